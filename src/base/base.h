@@ -1,0 +1,58 @@
+/* base.h - what every layer uses: the context with its message, allocator and threads, arenas, and random numbers. */
+#ifndef HL_BASE_H
+#define HL_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "hollow/base.h"
+
+typedef struct hl_team hl_team;
+
+struct hl_context {
+    void *(*alloc)(void *user, size_t bytes);
+    void (*release)(void *user, void *pointer);
+    void *user;
+    hl_team *team;
+    char message[512];
+};
+
+/* Set the message (printf style, truncated to fit) and return `status`, so that errors read `return hl_fail(...)`. */
+hl_status hl_fail(hl_context *ctx, hl_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Memory aligned to 64 bytes, or NULL with the message set. `bytes` may be 0. hl_free takes NULL. */
+void *hl_alloc(hl_context *ctx, size_t bytes);
+void *hl_calloc(hl_context *ctx, size_t count, size_t size); /* zeroed; checks the product for overflow */
+void hl_free(hl_context *ctx, void *pointer);
+/* Grow an array of `size`-byte elements to hold at least `need`: updates *array and *capacity, keeps the contents.
+ * The array was made by hl_grow or is NULL with capacity 0. */
+hl_status hl_grow(hl_context *ctx, void **array, size_t *capacity, size_t need, size_t size);
+
+/* An arena: many small allocations, freed together. */
+typedef struct hl_arena {
+    hl_context *ctx;
+    struct hl_arena_block *blocks;
+} hl_arena;
+void hl_arena_init(hl_arena *arena, hl_context *ctx);
+void *hl_arena_alloc(hl_arena *arena, size_t bytes); /* 16-byte aligned; NULL with the message set */
+void hl_arena_free(hl_arena *arena);
+
+/* a * b and a + b, or SIZE_MAX if they overflow. */
+size_t hl_size_mul(size_t a, size_t b);
+size_t hl_size_add(size_t a, size_t b);
+
+/* Counter-based random numbers (Philox 4x32-10): the same (seed, stream, index) gives the same number on any thread. */
+uint64_t hl_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
+double hl_random_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in (0, 1), never 0 or 1 */
+double hl_random_normal(uint64_t seed, uint64_t stream, uint64_t index);
+
+/* A team of threads that run the same function, split by index. Created once; `run` allocates nothing. */
+hl_status hl_team_create(hl_context *ctx, int threads, hl_team **team);
+void hl_team_free(hl_context *ctx, hl_team *team);
+int hl_team_size(const hl_team *team);
+/* Call job(user, thread) once on each of the team's threads (0 is the caller) and wait for all. */
+void hl_team_run(hl_team *team, void (*job)(void *user, int thread), void *user);
+/* Inside a job: wait until every thread of the team is here. Spins for a while, then sleeps. */
+void hl_team_barrier(hl_team *team);
+
+#endif

@@ -89,6 +89,15 @@ typedef void hl_gemm_w_fn(const hl_gemm_w *g);
 /* Elements of scratch for gemm_w over at most `panels` panels. */
 size_t hl_gemm_w_scratch(size_t panels, size_t in);
 
+/* A convolution of x [channels, height, width] with w [out, channels, kernel_height, kernel_width], zero padded, to
+ * y [out, out_height, out_width]:  y[o][i][j] = sum_{c,a,b} w[o][c][a][b] x[c][i stride + a - pad][j stride + b - pad].
+ * Every value is `lanes` elements: 16 for a panel, 1 for a shared image. Taps (a, b) whose entry of `taps` is 0 count as
+ * zero, are never read, and get a gradient of 0; NULL: all exist. */
+typedef struct hl_conv_geometry {
+    size_t channels, height, width, out, out_height, out_width, kernel_height, kernel_width, stride[2], pad[2], lanes;
+    const int32_t *taps; /* [kernel_height * kernel_width] */
+} hl_conv_geometry;
+
 typedef struct hl_kernels {
     const char *isa;
     hl_dtype dtype;
@@ -100,9 +109,10 @@ typedef struct hl_kernels {
     /* y[e] (+)= sum over valid lanes and panels of x_p[e], e < n: panels as in hl_gemm_w. */
     void (*lane_sum)(size_t n, size_t panels, size_t full, size_t tail, const void *x, size_t x_panel, void *y, bool add);
     /* Per-row products of two batched matrices, lane by lane:
-     * c[i][j] = sum_k a[i*ai + k*ak] * b[k*bk + j*bj]  (strides count entries), i < m, j < n, k < kk. */
-    void (*lane_matmul)(size_t m, size_t n, size_t kk, const void *a, size_t ai, size_t ak, const void *b, size_t bk,
-                        size_t bj, void *c);
+     * c[i][j] = sum_k a[i*ai + k*ak] * b[k*bk + j*bj]  (strides count values), i < m, j < n, k < kk; each value is `lanes`
+     * (1 or 16) elements. */
+    void (*lane_matmul)(size_t m, size_t n, size_t kk, size_t lanes, const void *a, size_t ai, size_t ak, const void *b,
+                        size_t bk, size_t bj, void *c);
     /* Rows to lanes: y[k][lane] = x[lane * pitch + k] for lane < rows <= 16; the other lanes repeat row 0. And back. */
     void (*rows_to_panel)(size_t rows, size_t n, const void *x, size_t pitch, void *y);
     void (*panel_to_rows)(size_t rows, size_t n, const void *x, void *y, size_t pitch);
@@ -112,6 +122,13 @@ typedef struct hl_kernels {
     /* Running sums along the middle axis; from the far end if reverse; without the own term if exclusive. */
     void (*cumsum)(size_t outer, size_t mid, size_t inner, size_t lanes, bool reverse, bool exclusive, const void *x,
                    void *y);
+    void (*add)(size_t n, const void *x, void *y);  /* y[i] += x[i], n elements */
+    void (*fill)(size_t n, const void *x, void *y); /* y[i] = x[0] */
+    /* Convolution, its transpose, and units [lo, hi) of the kernel's gradient (panels, full, tail as in hl_gemm_w). */
+    void (*conv)(const hl_conv_geometry *c, const void *x, const void *w, void *y);
+    void (*conv_t)(const hl_conv_geometry *c, const void *y, const void *w, void *x);
+    void (*conv_w)(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panels, size_t full, size_t tail, const void *y,
+                   size_t y_panel, const void *x, size_t x_panel, void *gw, bool add);
     /* acc[i] += x[i] in double, and acc[i] to y. */
     void (*flush)(size_t n, const void *x, double *acc);
     void (*from_double)(size_t n, const double *x, void *y);

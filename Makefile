@@ -1,0 +1,62 @@
+# A thin cover over CMake. `make help` lists what there is.
+BUILD ?= build
+PREFIX ?= /usr/local
+CMAKE ?= cmake
+CTEST ?= ctest
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+SETUP ?= scripts/setup.sh
+CMAKE_FLAGS ?=
+
+.PHONY: all setup build test demo bench asan tsan install format clean help
+
+all: build
+
+setup:
+	@$(SETUP)
+
+build: setup
+	@$(CMAKE) -S . -B $(BUILD) $(CMAKE_FLAGS) --log-level=WARNING
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS)
+
+test: build
+	$(CTEST) --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+
+demo: build
+	@if [ -x scripts/demo.sh ]; then exec scripts/demo.sh $(BUILD); fi; \
+	for program in $(BUILD)/examples/*; do \
+	    if [ -f "$$program" ] && [ -x "$$program" ]; then echo "== $$program"; (cd $(BUILD)/examples && "./$${program##*/}") || exit 1; fi; \
+	done
+
+bench: build
+	@for program in $(BUILD)/bench/bench_*; do \
+	    if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program" || exit 1; fi; \
+	done
+
+asan:
+	@$(MAKE) --no-print-directory test BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DHL_SANITIZE=ON"
+
+tsan:
+	@$(MAKE) --no-print-directory test BUILD=build-tsan CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_C_FLAGS=-fsanitize=thread"
+
+install: CMAKE_FLAGS += -DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))"
+install: build
+	$(CMAKE) --install $(BUILD)
+
+format:
+	clang-format -i $$(git ls-files --cached --others --exclude-standard '*.c' '*.h')
+
+clean:
+	$(CMAKE) -E rm -rf $(BUILD) build-asan build-tsan
+
+help:
+	@echo "make           install what is missing and build; the program is $(BUILD)/hollow"
+	@echo "make test      build and run all tests"
+	@echo "make demo      build and run the demonstration"
+	@echo "make bench     build and run the benchmarks: one line of JSON for each case"
+	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests"
+	@echo "make tsan      build in build-tsan with the thread sanitizer, run all tests"
+	@echo "make install   install to PREFIX (now $(PREFIX)); respects DESTDIR"
+	@echo "make format    format the C files with clang-format"
+	@echo "make clean     remove the build directories"
+	@echo
+	@echo "Variables: BUILD, PREFIX, DESTDIR, JOBS, CMAKE, CMAKE_FLAGS (as -DHL_WERROR=OFF), SETUP=true (install nothing)"

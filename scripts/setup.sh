@@ -1,0 +1,72 @@
+#!/bin/sh
+# setup.sh - see that what the build needs is there. On Debian and its relatives install what is missing, as root or by
+# sudo; elsewhere say what is missing. Says nothing when nothing is.
+set -eu
+
+needed=""   # Debian packages
+optional="" # the same, without which the library builds and works
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+have cc || have gcc || have clang || needed="$needed gcc libc6-dev"
+have cmake || needed="$needed cmake"
+have pkg-config || needed="$needed pkg-config"
+if have pkg-config; then
+    pkg-config --exists jansson || needed="$needed libjansson-dev"
+    pkg-config --exists cmocka || needed="$needed libcmocka-dev"
+else
+    needed="$needed libjansson-dev libcmocka-dev"
+fi
+have c++ || have g++ || optional="$optional g++"
+have gnuplot || optional="$optional gnuplot-nox"
+
+if [ -z "$needed$optional" ]; then
+    exit 0
+fi
+
+explain() {
+    cat >&2 <<END
+Missing, by the names of their Debian packages:$needed$optional
+
+Hollow needs
+  a C11 compiler (gcc or clang), cmake 3.25 or later, pkg-config,
+  jansson (Debian: libjansson-dev) and, for the tests, cmocka (libcmocka-dev);
+it can do without
+  a C++ compiler (tests that the headers work from C++),
+  gnuplot (draws pictures; Debian: gnuplot-nox) and clang-format (for developers: make format).
+END
+}
+
+if ! have apt-get; then
+    explain
+    [ -z "$needed" ] || exit 1
+    exit 0
+fi
+
+as_root=""
+if [ "$(id -u)" != 0 ]; then
+    as_root=sudo
+    if ! have sudo; then
+        explain
+        echo "Run as root: apt-get install$needed$optional" >&2
+        [ -z "$needed" ] || exit 1
+        exit 0
+    fi
+fi
+
+echo "Installing:$needed$optional" >&2
+install_packages() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+$as_root apt-get update -qq >&2 || echo "apt-get update failed; trying with the lists that are there" >&2
+# shellcheck disable=SC2086
+if [ -n "$needed" ] && ! install_packages $needed; then
+    explain
+    exit 1
+fi
+# shellcheck disable=SC2086
+if [ -n "$optional" ] && ! install_packages $optional; then
+    echo "Could not install$optional; going on without" >&2
+fi

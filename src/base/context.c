@@ -1,0 +1,69 @@
+/* context.c - the context: who gives memory, which threads run, what went wrong last. */
+#include <stdlib.h>
+
+#include "base/base.h"
+
+enum { MAX_THREADS = 256 };
+
+static void *default_alloc(void *user, size_t bytes)
+{
+    (void)user;
+    return malloc(bytes);
+}
+
+static void default_release(void *user, void *pointer)
+{
+    (void)user;
+    free(pointer);
+}
+
+hl_status hl_context_create(const hl_context_options *options, hl_context **context)
+{
+    hl_context_options o = { 0 };
+    hl_context *ctx;
+    hl_status status;
+
+    if (!context)
+        return HL_ERR_INVALID;
+    *context = NULL;
+    if (options)
+        o = *options;
+    if (o.threads < 0 || o.threads > MAX_THREADS || !o.alloc != !o.release)
+        return HL_ERR_INVALID;
+    if (!o.threads)
+        o.threads = 1;
+    if (!o.alloc) {
+        o.alloc = default_alloc;
+        o.release = default_release;
+    }
+
+    ctx = o.alloc(o.user, sizeof *ctx);
+    if (!ctx)
+        return HL_ERR_NOMEM;
+    *ctx = (hl_context){ .alloc = o.alloc, .release = o.release, .user = o.user };
+    status = hl_team_create(ctx, o.threads, &ctx->team);
+    if (status) {
+        hl_context_free(ctx);
+        return status;
+    }
+    *context = ctx;
+    return HL_OK;
+}
+
+void hl_context_free(hl_context *context)
+{
+    if (!context)
+        return;
+    hl_team_free(context, context->team);
+    context->release(context->user, context);
+}
+
+const char *hl_context_message(const hl_context *context)
+{
+    return context ? context->message : "";
+}
+
+int hl_context_threads(const hl_context *context)
+{
+    return hl_team_size(context->team);
+}

@@ -1,0 +1,69 @@
+/* status.c - texts of status codes and element types, and the message kept on the context. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+
+const char *hl_status_text(hl_status status)
+{
+    switch (status) {
+#define HL_STATUS_TEXT(name, code, text)                                                                               \
+    case name:                                                                                                         \
+        return text;
+        HL_STATUS_LIST(HL_STATUS_TEXT)
+#undef HL_STATUS_TEXT
+    }
+    return "unknown status";
+}
+
+size_t hl_dtype_size(hl_dtype dtype)
+{
+    switch (dtype) {
+    case HL_F32:
+        return sizeof(float);
+    case HL_F64:
+        return sizeof(double);
+    }
+    return 0;
+}
+
+const char *hl_dtype_name(hl_dtype dtype)
+{
+    switch (dtype) {
+    case HL_F32:
+        return "f32";
+    case HL_F64:
+        return "f64";
+    }
+    return NULL;
+}
+
+/* End a text that was cut off with "...", without leaving half of a UTF-8 character before the dots. */
+static void mark_truncated(char *text, size_t capacity)
+{
+    size_t end = capacity - sizeof "...";
+
+    while (end > 0 && ((unsigned char)text[end] & 0xC0) == 0x80)
+        end--;
+    memcpy(text + end, "...", sizeof "...");
+}
+
+hl_status hl_fail(hl_context *ctx, hl_status status, const char *format, ...)
+{
+    /* Formatted aside, as an argument may be the old message. */
+    char text[sizeof ctx->message];
+    va_list args;
+    int length;
+
+    if (!ctx)
+        return status;
+    va_start(args, format);
+    length = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (length < 0)
+        snprintf(text, sizeof text, "%s", hl_status_text(status));
+    else if ((size_t)length >= sizeof text)
+        mark_truncated(text, sizeof text);
+    memcpy(ctx->message, text, strlen(text) + 1);
+    return status;
+}

@@ -1,0 +1,226 @@
+/* team.c - a team of threads that run the same function.
+ *
+ * Everything rests on the *gate*: a counter that one thread advances and others wait on. Waiting spins first, as the
+ * next piece of work is mostly microseconds away, and then sleeps, so that an idle program uses no processor. A run is:
+ * the caller writes the job and advances the `start` gate; everyone runs the job; everyone meets at the barrier.
+ *
+ * Why no wake-up is lost: a sleeper raises `sleepers` and then reads the counter; the thread that advances writes the
+ * counter and then reads `sleepers`. All four are sequentially consistent, so one of the two sees the other. If it is the
+ * sleeper, it does not sleep. If it is the other, it takes the lock, which the sleeper holds until it is truly waiting. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+enum { SPINS = 4000, CACHE_LINE = 64 };
+
+struct gate {
+    _Alignas(CACHE_LINE) atomic_uint count;
+    atomic_int sleepers;
+    _Alignas(CACHE_LINE) pthread_mutex_t lock;
+    pthread_cond_t advanced;
+};
+
+struct worker {
+    hl_team *team;
+    pthread_t thread;
+    int index;
+};
+
+struct hl_team {
+    int size;
+    int spins; /* 0 if there are more threads than processors: spinning would keep the others from working */
+    bool stop;
+    void (*job)(void *user, int thread);
+    void *user;
+    struct gate start;   /* counts runs */
+    struct gate barrier; /* counts meetings */
+    _Alignas(CACHE_LINE) atomic_int arrived;
+    struct worker workers[]; /* size - 1, for the threads 1, 2, ... */
+};
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static bool gate_init(struct gate *gate)
+{
+    atomic_init(&gate->count, 0);
+    atomic_init(&gate->sleepers, 0);
+    if (pthread_mutex_init(&gate->lock, NULL))
+        return false;
+    if (pthread_cond_init(&gate->advanced, NULL)) {
+        pthread_mutex_destroy(&gate->lock);
+        return false;
+    }
+    return true;
+}
+
+static void gate_destroy(struct gate *gate)
+{
+    pthread_cond_destroy(&gate->advanced);
+    pthread_mutex_destroy(&gate->lock);
+}
+
+static void gate_advance(struct gate *gate)
+{
+    atomic_fetch_add(&gate->count, 1);
+    if (atomic_load(&gate->sleepers)) {
+        pthread_mutex_lock(&gate->lock);
+        pthread_cond_broadcast(&gate->advanced);
+        pthread_mutex_unlock(&gate->lock);
+    }
+}
+
+/* Wait until the gate's count is no longer `seen`. */
+static void gate_wait(struct gate *gate, unsigned seen, int spins)
+{
+    for (int i = 0; i < spins; i++) {
+        if (atomic_load(&gate->count) != seen)
+            return;
+        pause_briefly();
+    }
+    pthread_mutex_lock(&gate->lock);
+    atomic_fetch_add(&gate->sleepers, 1);
+    while (atomic_load(&gate->count) == seen)
+        pthread_cond_wait(&gate->advanced, &gate->lock);
+    atomic_fetch_sub(&gate->sleepers, 1);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void hl_team_barrier(hl_team *team)
+{
+    unsigned seen;
+
+    if (team->size == 1)
+        return;
+    seen = atomic_load(&team->barrier.count); /* cannot advance before this thread arrives */
+    if (atomic_fetch_add(&team->arrived, 1) + 1 == team->size) {
+        atomic_store(&team->arrived, 0);
+        gate_advance(&team->barrier);
+    } else {
+        gate_wait(&team->barrier, seen, team->spins);
+    }
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    hl_team *team = worker->team;
+
+    for (unsigned runs = 0;; runs++) {
+        gate_wait(&team->start, runs, team->spins);
+        if (team->stop)
+            return NULL;
+        team->job(team->user, worker->index);
+        hl_team_barrier(team);
+    }
+}
+
+void hl_team_run(hl_team *team, void (*job)(void *user, int thread), void *user)
+{
+    if (team->size == 1) {
+        job(user, 0);
+        return;
+    }
+    team->job = job;
+    team->user = user;
+    gate_advance(&team->start);
+    job(user, 0);
+    hl_team_barrier(team);
+}
+
+int hl_team_size(const hl_team *team)
+{
+    return team->size;
+}
+
+/* Start worker threads until one fails; return how many run. They block all signals, which are the program's business. */
+static int start_workers(hl_team *team)
+{
+    sigset_t all, before;
+    int started = 0;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (started < team->size - 1) {
+        struct worker *worker = &team->workers[started];
+
+        worker->team = team;
+        worker->index = started + 1;
+        if (pthread_create(&worker->thread, NULL, work, worker))
+            break;
+        started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+static void stop_workers(hl_team *team, int started)
+{
+    team->stop = true;
+    gate_advance(&team->start);
+    for (int i = 0; i < started; i++)
+        pthread_join(team->workers[i].thread, NULL);
+    gate_destroy(&team->barrier);
+    gate_destroy(&team->start);
+}
+
+/* All that a team of more than one thread needs. On failure nothing is left behind. */
+static hl_status start(hl_context *ctx, hl_team *team)
+{
+    int started;
+
+    if (!gate_init(&team->start))
+        return hl_fail(ctx, HL_ERR_NOMEM, "cannot create a lock");
+    if (!gate_init(&team->barrier)) {
+        gate_destroy(&team->start);
+        return hl_fail(ctx, HL_ERR_NOMEM, "cannot create a lock");
+    }
+    started = start_workers(team);
+    if (started < team->size - 1) {
+        stop_workers(team, started);
+        return hl_fail(ctx, HL_ERR_NOMEM, "cannot start thread %d of %d", started + 2, team->size);
+    }
+    return HL_OK;
+}
+
+hl_status hl_team_create(hl_context *ctx, int threads, hl_team **team)
+{
+    hl_status status = HL_OK;
+    hl_team *t;
+
+    *team = NULL;
+    if (threads < 1)
+        return hl_fail(ctx, HL_ERR_INVALID, "a team needs at least one thread, not %d", threads);
+    t = hl_calloc(ctx, 1, sizeof *t + (size_t)(threads - 1) * sizeof t->workers[0]);
+    if (!t)
+        return HL_ERR_NOMEM;
+    t->size = threads;
+    t->spins = threads <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    atomic_init(&t->arrived, 0);
+    if (threads > 1)
+        status = start(ctx, t);
+    if (status) {
+        hl_free(ctx, t);
+        return status;
+    }
+    *team = t;
+    return HL_OK;
+}
+
+void hl_team_free(hl_context *ctx, hl_team *team)
+{
+    if (!team)
+        return;
+    if (team->size > 1)
+        stop_workers(team, team->size - 1);
+    hl_free(ctx, team);
+}

@@ -1,0 +1,264 @@
+/* analyse.c - which nodes are live, when they can be computed, how, and along which leading axis. */
+#include "exec/compile.h"
+#include "op/op.h"
+
+hl_node hl_storage(const hl_graph *g, hl_node n)
+{
+    while (g->node[n].op->kind == HL_KIND_VIEW)
+        n = g->node[n].in[0];
+    return n;
+}
+
+bool hl_elementwise(const hl_node_data *d)
+{
+    return d->op->kind == HL_KIND_UNARY || d->op->kind == HL_KIND_BINARY || d->op->kind == HL_KIND_TERNARY;
+}
+
+static const hl_node_data *data(const hl_compiler *c, hl_node n)
+{
+    return &c->g->node[n];
+}
+
+int hl_reads(const hl_compiler *c, hl_node n, const hl_node **list, hl_node buffer[3])
+{
+    const hl_node_data *d = data(c, n);
+    hl_form form = c->form[n];
+    if (form <= HL_FORM_NODE) {
+        *list = d->in;
+        return d->inputs;
+    }
+    const hl_node_data *p = data(c, c->partner[n]);
+    buffer[0] = p->in[0];
+    buffer[1] = p->in[1];
+    buffer[2] = d->in[0] == c->partner[n] ? d->in[1] : d->in[0];
+    *list = buffer;
+    return 3;
+}
+
+/* ---- live nodes and phases ---- */
+
+static void mark_live(hl_compiler *c)
+{
+    for (size_t i = 0; i < c->outputs; i++)
+        c->phase[c->output[i]] = HL_PHASE_MAIN;
+    for (size_t n = c->g->count; n >= 1; n--)
+        if (c->phase[n] != HL_PHASE_NONE)
+            for (int i = 0; i < c->g->node[n].inputs; i++)
+                c->phase[c->g->node[n].in[i]] = HL_PHASE_MAIN;
+}
+
+static hl_status assign_phases(hl_compiler *c)
+{
+    for (size_t n = 1; n <= c->g->count; n++) {
+        const hl_node_data *d = data(c, (hl_node)n);
+        bool needs_sum = false, batched_input = false;
+        if (c->phase[n] == HL_PHASE_NONE)
+            continue;
+        for (int i = 0; i < d->inputs; i++) {
+            const hl_node_data *in = data(c, d->in[i]);
+            batched_input = batched_input || in->shape.batched;
+            needs_sum = needs_sum || (!in->shape.batched && c->phase[d->in[i]] != HL_PHASE_PRE);
+        }
+        bool in_main = d->shape.batched || (d->op->over_rows && batched_input);
+        if (in_main && needs_sum)
+            return hl_fail(c->plan->ctx, HL_ERR_UNSUPPORTED,
+                           "node %zu (%s): a value per row depends on a sum over rows; make two plans", n, d->op->name);
+        c->phase[n] = in_main ? HL_PHASE_MAIN : needs_sum ? HL_PHASE_POST : HL_PHASE_PRE;
+    }
+    return HL_OK;
+}
+
+static void count_uses(hl_compiler *c)
+{
+    for (size_t i = 0; i < c->outputs; i++)
+        c->uses[c->output[i]] += 2; /* an output is never absorbed */
+    for (size_t n = 1; n <= c->g->count; n++)
+        if (c->phase[n] != HL_PHASE_NONE)
+            for (int i = 0; i < c->g->node[n].inputs; i++)
+                c->uses[c->g->node[n].in[i]]++;
+}
+
+/* ---- leading axes ---- */
+
+/* Does the op treat the first axis of its batched operands index by index? */
+static bool local(const hl_compiler *c, const hl_node_data *d)
+{
+    const hl_op *op = d->op;
+    int rank = d->inputs ? data(c, d->in[0])->shape.rank : 0;
+    if (hl_elementwise(d) || op == &hl_op_broadcast)
+        return true;
+    if (op == &hl_op_sum || op == &hl_op_max_over || op == &hl_op_cumsum || op == &hl_op_gather || op == &hl_op_scatter ||
+        op == &hl_op_concat)
+        return d->attr.i[0] >= 1;
+    if (op == &hl_op_permute)
+        return d->attr.list[0] == 0;
+    if (op == &hl_op_linear || op == &hl_op_linear_t)
+        return rank >= 2;
+    if (op == &hl_op_outer)
+        return rank >= 2 && d->attr.i[0] == 0;
+    if (op == &hl_op_sum_rows)
+        return d->attr.i[0] >= 1;
+    return op == &hl_op_matmul && rank >= 3;
+}
+
+/* A node runs along its first axis if it has two or more, or one and reads something that does. */
+static void assign_axes(hl_compiler *c)
+{
+    for (size_t n = 1; n <= c->g->count; n++) {
+        const hl_node_data *d = data(c, (hl_node)n);
+        if (c->phase[n] != HL_PHASE_MAIN)
+            continue;
+        const hl_shape *s = d->op->over_rows ? &data(c, d->in[0])->shape : &d->shape;
+        c->axis[n] = 1;
+        if (s->rank == 0 || s->dim[0] < 2)
+            continue;
+        if (d->op->kind == HL_KIND_VIEW || d->op->kind == HL_KIND_LEAF) {
+            if (d->inputs && c->axis[d->in[0]] == s->dim[0])
+                c->axis[n] = s->dim[0];
+            continue;
+        }
+        if (!local(c, d))
+            continue;
+        const hl_shape *x = d->inputs ? &data(c, d->in[0])->shape : s;
+        bool follows = s->rank >= 2 || x->rank >= 2;
+        for (int i = 0; i < d->inputs && !follows; i++)
+            follows = c->axis[d->in[i]] == s->dim[0];
+        if (follows)
+            c->axis[n] = s->dim[0];
+    }
+}
+
+/* ---- operands that need no memory of their own ---- */
+
+bool hl_fold_operand(const hl_compiler *c, hl_node n, hl_node u, hl_node *source, hl_operand *o)
+{
+    const hl_shape *t = &data(c, n)->shape;
+    bool main = t->batched;
+    size_t axis = main ? c->axis[n] : 1, size = hl_shape_size(t);
+    int skip = axis > 1 ? 1 : 0;
+    *o = (hl_operand){ .step = HL_LANES, .ref = { .row_step = size * HL_LANES, .axis_step = size / axis * HL_LANES } };
+    *source = u;
+    if (data(c, u)->op != &hl_op_broadcast)
+        return true;
+    *source = data(c, u)->in[0];
+    const hl_shape *s = &data(c, *source)->shape;
+    bool equal = true, ones = true, has_axis = skip && s->rank == t->rank && s->dim[0] == axis;
+    for (int i = skip; i < t->rank; i++) {
+        int at = i - (t->rank - s->rank);
+        size_t dim = at < 0 ? 1 : s->dim[at];
+        equal = equal && dim == t->dim[i];
+        ones = ones && dim == 1;
+    }
+    size_t all = hl_shape_size(s), inner = has_axis ? all / axis : all;
+    if (!main) {
+        *o = (hl_operand){ .scalar = 1 };
+        return all == 1;
+    }
+    if (s->batched)
+        *o = (hl_operand){ .step = equal ? HL_LANES : 0,
+                           .ref = { .row_step = all * HL_LANES, .axis_step = has_axis ? inner * HL_LANES : 0 } };
+    else
+        *o = (hl_operand){ .step = equal, .scalar = 1, .ref = { .axis_step = has_axis ? inner : 0 } };
+    return equal || ones;
+}
+
+bool hl_folds(const hl_compiler *c, hl_node n, int i)
+{
+    if (c->form[n] == HL_FORM_PLUS)
+        return i == 2;
+    return hl_elementwise(data(c, n)) && data(c, n)->op->kind != HL_KIND_UNARY;
+}
+
+/* Can the addend of a product be its starting value? A full tensor or a value per unit. */
+static bool starts_from(const hl_compiler *c, hl_node n, hl_node addend)
+{
+    hl_node source;
+    hl_operand o;
+    return hl_fold_operand(c, n, addend, &source, &o) && (o.scalar ? o.step == 1 : o.step == HL_LANES) &&
+           data(c, n)->shape.rank <= (c->axis[n] > 1 ? 2 : 1);
+}
+
+/* ---- forms: fuse products with sums ---- */
+
+static bool absorbable(const hl_compiler *c, hl_node user, hl_node n, const hl_op *op)
+{
+    return data(c, n)->op == op && c->uses[n] == 1 && c->phase[n] == c->phase[user] && c->axis[n] == c->axis[user] &&
+           c->form[n] == HL_FORM_NODE;
+}
+
+static void absorb(hl_compiler *c, hl_node n, hl_node product, hl_form form)
+{
+    c->form[n] = form;
+    c->partner[n] = product;
+    c->form[product] = HL_FORM_NONE;
+}
+
+static void choose_form(hl_compiler *c, hl_node n)
+{
+    const hl_node_data *d = data(c, n);
+    if (!c->fuse || c->phase[n] != HL_PHASE_MAIN || (d->op != &hl_op_add && d->op != &hl_op_sub) || d->in[0] == d->in[1])
+        return;
+    for (int i = 0; i < 2 && d->op == &hl_op_add; i++)
+        for (int t = 0; t < 2; t++)
+            if (absorbable(c, n, d->in[i], t ? &hl_op_linear_t : &hl_op_linear) && data(c, d->in[i])->attr.i[0] == 0 &&
+                starts_from(c, n, d->in[1 - i])) {
+                absorb(c, n, d->in[i], HL_FORM_PLUS);
+                return;
+            }
+    for (int i = 0; i < 2; i++)
+        if (absorbable(c, n, d->in[i], &hl_op_mul)) {
+            absorb(c, n, d->in[i], d->op == &hl_op_add ? HL_FORM_MULADD : i == 0 ? HL_FORM_MULSUB : HL_FORM_SUBMUL);
+            return;
+        }
+}
+
+static void choose_forms(hl_compiler *c)
+{
+    for (size_t n = 1; n <= c->g->count; n++)
+        if (c->phase[n] != HL_PHASE_NONE)
+            switch (data(c, (hl_node)n)->op->kind) {
+            case HL_KIND_LEAF:
+            case HL_KIND_VIEW: break;
+            default: c->form[n] = HL_FORM_NODE;
+            }
+    for (size_t n = 1; n <= c->g->count; n++)
+        if (c->form[n] == HL_FORM_NODE)
+            choose_form(c, (hl_node)n);
+}
+
+/* A broadcast is a value of its own only if something reads it that cannot fold it. */
+static void fold_broadcasts(hl_compiler *c)
+{
+    uint32_t *needed = c->run; /* not in use yet */
+    for (size_t i = 0; i < c->outputs; i++)
+        needed[hl_storage(c->g, c->output[i])] = 1;
+    for (size_t n = 1; n <= c->g->count; n++) {
+        const hl_node *in;
+        hl_node buffer[3], source;
+        hl_operand o;
+        if (c->form[n] == HL_FORM_NONE)
+            continue;
+        int reads = hl_reads(c, (hl_node)n, &in, buffer);
+        for (int i = 0; i < reads; i++) {
+            bool folded = hl_folds(c, (hl_node)n, i) && hl_fold_operand(c, (hl_node)n, in[i], &source, &o);
+            needed[hl_storage(c->g, folded ? source : in[i])] = 1;
+        }
+    }
+    for (size_t n = 1; n <= c->g->count; n++) {
+        if (c->form[n] == HL_FORM_NODE && data(c, (hl_node)n)->op == &hl_op_broadcast && !needed[n])
+            c->form[n] = HL_FORM_NONE;
+        needed[n] = 0;
+    }
+}
+
+hl_status hl_analyse(hl_compiler *c)
+{
+    mark_live(c);
+    if (assign_phases(c) != HL_OK)
+        return HL_ERR_UNSUPPORTED;
+    count_uses(c);
+    assign_axes(c);
+    choose_forms(c);
+    fold_broadcasts(c);
+    return HL_OK;
+}

@@ -1,0 +1,278 @@
+/* execute.c - run a plan.
+ *
+ * Every thread of the team goes through the same list of stages and meets the others between them: for each chunk of the
+ * batch, rows to panels; each segment's tiles; its sums over rows; panels to rows. Who does which tile is decided as they
+ * go, but no sum depends on it: sums over rows are cut by output, or by groups of panels of fixed size. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "exec/plan.h"
+
+#define FLUSH_ROWS 1024 /* rows summed in the plan's precision before they go to double */
+
+typedef struct run_state {
+    hl_plan *p;
+    const void *const *input, *const *param;
+    void *const *output;
+    size_t rows;
+    int threads;
+    atomic_size_t next; /* next unit of work of the stage at hand */
+} run_state;
+
+/* The chunk at hand. */
+typedef struct chunk {
+    size_t start, rows, panels, index;
+    bool first_since_flush; /* sums start from zero */
+    bool flush;             /* sums go to double after this chunk */
+    bool last;
+} chunk;
+
+static bool single_precision(const hl_plan *p)
+{
+    return p->element == sizeof(float);
+}
+
+/* Where a sum over rows is accumulated: the user's own array if it is an output and nothing else reads it. */
+static char *sum_place(const run_state *s, const hl_reduction *r)
+{
+    return r->output != SIZE_MAX ? s->output[r->output] : s->p->shared + r->value * s->p->element;
+}
+
+static void meet(run_state *s, int thread)
+{
+    hl_team_barrier(s->p->ctx->team);
+    if (thread == 0)
+        atomic_store_explicit(&s->next, 0, memory_order_relaxed);
+    hl_team_barrier(s->p->ctx->team);
+}
+
+static void synchronise(run_state *s, int thread)
+{
+    if (s->threads > 1)
+        meet(s, thread);
+    else
+        atomic_store_explicit(&s->next, 0, memory_order_relaxed);
+}
+
+static size_t take(run_state *s, size_t count)
+{
+    return atomic_fetch_add_explicit(&s->next, count, memory_order_relaxed);
+}
+
+static void rows_in(run_state *s, const chunk *c)
+{
+    const hl_plan *p = s->p;
+    for (size_t panel; (panel = take(s, 1)) < c->panels;)
+        for (size_t i = 0; i < p->inputs; i++) {
+            const hl_port *port = &p->input[i];
+            size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
+            if (port->needed)
+                p->k->rows_to_panel(rows, port->elements,
+                                    (const char *)s->input[i] + (c->start + row) * port->elements * p->element,
+                                    port->elements, p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element);
+        }
+}
+
+static void rows_out(run_state *s, const chunk *c)
+{
+    const hl_plan *p = s->p;
+    for (size_t panel; (panel = take(s, 1)) < c->panels;)
+        for (size_t i = 0; i < p->outputs; i++) {
+            const hl_port *port = &p->output[i];
+            size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
+            if (port->batched)
+                p->k->panel_to_rows(rows, port->elements, p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element,
+                                    (char *)s->output[i] + (c->start + row) * port->elements * p->element, port->elements);
+        }
+}
+
+static void run_tile(const hl_frame *f, size_t segment)
+{
+    const hl_plan *p = f->p;
+    for (size_t r = p->run_first[segment]; r < p->run_first[segment + 1]; r++) {
+        const hl_run *run = &p->run[r];
+        const hl_instr *t = &p->instr[run->first], *end = t + run->count;
+        if (!run->fused)
+            for (; t < end; t++)
+                hl_instr_run(f, t);
+        else
+            for (size_t q = f->q0; q < f->q1; q++)
+                for (t = &p->instr[run->first]; t < end; t++)
+                    hl_instr_panel(f, t, q);
+    }
+}
+
+static hl_frame frame_of(const run_state *s, const chunk *c, const hl_segment *g, int thread)
+{
+    const hl_plan *p = s->p;
+    char *own = p->threads + (size_t)thread * (p->thread_elements + p->scratch_elements) * p->element;
+    hl_frame f = { .p = p, .param = s->param, .scratch = own, .axis = g ? g->axis : 1 };
+    f.tile = own + p->scratch_elements * p->element;
+    f.panel = f.tile + (g ? g->tile_elements * g->tile * p->element : 0);
+    f.full = c->rows / HL_LANES * f.axis;
+    f.tail = c->rows % HL_LANES;
+    f.q1 = c->panels * f.axis;
+    return f;
+}
+
+static void run_segment(run_state *s, const chunk *c, size_t segment, int thread)
+{
+    const hl_plan *p = s->p;
+    const hl_segment *g = &p->segment[segment];
+    size_t panels = c->panels * g->axis, tile = g->tile, unit = g->grouped ? g->group : tile;
+    hl_frame f = frame_of(s, c, g, thread);
+    if (!g->grouped && panels < tile * (size_t)s->threads) /* few panels: give every thread some */
+        tile = unit = (panels + (size_t)s->threads - 1) / (size_t)s->threads;
+    for (size_t q; (q = take(s, unit)) < panels;) {
+        size_t end = q + unit < panels ? q + unit : panels;
+        f.partials = p->partials + q / unit * p->group_elements * p->element;
+        f.first = true;
+        for (f.q0 = q; f.q0 < end; f.q0 = f.q1) {
+            f.q1 = f.q0 + tile < end ? f.q0 + tile : end;
+            run_tile(&f, segment);
+            f.first = false;
+        }
+    }
+}
+
+/* Add the groups' partial sums of a segment to the totals, in the order of the groups. */
+static void gather_groups(run_state *s, const chunk *c, size_t segment, int thread)
+{
+    hl_plan *p = s->p;
+    const hl_segment *g = &p->segment[segment];
+    size_t groups = (c->panels * g->axis + g->group - 1) / g->group;
+    for (size_t i = g->first; i < g->first + g->count; i++) {
+        if (p->instr[i].reduction == SIZE_MAX)
+            continue;
+        const hl_reduction *r = &p->reduction[p->instr[i].reduction];
+        size_t lo = r->size * (size_t)thread / (size_t)s->threads, hi = r->size * ((size_t)thread + 1) / (size_t)s->threads;
+        double *total = p->totals + r->total;
+        if (c->index == 0)
+            memset(total + lo, 0, (hi - lo) * sizeof *total);
+        for (size_t group = 0; group < groups; group++)
+            p->k->flush(hi - lo, p->partials + (group * p->group_elements + r->partial + lo) * p->element, total + lo);
+    }
+}
+
+/* Sums over rows after a segment: every thread takes its share of the results. */
+static void reduce(run_state *s, const chunk *c, size_t segment, int thread)
+{
+    const hl_plan *p = s->p;
+    const hl_segment *g = &p->segment[segment];
+    hl_frame f = frame_of(s, c, NULL, thread);
+    for (size_t i = g->reduce_first; i < g->reduce_first + g->reduce_count; i++) {
+        const hl_instr *t = &p->instr[i];
+        hl_instr_reduce(&f, t, (size_t)thread, (size_t)s->threads, sum_place(s, &p->reduction[t->reduction]),
+                        !c->first_since_flush);
+    }
+}
+
+/* After the chunk: sums that have grown long go to double. Thread by thread over the elements. */
+static void flush(run_state *s, const chunk *c, bool first_flush, int thread)
+{
+    hl_plan *p = s->p;
+    for (size_t i = 0; i < p->reductions && c->flush; i++) {
+        const hl_reduction *r = &p->reduction[i];
+        size_t lo = r->size * (size_t)thread / (size_t)s->threads, hi = r->size * ((size_t)thread + 1) / (size_t)s->threads;
+        if (r->grouped)
+            continue;
+        if (first_flush)
+            memset(p->totals + r->total + lo, 0, (hi - lo) * sizeof(double));
+        p->k->flush(hi - lo, sum_place(s, r) + lo * p->element, p->totals + r->total + lo);
+    }
+}
+
+/* At the end: totals in double become results. */
+static void finish_sums(run_state *s, bool flushed)
+{
+    const hl_plan *p = s->p;
+    for (size_t i = 0; i < p->reductions; i++) {
+        const hl_reduction *r = &p->reduction[i];
+        if (s->rows == 0)
+            memset(sum_place(s, r), 0, r->size * p->element);
+        else if (r->grouped || flushed)
+            p->k->from_double(r->size, p->totals + r->total, sum_place(s, r));
+    }
+}
+
+static void run_shared(run_state *s, size_t first, size_t count)
+{
+    hl_frame f = { .p = s->p, .param = s->param, .axis = 1, .q1 = 1, .full = 1 };
+    for (size_t i = first; i < first + count; i++)
+        hl_instr_shared(&f, &s->p->instr[i]);
+}
+
+static void prologue(run_state *s)
+{
+    const hl_plan *p = s->p;
+    for (size_t i = 0; i < p->params; i++)
+        if (p->param_copy[i] != SIZE_MAX)
+            memcpy(p->shared + p->param_copy[i] * p->element, s->param[i], p->param_size[i] * p->element);
+    run_shared(s, p->pre_first, p->pre_count);
+}
+
+static void epilogue(run_state *s, bool flushed)
+{
+    const hl_plan *p = s->p;
+    finish_sums(s, flushed);
+    run_shared(s, p->post_first, p->post_count);
+    hl_frame f = { .p = p, .param = s->param, .axis = 1 };
+    for (size_t i = 0; i < p->outputs; i++)
+        if (!p->output[i].batched && p->output[i].reduction == SIZE_MAX)
+            memcpy(s->output[i], hl_address(&f, &p->output[i].ref, 0), p->output[i].elements * p->element);
+}
+
+static chunk chunk_at(const run_state *s, size_t start, size_t since_flush)
+{
+    size_t most = s->p->chunk_panels * HL_LANES, left = s->rows - start;
+    chunk c = { .start = start, .rows = left < most ? left : most, .index = start / most };
+    c.panels = (c.rows + HL_LANES - 1) / HL_LANES;
+    c.last = left <= most;
+    c.first_since_flush = since_flush == 0;
+    return c;
+}
+
+static void job(void *user, int thread)
+{
+    run_state *s = user;
+    hl_plan *p = s->p;
+    size_t since_flush = 0;
+    bool flushed = false;
+    if (thread == 0)
+        prologue(s);
+    synchronise(s, thread);
+    for (size_t start = 0; start < s->rows;) {
+        chunk c = chunk_at(s, start, since_flush);
+        since_flush += c.rows;
+        c.flush = single_precision(p) && (c.last ? flushed : since_flush >= FLUSH_ROWS);
+        rows_in(s, &c);
+        synchronise(s, thread);
+        for (size_t g = 0; g < p->segments; g++) {
+            run_segment(s, &c, g, thread);
+            synchronise(s, thread);
+            gather_groups(s, &c, g, thread);
+            reduce(s, &c, g, thread);
+            if (s->threads > 1 && p->segment[g].grouped && g + 1 < p->segments)
+                synchronise(s, thread); /* the next segment's groups reuse the partial sums */
+        }
+        rows_out(s, &c);
+        synchronise(s, thread);
+        flush(s, &c, !flushed, thread);
+        if (c.flush) {
+            flushed = true;
+            since_flush = 0;
+        }
+        start += c.rows;
+    }
+    synchronise(s, thread);
+    if (thread == 0)
+        epilogue(s, flushed);
+}
+
+void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output)
+{
+    run_state s = { .p = p, .input = input, .param = param, .output = output, .rows = rows };
+    s.threads = hl_team_size(p->ctx->team);
+    atomic_init(&s.next, 0);
+    hl_team_run(p->ctx->team, job, &s);
+}

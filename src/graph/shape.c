@@ -1,0 +1,42 @@
+/* shape.c - per-row shapes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+size_t hl_shape_size(const hl_shape *s)
+{
+    size_t n = 1;
+    for (int i = 0; i < s->rank; i++)
+        n = hl_size_mul(n, s->dim[i]);
+    return n;
+}
+
+bool hl_shape_equal(const hl_shape *a, const hl_shape *b)
+{
+    return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
+}
+
+bool hl_shape_join(const hl_shape *a, const hl_shape *b, hl_shape *out)
+{
+    hl_shape s = { .rank = a->rank > b->rank ? a->rank : b->rank, .batched = a->batched || b->batched };
+    for (int i = 0; i < s.rank; i++) {
+        int ia = i - (s.rank - a->rank), ib = i - (s.rank - b->rank);
+        size_t da = ia < 0 ? 1 : a->dim[ia], db = ib < 0 ? 1 : b->dim[ib];
+        if (da != db && da != 1 && db != 1)
+            return false;
+        s.dim[i] = da == 1 ? db : da;
+    }
+    *out = s;
+    return true;
+}
+
+const char *hl_shape_text(const hl_shape *s, char *buffer, size_t size)
+{
+    int n = snprintf(buffer, size, "%s [", s->batched ? "batched" : "shared");
+    for (int i = 0; i < s->rank && n >= 0 && (size_t)n < size; i++)
+        n += snprintf(buffer + n, size - (size_t)n, i ? ", %zu" : "%zu", s->dim[i]);
+    if (n >= 0 && (size_t)n < size)
+        snprintf(buffer + n, size - (size_t)n, "]");
+    return buffer;
+}

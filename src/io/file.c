@@ -1,0 +1,361 @@
+/* file.c - files over POSIX descriptors.
+ *
+ * stdio is not used: it hides short writes until close, and fsync needs the descriptor anyway. */
+#define _XOPEN_SOURCE 700 /* realpath */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/file.h"
+
+enum {
+    PATH_SHOWN = 128,       /* bytes; leaves most of a message to what went wrong */
+    LARGEST_CALL = 1 << 30, /* bytes of one read or write; some systems refuse more than INT_MAX */
+    FIRST_LOAD = 4096,      /* bytes reserved for a pipe, whose size is not known */
+    TEMPORARY_NAMES = 1000
+};
+
+const char *hl_path_shown(const char *path)
+{
+    size_t length = strlen(path);
+
+    if (length > PATH_SHOWN) {
+        path += length - PATH_SHOWN;
+        while (((unsigned char)*path & 0xC0) == 0x80) /* not from the middle of a UTF-8 character */
+            path++;
+    }
+    return path;
+}
+
+/* "m.hollow: cannot open: No such file or directory" */
+static hl_status io_error(hl_context *ctx, const char *path, const char *what, int error)
+{
+    char reason[128];
+
+    /* strerror may share one buffer between threads */
+    if (strerror_r(error, reason, sizeof reason))
+        snprintf(reason, sizeof reason, "error %d", error);
+    return hl_fail(ctx, HL_ERR_IO, "%s: cannot %s: %s", hl_path_shown(path), what, reason);
+}
+
+/* ---- reading ---- */
+
+/* open, again if a signal came between */
+static int open_file(const char *path, int flags, mode_t mode)
+{
+    int fd;
+
+    do
+        fd = open(path, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* At most `bytes` bytes: how many came, 0 at the end, -1 with errno set. */
+static ssize_t read_some(int fd, void *data, size_t bytes)
+{
+    ssize_t got;
+
+    do
+        got = read(fd, data, bytes < LARGEST_CALL ? bytes : LARGEST_CALL);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+hl_status hl_file_open(hl_context *ctx, const char *path, hl_file *file)
+{
+    struct stat info;
+    hl_status status = HL_OK;
+    int fd = open_file(path, O_RDONLY | O_NONBLOCK, 0); /* or a pipe without a writer would hang us here */
+
+    if (fd < 0)
+        return io_error(ctx, path, "open", errno);
+    if (fstat(fd, &info))
+        status = io_error(ctx, path, "open", errno);
+    else if (S_ISDIR(info.st_mode))
+        status = io_error(ctx, path, "read", EISDIR);
+    else if (!S_ISREG(info.st_mode))
+        status = hl_fail(ctx, HL_ERR_IO, "%s: cannot read: not a regular file", hl_path_shown(path));
+    else if ((off_t)(size_t)info.st_size != info.st_size)
+        status = io_error(ctx, path, "read", EFBIG);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    *file = (hl_file){ .ctx = ctx, .path = path, .fd = fd, .size = (size_t)info.st_size };
+    return HL_OK;
+}
+
+hl_status hl_file_read(hl_file *file, void *data, size_t bytes)
+{
+    char *next = data;
+
+    while (bytes > 0) {
+        ssize_t got = read_some(file->fd, next, bytes);
+
+        if (got < 0)
+            return io_error(file->ctx, file->path, "read", errno);
+        if (got == 0)
+            return hl_fail(file->ctx, HL_ERR_IO, "%s: cannot read: the file ends %zu bytes too early",
+                           hl_path_shown(file->path), bytes);
+        next += got;
+        bytes -= (size_t)got;
+    }
+    return HL_OK;
+}
+
+hl_status hl_file_skip(hl_file *file, size_t bytes)
+{
+    if (lseek(file->fd, (off_t)bytes, SEEK_CUR) < 0)
+        return io_error(file->ctx, file->path, "read", errno);
+    return HL_OK;
+}
+
+void hl_file_close(hl_file *file)
+{
+    close(file->fd);
+    file->fd = -1;
+}
+
+/* ---- loading ---- */
+
+typedef struct load {
+    hl_context *ctx;
+    const char *path;
+    size_t limit;
+    int fd;
+    void *data;
+    size_t used, capacity;
+} load;
+
+static hl_status too_large(const load *l)
+{
+    return hl_fail(l->ctx, HL_ERR_FORMAT, "%s: larger than the %zu bytes allowed for it", hl_path_shown(l->path),
+                   l->limit);
+}
+
+/* How many bytes to reserve at first: the file's size, so that it comes in one piece. */
+static hl_status load_begin(load *l)
+{
+    struct stat info;
+    size_t reserve = FIRST_LOAD;
+
+    if (fstat(l->fd, &info))
+        return io_error(l->ctx, l->path, "read", errno);
+    if (S_ISREG(info.st_mode)) {
+        if ((uintmax_t)info.st_size > l->limit)
+            return too_large(l);
+        reserve = hl_size_add((size_t)info.st_size, 2);
+    }
+    return hl_grow(l->ctx, &l->data, &l->capacity, reserve, 1);
+}
+
+/* Read to the end, keeping a byte for the NUL and at least one to find the end with. */
+static hl_status load_rest(load *l)
+{
+    for (;;) {
+        ssize_t got;
+
+        if (hl_grow(l->ctx, &l->data, &l->capacity, hl_size_add(l->used, 2), 1))
+            return HL_ERR_NOMEM;
+        got = read_some(l->fd, (char *)l->data + l->used, l->capacity - 1 - l->used);
+        if (got < 0)
+            return io_error(l->ctx, l->path, "read", errno);
+        if (got == 0)
+            break;
+        l->used += (size_t)got;
+        if (l->used > l->limit)
+            return too_large(l);
+    }
+    ((char *)l->data)[l->used] = '\0';
+    return HL_OK;
+}
+
+hl_status hl_file_load(hl_context *ctx, const char *path, size_t limit, char **data, size_t *size)
+{
+    load l = { .ctx = ctx, .path = path, .limit = limit, .fd = open_file(path, O_RDONLY, 0) };
+    hl_status status;
+
+    *data = NULL;
+    *size = 0;
+    if (l.fd < 0)
+        return io_error(ctx, path, "open", errno);
+    status = load_begin(&l);
+    if (!status)
+        status = load_rest(&l);
+    close(l.fd);
+    if (status) {
+        hl_free(ctx, l.data);
+        return status;
+    }
+    *data = l.data;
+    *size = l.used;
+    return HL_OK;
+}
+
+/* ---- replacing ---- */
+
+typedef struct replacement {
+    hl_context *ctx;
+    const char *path;         /* as the caller spelt it, for messages */
+    char target[PATH_MAX];    /* `path` without links */
+    char temporary[PATH_MAX]; /* beside target; "" if there is no such file */
+    size_t directory;         /* length of their common directory with its slash; 0 for the current one */
+    mode_t mode;              /* of the new file */
+    bool exists;              /* there is an old file, and `mode` is its own */
+    int fd;                   /* the temporary file; -1 if not open */
+} replacement;
+
+static hl_status replace_error(const replacement *r, const char *what)
+{
+    return io_error(r->ctx, r->path, what, errno);
+}
+
+/* Flush to the disk. File systems that cannot are taken at their word. */
+static int flush(int fd)
+{
+    int result;
+
+    do
+        result = fsync(fd);
+    while (result && errno == EINTR);
+    return result && errno != EINVAL && errno != ENOTSUP && errno != ENOSYS ? -1 : 0;
+}
+
+/* Find what is to be replaced, and whether it may be. */
+static hl_status find_target(replacement *r)
+{
+    struct stat info;
+    const char *slash;
+
+    if (!realpath(r->path, r->target)) {
+        if (errno != ENOENT)
+            return replace_error(r, "write");
+        if (strlen(r->path) >= sizeof r->target) {
+            errno = ENAMETOOLONG;
+            return replace_error(r, "write");
+        }
+        strcpy(r->target, r->path);
+    }
+    slash = strrchr(r->target, '/');
+    r->directory = slash ? (size_t)(slash - r->target) + 1 : 0;
+    r->mode = 0666; /* less what the umask takes away */
+    if (stat(r->target, &info))
+        return errno == ENOENT ? HL_OK : replace_error(r, "write");
+    r->exists = true;
+    r->mode = info.st_mode & 0777;
+    if (S_ISDIR(info.st_mode))
+        errno = EISDIR;
+    else if (!S_ISREG(info.st_mode))
+        return hl_fail(r->ctx, HL_ERR_IO, "%s: cannot write: not a regular file", hl_path_shown(r->path));
+    else if (faccessat(AT_FDCWD, r->target, W_OK, AT_EACCESS) == 0)
+        return HL_OK;
+    return replace_error(r, "write");
+}
+
+/* Make an empty file of a new name in the target's directory. The name does not contain the target's, which may be as
+ * long as names can be. */
+static hl_status create_temporary(replacement *r)
+{
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+
+    for (int i = 0; i < TEMPORARY_NAMES; i++) {
+        int length = snprintf(r->temporary, sizeof r->temporary, "%.*s.hollow-%ld-%d.tmp", (int)r->directory,
+                              r->target, (long)getpid(), i);
+
+        if (length < 0 || (size_t)length >= sizeof r->temporary) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        r->fd = open_file(r->temporary, flags, r->mode);
+        if (r->fd >= 0) {
+            if (r->exists)
+                (void)fchmod(r->fd, r->mode); /* give back what the umask took; if that fails, less is safe */
+            return HL_OK;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    r->temporary[0] = '\0';
+    return replace_error(r, "create a temporary file beside it");
+}
+
+static hl_status write_piece(const replacement *r, const hl_file_piece *piece)
+{
+    const char *next = piece->data;
+    size_t left = piece->bytes;
+
+    while (left > 0) {
+        ssize_t put = write(r->fd, next, left < LARGEST_CALL ? left : LARGEST_CALL);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return replace_error(r, "write");
+        next += put;
+        left -= (size_t)put;
+    }
+    return HL_OK;
+}
+
+/* Put the temporary file, complete and flushed, in the target's place. */
+static hl_status move_in_place(replacement *r)
+{
+    int fd = r->fd;
+
+    if (flush(fd))
+        return replace_error(r, "write");
+    r->fd = -1;
+    if (close(fd))
+        return replace_error(r, "write");
+    if (rename(r->temporary, r->target))
+        return replace_error(r, "write");
+    r->temporary[0] = '\0';
+    return HL_OK;
+}
+
+/* Make the rename last. A directory that we may change but not read cannot be opened, thus not flushed; that is no
+ * reason to fail. */
+static hl_status flush_directory(replacement *r)
+{
+    hl_status status = HL_OK;
+    int fd;
+
+    if (r->directory == 0)
+        strcpy(r->target, ".");
+    else
+        r->target[r->directory] = '\0';
+    fd = open_file(r->target, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return HL_OK;
+    if (flush(fd))
+        status = replace_error(r, "flush its directory, so the new contents may not survive a power cut");
+    close(fd);
+    return status;
+}
+
+hl_status hl_file_replace(hl_context *ctx, const char *path, const hl_file_piece *pieces, size_t count)
+{
+    replacement r = { .ctx = ctx, .path = path, .fd = -1 };
+    hl_status status = find_target(&r);
+
+    if (!status)
+        status = create_temporary(&r);
+    for (size_t i = 0; !status && i < count; i++)
+        status = write_piece(&r, &pieces[i]);
+    if (!status)
+        status = move_in_place(&r);
+    if (!status)
+        status = flush_directory(&r);
+    if (r.fd >= 0)
+        close(r.fd);
+    if (r.temporary[0])
+        unlink(r.temporary);
+    return status;
+}

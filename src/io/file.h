@@ -1,0 +1,47 @@
+/* file.h - reading a file from front to back, loading a small one whole, and replacing one atomically.
+ *
+ * Every failure is HL_ERR_IO unless a function says otherwise, with the path and the system's reason in the message. */
+#ifndef HL_FILE_H
+#define HL_FILE_H
+
+#include "base/base.h"
+
+/* What of a path messages show: all of it, or its last 128 bytes if it is longer. Borrows from `path`. */
+const char *hl_path_shown(const char *path);
+
+/* A regular file open for reading. */
+typedef struct hl_file {
+    hl_context *ctx;
+    const char *path; /* borrowed until hl_file_close */
+    int fd;
+    size_t size; /* bytes when it was opened */
+} hl_file;
+
+/* Open for reading; refuses directories, pipes and devices. On failure there is nothing to close. */
+hl_status hl_file_open(hl_context *ctx, const char *path, hl_file *file);
+/* Read the next `bytes` bytes, all of them: a file that ends before is an error. */
+hl_status hl_file_read(hl_file *file, void *data, size_t bytes);
+/* Pass over the next `bytes` bytes. */
+hl_status hl_file_skip(hl_file *file, size_t bytes);
+void hl_file_close(hl_file *file);
+
+/* Load all of a file or pipe. *data holds *size bytes and a NUL after them; the caller owns it (hl_free). More than
+ * `limit` bytes is HL_ERR_FORMAT. On failure *data is NULL. */
+hl_status hl_file_load(hl_context *ctx, const char *path, size_t limit, char **data, size_t *size);
+
+/* One stretch of a file's new contents. */
+typedef struct hl_file_piece {
+    const void *data; /* may be NULL if bytes is 0 */
+    size_t bytes;
+} hl_file_piece;
+
+/* Make `path` a file that holds the pieces one after another. Whoever reads `path` meanwhile, or after a crash, sees
+ * either the old contents or the new: they are written to a temporary file in the same directory, flushed to the disk,
+ * and renamed. A link is followed and stays a link, and the old file's permissions are kept. Refuses to replace what is
+ * not a regular file or is write-protected.
+ *
+ * On failure the old file is untouched and the temporary one removed. The exception, which the message tells, is a
+ * directory that cannot be flushed: then the new contents are in place but may not survive a power cut. */
+hl_status hl_file_replace(hl_context *ctx, const char *path, const hl_file_piece *pieces, size_t count);
+
+#endif

@@ -1,0 +1,369 @@
+/* kernel_gemm.h - products of panels with a shared matrix, and the gradient of that matrix. Included by kernel_impl.c.
+ *
+ *   forward     y_p[n] = init + sum_k w[n][k] x_p[k]      unit n, depth k
+ *   transposed  y_p[k] = init + sum_n w[n][k] x_p[n]      unit k, depth n
+ *   gradient    gw[n][k..k+15] = sum_{p,lane} y_p[n][lane] (x_p[k..k+15][lane])
+ *
+ * All three are one loop, the *tile*: `units` rows of scalars, each broadcast and multiplied into two vecs, so that
+ * 2 * units sums stay in registers. The two vecs are halves of an entry, or the same entry of two panels if an entry is
+ * one vec. For the gradient the x panels are transposed into scratch first, so that a vec holds 16 inputs k.
+ *
+ * Invariant: the order of a sum depends on the matrix's shape, its mask and the unit's place, never on the panels: units
+ * are cut into blocks by `block_units` alone, and only blocks of 1 or 2 units (all the units there are) split their sum. */
+
+#define DEPTH_BLOCK 256                        /* depth per pass: a panel's part of x stays in the first cache */
+#define GROUP_BLOCKS 8                         /* blocks of units that share a pass over the panels */
+#define COPY_UNITS (GROUP_BLOCKS * UNITS)      /* transposed: widest group */
+#define COPY_DEPTH 128                         /* transposed: depth per pass, whose weights are copied to the stack */
+#define PARTS (NV < 2 ? 1 : NV / 2)            /* pairs of vecs in an entry */
+#define PANELS_AT_ONCE (NV < 2 ? 2 : 1)        /* panels in a pair of vecs */
+
+enum { INIT_ZERO, INIT_VECTOR, INIT_SCALAR };
+
+/* One call of the tile. Distances are in elements. */
+typedef struct tile {
+    size_t depth;     /* terms in the sum */
+    const real *w;    /* the scalar of unit u, term k: w[u * w_unit + k * w_term] */
+    size_t w_unit, w_term;
+    const real *x;    /* term k: the vec at x + 16 k, and the second one x_next further */
+    size_t x_next;
+    int init;         /* what the sums start from */
+    const real *from; /* unit u: from + u * from_unit, the second vec from_next further */
+    size_t from_unit, from_next;
+    real *y;          /* unit u: y + 16 u, the second vec y_next further */
+    size_t y_next;
+    size_t chunks;    /* gradient only: repeat `chunks` times, w_chunk and x_chunk further */
+    size_t w_chunk, x_chunk;
+} tile;
+
+/* The loop itself. All arguments but t are constants where it is inlined: `split` partial sums per unit (term k goes to
+ * sum k mod split), `step` terms per round. */
+INLINE void tile_run(const tile *t, const int units, const int vecs, const int split, const size_t w_unit,
+                     const size_t w_term, const size_t chunks)
+{
+    vec sum[UNITS][2][4];
+    const int step = split > 2 ? split : 2;
+    UNROLL
+    for (int u = 0; u < units; u++) {
+        UNROLL
+        for (int v = 0; v < vecs; v++) {
+            const real *from = t->from + (size_t)u * t->from_unit;
+            sum[u][v][0] = t->init == INIT_ZERO     ? splat(0)
+                           : t->init == INIT_SCALAR ? splat(*from)
+                                                    : load(from + (v ? t->from_next : 0));
+            UNROLL
+            for (int s = 1; s < split; s++)
+                sum[u][v][s] = splat(0);
+        }
+    }
+    const size_t depth = t->depth, x_next = NV < 2 ? t->x_next : VL;
+    const real *w_start = t->w, *x_start = t->x;
+    for (size_t c = 0; c < chunks; c++, w_start += t->w_chunk, x_start += t->x_chunk) {
+        const real *row[UNITS], *x = x_start;
+        UNROLL
+        for (int u = 0; u < units; u++) {
+            row[u] = w_start + (size_t)u * w_unit;
+            if (!__builtin_constant_p(w_unit))
+                __asm__("" : "+r"(row[u])); /* keep a pointer per row, or the compiler makes one per load */
+        }
+        size_t k = 0, at = 0; /* term, and the place of its scalar in a row */
+        for (; k + (size_t)step <= depth; k += (size_t)step, at += (size_t)step * w_term) {
+            UNROLL
+            for (int j = 0; j < step; j++) {
+                vec x0 = load(x + j * HL_LANES), x1 = vecs > 1 ? load(x + j * HL_LANES + x_next) : x0;
+                UNROLL
+                for (int u = 0; u < units; u++) {
+                    vec scalar = splat(row[u][at + (size_t)j * w_term]);
+                    sum[u][0][j % split] += scalar * x0;
+                    if (vecs > 1)
+                        sum[u][1][j % split] += scalar * x1;
+                }
+            }
+            x += step * HL_LANES;
+        }
+        for (; k < depth; k++, at += w_term, x += HL_LANES) {
+            vec x0 = load(x), x1 = vecs > 1 ? load(x + x_next) : x0;
+            UNROLL
+            for (int u = 0; u < units; u++) {
+                vec scalar = splat(row[u][at]);
+                sum[u][0][0] += scalar * x0;
+                if (vecs > 1)
+                    sum[u][1][0] += scalar * x1;
+            }
+        }
+    }
+    UNROLL
+    for (int u = 0; u < units; u++) {
+        UNROLL
+        for (int v = 0; v < vecs; v++) {
+            vec total = sum[u][v][0];
+            if (split == 2)
+                total += sum[u][v][1];
+            if (split == 4)
+                total = (total + sum[u][v][1]) + (sum[u][v][2] + sum[u][v][3]);
+            store(t->y + u * HL_LANES + (v ? t->y_next : 0), total);
+        }
+    }
+}
+
+/* Tiles for each number of units: of the forward product (terms of a unit are neighbours), the transposed one (units are
+ * neighbours) and the gradient (units are entries apart, sums are never split as blocks start anywhere). */
+#define SPLIT(units) ((units) == 1 ? 4 : (units) == 2 ? 2 : 1)
+#define TILE(units, vecs)                                                                                              \
+    static void tile_n_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), t->w_unit, 1, 1); }    \
+    static void tile_t_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), 1, t->w_term, 1); }    \
+    static void tile_w_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, 1, HL_LANES, 1, t->chunks); }
+typedef void tile_fn(const tile *t);
+
+#define TILES(units) TILE(units, 1) TILE(units, 2)
+TILES(1)
+TILES(2)
+TILES(3)
+TILES(4)
+TILES(5)
+TILES(6)
+#if UNITS == 8
+TILES(7)
+TILES(8)
+#define TILE_ROW(kind, vecs)                                                                                           \
+    {tile_##kind##_1_##vecs, tile_##kind##_2_##vecs, tile_##kind##_3_##vecs, tile_##kind##_4_##vecs,                   \
+     tile_##kind##_5_##vecs, tile_##kind##_6_##vecs, tile_##kind##_7_##vecs, tile_##kind##_8_##vecs}
+#else
+#define TILE_ROW(kind, vecs)                                                                                           \
+    {tile_##kind##_1_##vecs, tile_##kind##_2_##vecs, tile_##kind##_3_##vecs, tile_##kind##_4_##vecs,                   \
+     tile_##kind##_5_##vecs, tile_##kind##_6_##vecs}
+#endif
+static tile_fn *const tiles_n[2][UNITS] = {TILE_ROW(n, 1), TILE_ROW(n, 2)}; /* [vecs - 1][units - 1] */
+static tile_fn *const tiles_t[2][UNITS] = {TILE_ROW(t, 1), TILE_ROW(t, 2)};
+static tile_fn *const tiles_w[2][UNITS] = {TILE_ROW(w, 1), TILE_ROW(w, 2)};
+
+/* The next block when `left` units are left: full blocks, the last two nearly equal. */
+INLINE size_t block_units(size_t left)
+{
+    return left >= 2 * UNITS ? UNITS : left > UNITS ? (left + 1) / 2 : left;
+}
+
+INLINE size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+INLINE size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* The hull of the intervals of units first .. first + count - 1, or all of [0, depth); empty is [0, 0). */
+typedef struct range {
+    size_t lo, hi;
+} range;
+static range hull(const uint32_t *lo, const uint32_t *hi, size_t first, size_t count, size_t depth)
+{
+    range r = {0, depth};
+    if (!lo)
+        return r;
+    r.lo = depth, r.hi = 0;
+    for (size_t u = first; u < first + count; u++)
+        if (lo[u] < hi[u]) {
+            r.lo = smaller(r.lo, lo[u]);
+            r.hi = larger(r.hi, hi[u]);
+        }
+    if (r.lo >= r.hi)
+        r.lo = r.hi = 0;
+    return r;
+}
+
+/* A product in terms of units and depth, whichever way the matrix is read. */
+typedef struct product {
+    const hl_gemm *g;
+    size_t units, depth;
+    const uint32_t *lo, *hi; /* interval of each unit, or NULL */
+    tile_fn *const (*tiles)[UNITS];
+} product;
+
+/* A group of blocks of units: where each starts, its depth range, and the weights it uses in this pass. */
+typedef struct group {
+    size_t blocks, end;
+    size_t first[GROUP_BLOCKS], units[GROUP_BLOCKS];
+    range span[GROUP_BLOCKS];
+} group;
+
+static void group_next(const product *m, size_t first, group *g)
+{
+    g->blocks = 0;
+    while (g->blocks < GROUP_BLOCKS && first < m->units) {
+        size_t b = g->blocks++, count = block_units(m->units - first);
+        g->first[b] = first;
+        g->units[b] = count;
+        g->span[b] = hull(m->lo, m->hi, first, count, m->depth);
+        first += count;
+    }
+    g->end = first;
+}
+
+/* All blocks of a group, over depths [k0, k1), for `count` panels from p on (two only where a pair of vecs is two
+ * panels). w is the scalar of the group's first unit at depth k0. */
+static void group_run(const product *m, const group *s, size_t k0, size_t k1, size_t p, size_t count, const real *w,
+                      size_t w_unit, size_t w_term)
+{
+    const hl_gemm *g = m->g;
+    const real *init = g->init.p;
+    real *y = (real *)g->y + p * g->y_panel;
+    tile t = {.w_unit = w_unit, .w_term = w_term, .init = INIT_ZERO, .from = y};
+    t.x_next = NV < 2 ? g->x_panel : VL;
+    t.y_next = NV < 2 ? g->y_panel : VL;
+    for (size_t b = 0; b < s->blocks; b++) {
+        const size_t first = s->first[b], lo = larger(s->span[b].lo, k0), hi = smaller(s->span[b].hi, k1);
+        if (lo >= hi && k0 > 0)
+            continue;
+        t.depth = lo < hi ? hi - lo : 0;
+        const size_t from = t.depth ? lo : k0;
+        t.w = w + (first - s->first[0]) * w_unit + (from - k0) * w_term;
+        for (size_t part = 0; part < PARTS; part++) {
+            t.x = (const real *)g->x + p * g->x_panel + from * HL_LANES + part * 2 * VL;
+            t.y = y + first * HL_LANES + part * 2 * VL;
+            if (k0 > 0) {
+                t.init = INIT_VECTOR;
+                t.from = t.y;
+                t.from_unit = HL_LANES;
+                t.from_next = t.y_next;
+            } else if (init) {
+                t.init = g->init.scalar ? INIT_SCALAR : INIT_VECTOR;
+                t.from_unit = (size_t)g->init.step;
+                t.from = init + p * g->init_panel + first * t.from_unit + (g->init.scalar ? 0 : part * 2 * VL);
+                t.from_next = NV < 2 ? g->init_panel : VL;
+            }
+            m->tiles[NV < 2 ? count - 1 : 1][s->units[b] - 1](&t);
+        }
+    }
+}
+
+static void gemm(const hl_gemm *g)
+{
+    const product m = {g, g->out, g->in, g->mask ? g->mask->lo : NULL, g->mask ? g->mask->hi : NULL, tiles_n};
+    size_t k0 = 0;
+    do {
+        const size_t k1 = smaller(k0 + DEPTH_BLOCK, m.depth);
+        group s;
+        for (size_t first = 0; first < m.units; first = s.end) {
+            group_next(&m, first, &s);
+            const real *w = (const real *)g->w + first * g->ldw + k0;
+            for (size_t p = 0; p < g->panels; p += PANELS_AT_ONCE)
+                group_run(&m, &s, k0, k1, p, smaller(PANELS_AT_ONCE, g->panels - p), w, g->ldw, 1);
+        }
+        k0 = k1;
+    } while (k0 < m.depth);
+}
+
+/* Weights of a column block lie ldw apart, often by a power of two that maps them to few cache sets. If they are used
+ * more than once and are far apart, they are copied together first. */
+static void gemm_t(const hl_gemm *g)
+{
+    const product m = {g, g->in, g->out, g->mask ? g->mask->tlo : NULL, g->mask ? g->mask->thi : NULL, tiles_t};
+    real copy[COPY_DEPTH * COPY_UNITS];
+    const bool copies = g->panels > 1 && g->ldw * sizeof(real) >= 1024;
+    size_t k0 = 0;
+    do {
+        const size_t k1 = smaller(k0 + COPY_DEPTH, m.depth);
+        group s;
+        for (size_t first = 0; first < m.units; first = s.end) {
+            group_next(&m, first, &s);
+            const range all = hull(m.lo, m.hi, first, s.end - first, m.depth);
+            const size_t lo = larger(all.lo, k0), hi = smaller(all.hi, k1);
+            if (lo >= hi && k0 > 0)
+                continue;
+            const real *w = (const real *)g->w + k0 * g->ldw + first;
+            size_t w_term = g->ldw;
+            if (copies) {
+                for (size_t k = lo; k < hi; k++)
+                    memcpy(copy + (k - k0) * COPY_UNITS, w + (k - k0) * g->ldw, (s.end - first) * sizeof(real));
+                w = copy;
+                w_term = COPY_UNITS;
+            }
+            for (size_t p = 0; p < g->panels; p += PANELS_AT_ONCE)
+                group_run(&m, &s, k0, k1, p, smaller(PANELS_AT_ONCE, g->panels - p), w, 1, w_term);
+        }
+        k0 = k1;
+    } while (k0 < m.depth);
+}
+
+/* Inputs k0 .. k0 + 15 of every panel as vecs over k: to[p * 16 + lane][16]. Inputs past the last are 0. */
+static void transpose_inputs(const hl_gemm_w *g, size_t k0, real *to)
+{
+    const size_t count = smaller(HL_LANES, g->in - k0);
+    for (size_t p = 0; p < g->panels; p++, to += HL_LANES * HL_LANES) {
+        const real *x = (const real *)g->x + p * g->x_panel + k0 * HL_LANES;
+        if (count < HL_LANES)
+            memset(to, 0, HL_LANES * HL_LANES * sizeof(real));
+        transpose(count, HL_LANES, x, HL_LANES, to, HL_LANES);
+    }
+}
+
+/* Add or copy a tile of sums [units][16] to the rows of gw, inputs k0 .. k0 + 15 cut to each unit's interval. */
+static void write_gradient(const hl_gemm_w *g, const real *sums, size_t first, size_t units, size_t k0)
+{
+    for (size_t u = 0; u < units; u++, sums += HL_LANES) {
+        const size_t n = first + u;
+        const size_t lo = g->mask ? larger(g->mask->lo[n], k0) : k0;
+        const size_t hi = smaller(k0 + HL_LANES, g->mask ? smaller(g->mask->hi[n], g->in) : g->in);
+        real *row = (real *)g->gw + n * g->ldw;
+        if (lo == k0 && hi == k0 + HL_LANES) {
+            UNROLL
+            for (size_t j = 0; j < NV; j++) {
+                real *to = row + k0 + j * VL;
+                store(to, g->add ? load(to) + load(sums + j * VL) : load(sums + j * VL));
+            }
+        } else {
+            for (size_t k = lo; k < hi; k++)
+                row[k] = g->add ? row[k] + sums[k - k0] : sums[k - k0];
+        }
+    }
+}
+
+/* The sums of one block of units and 16 inputs (or 32, where a pair of vecs is two groups of inputs). */
+static void gradient_tile(const hl_gemm_w *g, size_t first, size_t units, size_t k0, size_t count, const real *xt)
+{
+    real sums[2][UNITS * HL_LANES];
+    const size_t full = smaller(g->full, g->panels), pitch = g->panels * HL_LANES * HL_LANES;
+    tile t = {.w_unit = HL_LANES, .w_term = 1, .w_chunk = g->y_panel, .x_chunk = HL_LANES * HL_LANES};
+    t.x_next = NV < 2 ? pitch : VL;
+    t.y_next = t.from_next = NV < 2 ? UNITS * HL_LANES : VL;
+    t.from_unit = HL_LANES;
+    for (size_t part = 0; part < PARTS; part++) {
+        tile_fn *run = tiles_w[NV < 2 ? count - 1 : 1][units - 1];
+        t.y = &sums[0][part * 2 * VL];
+        t.from = t.y;
+        t.init = INIT_ZERO;
+        t.w = (const real *)g->y + first * HL_LANES;
+        t.x = xt + part * 2 * VL;
+        t.depth = HL_LANES;
+        t.chunks = full;
+        run(&t);
+        if (full < g->panels) {
+            t.init = INIT_VECTOR;
+            t.w += full * g->y_panel;
+            t.x += full * HL_LANES * HL_LANES;
+            t.depth = g->tail;
+            t.chunks = g->panels - full;
+            run(&t);
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        write_gradient(g, sums[i], first, units, k0 + i * HL_LANES);
+}
+
+static void gemm_w(const hl_gemm_w *g)
+{
+    const product m = {.units = g->out_hi, .depth = g->in, .lo = g->mask ? g->mask->lo : NULL,
+                       .hi = g->mask ? g->mask->hi : NULL};
+    const size_t pitch = g->panels * HL_LANES * HL_LANES; /* elements of 16 transposed inputs */
+    real *xt = g->scratch;
+    const range all = hull(m.lo, m.hi, g->out_lo, g->out_hi - g->out_lo, g->in);
+    for (size_t k = all.lo / HL_LANES * HL_LANES; k < all.hi; k += HL_LANES)
+        transpose_inputs(g, k, xt + k / HL_LANES * pitch);
+    group s;
+    for (size_t first = g->out_lo; first < g->out_hi; first = s.end) {
+        group_next(&m, first, &s);
+        const range span = hull(m.lo, m.hi, first, s.end - first, g->in);
+        for (size_t k = span.lo / HL_LANES * HL_LANES; k < span.hi; k += PANELS_AT_ONCE * HL_LANES)
+            for (size_t b = 0; b < s.blocks; b++) {
+                if (s.span[b].hi <= k || s.span[b].lo >= k + PANELS_AT_ONCE * HL_LANES)
+                    continue;
+                const size_t count = smaller(PANELS_AT_ONCE, (span.hi - k + HL_LANES - 1) / HL_LANES);
+                gradient_tile(g, s.first[b], s.units[b], k, count, xt + k / HL_LANES * pitch);
+            }
+    }
+}

@@ -1,0 +1,29 @@
+/* op.h - the rows of the op table, and builders that only rules use. */
+#ifndef HL_OP_H
+#define HL_OP_H
+
+#include "graph/graph.h"
+
+#define HL_OP(name) extern const hl_op hl_op_##name;
+#include "op/ops.def"
+#undef HL_OP
+
+/* All rows, in the order of ops.def; ends with NULL. */
+extern const hl_op *const hl_ops[];
+
+/* x stretched to the shape's dimensions and kind (batched or shared). */
+hl_node hl_broadcast_shape(hl_graph *g, hl_node x, const hl_shape *shape);
+/* The opposite: sum x until it has the shape's dimensions and kind. */
+hl_node hl_sum_to(hl_graph *g, hl_node x, const hl_shape *target);
+/* a + b where HL_NONE is zero. */
+hl_node hl_accumulate(hl_graph *g, hl_node a, hl_node b);
+/* a * b where HL_NONE is zero. */
+hl_node hl_product(hl_graph *g, hl_node a, hl_node b);
+/* The value of a constant scalar, seen through broadcasts and reshapes. */
+bool hl_scalar_value(const hl_graph *g, hl_node n, double *value);
+/* Transposes of gather and of convolution, and weights with everything outside the mask set to zero. */
+hl_node hl_scatter(hl_graph *g, hl_node x, int axis, size_t size, const int32_t *index);
+/* linear with a mask whose weights are known to be zero outside it. */
+hl_node hl_linear_trusted(hl_graph *g, hl_node x, hl_node w, const hl_mask *mask);
+
+#endif

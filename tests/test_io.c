@@ -519,6 +519,33 @@ static void test_add_refused(void **state)
     test_context_free(ctx, &allocator);
 }
 
+/* As many tensors as a table takes, and one more. */
+static void test_full(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_tensors *t;
+    char name[16];
+
+    (void)state;
+    CHECK_OK(ctx, hl_tensors_create(ctx, &t));
+    for (int i = 0; i < HL_TENSORS_MAX_COUNT; i++) {
+        snprintf(name, sizeof name, "%06d", i);
+        CHECK_OK(ctx, hl_tensors_add(t, name, i % 3 ? HL_F32 : HL_F64, 0, NULL, doubles + i % 2));
+    }
+    CHECK_STATUS(ctx, hl_tensors_add(t, "more", HL_F32, 0, NULL, doubles), HL_ERR_INVALID);
+    check_message(ctx, "tensor 'more' is one too many");
+    CHECK_OK(ctx, hl_tensors_write(t, "full"));
+    hl_tensors_free(t);
+    CHECK_OK(ctx, hl_tensors_read(ctx, "full", &t));
+    assert_int_equal(hl_tensors_count(t), HL_TENSORS_MAX_COUNT);
+    for (int i = 0; i < HL_TENSORS_MAX_COUNT; i++) {
+        snprintf(name, sizeof name, "%06d", i);
+        check_tensor(t, name, i % 3 ? "F32" : "F64", 0, doubles + i % 2, i % 3 ? 4 : 8);
+    }
+    hl_tensors_free(t);
+    hl_context_free(ctx);
+}
+
 /* ---- hostile files ---- */
 
 /* A file with this header, as it stands, and `data_bytes` bytes of data. */
@@ -903,6 +930,7 @@ int main(void)
         TEST(test_round_trip),
         TEST(test_bytes),
         TEST(test_add_refused),
+        TEST(test_full),
         TEST(test_malformed),
         TEST(test_header_length),
         TEST(test_too_many),

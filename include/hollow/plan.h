@@ -46,6 +46,11 @@ HL_API hl_plan_info hl_plan_describe(const hl_plan *plan);
 /* A listing of segments and instructions, written to buffer as snprintf does; returns the length it needs. */
 HL_API int hl_plan_text(const hl_plan *plan, char *buffer, size_t size);
 
+/* Run `rounds` rounds of independent multiply-adds with the widest vectors of an instruction set (NULL: the best) and return
+ * the number of floating-point operations done, so that a caller who times it knows the machine's peak; 0 if the machine does
+ * not run that set. */
+HL_API double hl_fma_burst(hl_dtype dtype, const char *isa, size_t rounds);
+
 #ifdef __cplusplus
 }
 #endif

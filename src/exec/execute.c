@@ -35,7 +35,7 @@ static bool single_precision(const hl_plan *p)
 /* Where a sum over rows is accumulated: the user's own array if it is an output and nothing else reads it. */
 static char *sum_place(const run_state *s, const hl_reduction *r)
 {
-    return r->output != SIZE_MAX ? s->output[r->output] : s->p->shared + r->value * s->p->element;
+    return r->output != SIZE_MAX && s->output[r->output] ? s->output[r->output] : s->p->shared + r->value * s->p->element;
 }
 
 static void meet(run_state *s, int thread)
@@ -66,10 +66,13 @@ static void rows_in(run_state *s, const chunk *c)
         for (size_t i = 0; i < p->inputs; i++) {
             const hl_port *port = &p->input[i];
             size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
-            if (port->needed)
+            char *to = p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element;
+            if (port->needed && !s->input[i])
+                memset(to, 0, port->elements * HL_LANES * p->element);
+            else if (port->needed)
                 p->k->rows_to_panel(rows, port->elements,
                                     (const char *)s->input[i] + (c->start + row) * port->elements * p->element,
-                                    port->elements, p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element);
+                                    port->elements, to);
         }
 }
 
@@ -80,7 +83,7 @@ static void rows_out(run_state *s, const chunk *c)
         for (size_t i = 0; i < p->outputs; i++) {
             const hl_port *port = &p->output[i];
             size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
-            if (port->batched)
+            if (port->batched && s->output[i])
                 p->k->panel_to_rows(rows, port->elements, p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element,
                                     (char *)s->output[i] + (c->start + row) * port->elements * p->element, port->elements);
         }
@@ -218,7 +221,7 @@ static void epilogue(run_state *s, bool flushed)
     run_shared(s, p->post_first, p->post_count);
     hl_frame f = { .p = p, .param = s->param, .axis = 1 };
     for (size_t i = 0; i < p->outputs; i++)
-        if (!p->output[i].batched && p->output[i].reduction == SIZE_MAX)
+        if (!p->output[i].batched && p->output[i].reduction == SIZE_MAX && s->output[i])
             memcpy(s->output[i], hl_address(&f, &p->output[i].ref, 0), p->output[i].elements * p->element);
 }
 

@@ -189,25 +189,29 @@ static void place_segment(hl_compiler *c, placing *l, const size_t *last, hl_seg
     }
 }
 
-/* Shared values: constants, prologue, epilogue and sums over rows, one after the other. */
-static hl_status place_shared(hl_compiler *c)
+/* Shared values, one after the other: constants, prologue and epilogue, then sums over rows, which may be large. */
+static void place_shared(hl_compiler *c)
 {
     hl_plan *p = c->plan;
     size_t top = 0;
-    for (size_t n = 1; n <= c->g->count; n++) {
-        const hl_node_data *d = data(c, (hl_node)n);
-        if (!has_value(c, (hl_node)n) || d->shape.batched)
-            continue;
-        if (d->op == &hl_op_param) {
-            if (!needs_copy(c, (hl_node)n))
+    for (int sums = 0; sums < 2; sums++) {
+        for (size_t n = 1; n <= c->g->count; n++) {
+            const hl_node_data *d = data(c, (hl_node)n);
+            bool sum = d->op->over_rows && c->phase[n] == HL_PHASE_MAIN;
+            if (!has_value(c, (hl_node)n) || d->shape.batched || sum != (sums == 1))
                 continue;
-            c->space[n] = HL_SPACE_SHARED;
+            if (d->op == &hl_op_param) {
+                if (!needs_copy(c, (hl_node)n))
+                    continue;
+                c->space[n] = HL_SPACE_SHARED;
+            }
+            c->offset[n] = top;
+            top = hl_size_add(top, pad(entries_of(c, (hl_node)n)));
         }
-        c->offset[n] = top;
-        top = hl_size_add(top, pad(entries_of(c, (hl_node)n)));
+        if (!sums)
+            p->small_elements = top;
     }
     p->shared_elements = top;
-    return HL_OK;
 }
 
 static hl_status place_values(hl_compiler *c)
@@ -223,7 +227,7 @@ static hl_status place_values(hl_compiler *c)
         p->chunk_elements = hl_size_mul(per_panel, p->chunk_panels);
         for (size_t s = 0; s < p->segments; s++)
             place_segment(c, &l, last, &p->segment[s]);
-        status = place_shared(c);
+        place_shared(c);
     }
     hl_free(p->ctx, l.life);
     hl_free(p->ctx, l.node);
@@ -588,7 +592,7 @@ static hl_status make_slab(hl_plan *p, int threads)
     p->chunk = p->shared + p->shared_elements * p->element;
     p->partials = p->chunk + p->chunk_elements * p->element;
     p->threads = p->partials + partials * p->element;
-    memset(p->shared, 0, p->shared_elements * p->element); /* padding is read by whole entries */
+    memset(p->shared, 0, p->small_elements * p->element); /* padding is read by whole entries */
     memset(p->threads, 0, per_thread * (size_t)threads * p->element);
     return HL_OK;
 }

@@ -189,3 +189,10 @@ const char *hl_context_isa(const hl_context *ctx)
     (void)ctx;
     return hl_kernels_pick(HL_F32, NULL)->isa;
 }
+
+double hl_fma_burst(hl_dtype dtype, const char *isa, size_t rounds)
+{
+    double sink[64];
+    const hl_kernels *k = hl_dtype_size(dtype) ? hl_kernels_pick(dtype, isa) : NULL;
+    return k ? k->fma_burst(rounds, sink) : 0;
+}

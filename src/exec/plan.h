@@ -113,12 +113,13 @@ struct hl_plan {
     bool *param_needed;
     /* one slab: shared, chunk, group partials (elements); per thread: tile and scratch (elements); totals (doubles) */
     char *slab;
-    size_t slab_bytes, shared_elements, chunk_elements, thread_elements, scratch_elements;
+    size_t slab_bytes, shared_elements, small_elements, chunk_elements, thread_elements, scratch_elements;
     char *shared, *chunk, *partials, *threads;
     double *totals;
 };
 
 hl_status hl_compile(hl_plan *p, const hl_graph *g, size_t outputs, const hl_node *output, const hl_plan_options *o);
+/* Run. An input that is NULL counts as zeros; an output that is NULL is not written. */
 void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output);
 
 /* What an instruction runs on: the panels q0 <= q < q1 of a chunk whose panels below `full` have 16 valid rows, the others

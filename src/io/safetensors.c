@@ -732,12 +732,14 @@ static hl_status take_table(reader *r, json_t *root)
 }
 
 /* Refuse, before it is parsed, JSON that would take far more memory than the file: a parsed "0," is twenty times as
- * large. Sees only brackets, commas and strings; whether they are JSON is the parser's question. */
-static hl_status check_size(const reader *r, const char *header)
+ * large. Sees only brackets, commas and strings; whether they are JSON is the parser's question. *values is a bound on
+ * the number of values. */
+static hl_status check_size(const reader *r, const char *header, size_t *values)
 {
-    size_t depth = 0, values = 0;
+    size_t depth = 0;
     bool in_string = false;
 
+    *values = 1;
     if (r->header_bytes == 0 || header[0] != '{')
         return fault(r, "the header does not begin with '{': not a safetensors file");
     for (size_t i = 0; i < r->header_bytes; i++) {
@@ -756,22 +758,37 @@ static hl_status check_size(const reader *r, const char *header)
         else if ((c == '}' || c == ']') && depth > 0)
             depth--;
         if (c == '{' || c == '[' || c == ',')
-            values++;
+            ++*values;
         if (depth > MAX_DEPTH)
             return fault(r, "the header is nested too deeply at byte %zu", 8 + i);
-        if (values > MAX_VALUES)
+        if (*values > MAX_VALUES)
             return fault(r, "the header has more than %d values", MAX_VALUES);
     }
     return HL_OK;
 }
 
+/* Whether there is memory to parse the header with: a bound on what that takes is reserved and given back at once.
+ * Jansson (2.14, its issue 362) ignores a failure to grow the buffer of a token and then reads and writes beyond its
+ * end, so a file with a long string could break a program that runs short of memory. */
+static hl_status check_memory(const reader *r, size_t values)
+{
+    size_t bytes = 65536 + 4 * r->header_bytes + 512 * values;
+    void *memory = hl_alloc(r->t->ctx, bytes);
+
+    hl_free(r->t->ctx, memory);
+    return memory ? HL_OK : HL_ERR_NOMEM;
+}
+
 static hl_status parse_header(reader *r, const char *header)
 {
-    hl_status status = check_size(r, header);
+    size_t values;
+    hl_status status = check_size(r, header, &values);
     json_error_t error;
     char text[JSON_ERROR_TEXT_LENGTH];
     json_t *root;
 
+    if (!status)
+        status = check_memory(r, values);
     if (status)
         return status;
     root = json_loadb(header, r->header_bytes, JSON_REJECT_DUPLICATES, &error);

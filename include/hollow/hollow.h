@@ -1,0 +1,11 @@
+/* hollow/hollow.h - everything. */
+#ifndef HOLLOW_HOLLOW_H
+#define HOLLOW_HOLLOW_H
+
+#include "hollow/base.h"
+#include "hollow/diff.h"
+#include "hollow/graph.h"
+#include "hollow/net.h"
+#include "hollow/plan.h"
+
+#endif

@@ -1,0 +1,99 @@
+/* hollow/net.h - hollow networks: f_i = tau(x_i, h_i, t, context), where h_i never sees x_i.
+ *
+ *     hl_net_spec spec = { .dim = 43, .hidden = 256, .width = 64 };
+ *     hl_net_create(ctx, &spec, &net);
+ *     hl_net_init(net, 1);
+ *     hl_operator_create(net, &(hl_operator_options){ .order = 1 }, &op);
+ *     hl_operator_eval(op, rows, x, NULL, NULL, f, &d, divergence);     f, D f and its sum, exact
+ *
+ * All arrays are plain, row by row, in the network's precision. */
+#ifndef HOLLOW_NET_H
+#define HOLLOW_NET_H
+
+#include "hollow/diff.h"
+#include "hollow/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hl_net hl_net;           /* opaque */
+typedef struct hl_operator hl_operator; /* opaque */
+
+/* What a network is. Zero or NULL in any field but `dim` means the default. Strings are not kept. */
+typedef struct hl_net_spec {
+    size_t dim;              /* d: values per row, 1..1000000 */
+    size_t context;          /* context values per row; default 0 */
+    int time;                /* nonzero: t is an input, one per row */
+    const char *conditioner; /* "made" */
+    size_t features;         /* d_h: values of each h_i, both directions together, even; default 16 */
+    size_t hidden;           /* units of each conditioner layer; default 64 */
+    int hidden_layers;       /* layers of each conditioner; default 2; -1 for none */
+    const char *transformer; /* "shared" (default) or "per-dimension" */
+    size_t width;            /* units of each transformer layer; default 64 */
+    int layers;              /* hidden layers of the transformer; default 2; -1 for none: affine in x_i and h_i */
+    const char *activation;  /* "tanh" (default), "softplus", "swish", "elu", "sigmoid" */
+    hl_dtype dtype;          /* default HL_F32 */
+} hl_net_spec;
+
+HL_API hl_status hl_net_create(hl_context *context, const hl_net_spec *spec, hl_net **net); /* all parameters 0 */
+HL_API void hl_net_free(hl_net *net);                                                      /* takes NULL */
+/* Random weights: variance 1 / inputs, biases 0. The same seed gives the same weights on every machine. */
+HL_API hl_status hl_net_init(hl_net *net, uint64_t seed);
+/* The specification with all defaults filled in. Its strings are borrowed until the network is freed. */
+HL_API hl_net_spec hl_net_describe(const hl_net *net);
+
+/* Parameters. `values` is borrowed until the network is freed and may be written; entries that a mask excludes must stay
+ * zero, which updates by the network's own gradients keep. */
+typedef struct hl_net_param {
+    const char *name;
+    int rank;
+    size_t dims[HL_MAX_RANK];
+    size_t size;
+    void *values;
+} hl_net_param;
+HL_API size_t hl_net_param_count(const hl_net *net);
+HL_API hl_status hl_net_param_get(const hl_net *net, size_t index, hl_net_param *param);
+HL_API size_t hl_net_size(const hl_net *net); /* trainable values: masked ones not counted */
+/* HL_ERR_NOT_FINITE, naming the parameter, if any is NaN or infinite. */
+HL_API hl_status hl_net_check(const hl_net *net);
+
+/* Model files: safetensors, with the specification in the header's metadata. Written atomically. */
+HL_API hl_status hl_net_save(const hl_net *net, const char *path);
+HL_API hl_status hl_net_load(hl_context *context, const char *path, hl_net **net);
+
+/* The network as part of a user's graph. x is [dim], t a scalar, context [context]; t and context are HL_NONE if the network
+ * has none. `param` receives hl_net_param_count nodes, one per parameter, in order; a nonzero `reuse` takes them from there
+ * instead. *h is [dim, features]: hold it to get D^k. */
+HL_API hl_status hl_net_build(const hl_net *net, hl_graph *g, hl_node x, hl_node t, hl_node context, int reuse,
+                              hl_node *param, hl_node *h, hl_node *f);
+
+/* An operator is the network compiled: f, D^1 f .. D^order f, the divergence sum_i D^1 f_i, and their gradients. */
+typedef struct hl_operator_options {
+    int order;          /* highest k of D^k; default 1; at most 32; -1 for f alone */
+    hl_diff_mode mode;  /* HL_TAYLOR (default) or HL_REVERSE */
+    int no_gradient;    /* nonzero: do not compile hl_operator_vjp */
+    hl_plan_options plan; /* its dtype is ignored: the network's is used */
+} hl_operator_options;
+HL_API hl_status hl_operator_create(const hl_net *net, const hl_operator_options *options, hl_operator **op);
+HL_API void hl_operator_free(hl_operator *op); /* takes NULL; free it before its network */
+
+/* Evaluate rows x dim values. t (rows) and context (rows x context) are NULL if the network has none. f, d[k-1] for D^k and
+ * divergence (rows) receive results; any may be NULL. Reads the network's parameters as they are now. */
+HL_API hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, const void *t, const void *context, void *f,
+                                  void *const *d, void *divergence);
+
+/* Gradients of sum over rows of <gf, f> + sum_k <gd[k-1], D^k f> + gdiv . divergence: to x, t, context (each row's own) and
+ * all parameters (summed over rows; gparam[i] in the order of hl_net_param_get). A NULL cotangent is zero; a NULL result is
+ * not wanted. Allocates nothing. */
+HL_API hl_status hl_operator_vjp(hl_operator *op, size_t rows, const void *x, const void *t, const void *context,
+                                 const void *gf, const void *const *gd, const void *gdiv, void *gx, void *gt,
+                                 void *gcontext, void *const *gparam);
+/* The plan that eval runs when all results are asked for. */
+HL_API const hl_plan *hl_operator_plan(const hl_operator *op);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -251,9 +251,9 @@ static void test_replace_refused(void **state)
 
     (void)state;
     put_file("old", "old", 3);
-    assert_return_code(mkdir("folder", 0755), 0);
+    assert_return_code(mkdir("folder", 0555), 0);
     assert_return_code(mkfifo("fifo", 0666), 0);
-    check_refused(ctx, "missing/new", "missing/new: cannot create a temporary file beside it: No such file or directory");
+    check_refused(ctx, "missing/new", "missing/new: cannot create a temporary file beside it: No such file");
     check_refused(ctx, "old/new", "old/new: cannot write: Not a directory");
     check_refused(ctx, "folder", "folder: cannot write: Is a directory");
     check_refused(ctx, "folder/", "Is a directory");
@@ -266,12 +266,10 @@ static void test_replace_refused(void **state)
 
     /* A file that may not be written, and a directory that may not. */
     assert_return_code(chmod("old", 0444), 0);
-    assert_return_code(chmod(".", 0777), 0);
     become_nobody();
     check_refused(ctx, "old", "old: cannot write: Permission denied");
     check_refused(ctx, "folder/new", "cannot create a temporary file beside it: Permission denied");
     become_root();
-    assert_return_code(chmod(".", 0755), 0);
     check_file(ctx, "old", "old");
     assert_int_equal(count_files(false), 3);
     assert_return_code(rmdir("folder"), 0); /* so it is empty */
@@ -661,7 +659,8 @@ static const struct {
     { F("\"F32\"", "[6]", "[24,0]"), "data_offsets [24, 0] end before they begin" },
     { F("\"F32\"", "[7]", "[0,28]"), "data_offsets [0, 28] reach beyond the file's 24 bytes of data" },
     { F("\"F32\"", "[6]", "[9223372036854775783,9223372036854775807]"), "reach beyond the file's 24 bytes" },
-    { F("\"F32\"", "[2,3]", "[0,16]"), "m.hollow: tensor 'w': data_offsets [0, 16] hold 16 bytes but shape [2, 3] of F32 needs 24" },
+    { F("\"F32\"", "[2,3]", "[0,16]"),
+      "m.hollow: tensor 'w': data_offsets [0, 16] hold 16 bytes but shape [2, 3] of F32 needs 24" },
     { F("\"F64\"", "[2,3]", "[0,24]"), "shape [2, 3] of F64 needs 48" },
     { F("\"F32\"", "[]", "[0,24]"), "shape [] of F32 needs 4" },
     { F("\"F32\"", "[0]", "[0,24]"), "shape [0] of F32 needs 0" },

@@ -1,4 +1,6 @@
 /* analyse.c - which nodes are live, when they can be computed, how, and along which leading axis. */
+#include <string.h>
+
 #include "exec/compile.h"
 #include "op/op.h"
 
@@ -28,6 +30,12 @@ int hl_reads(const hl_compiler *c, hl_node n, const hl_node **list, hl_node buff
         return d->inputs;
     }
     const hl_node_data *p = data(c, c->partner[n]);
+    if (form == HL_FORM_SLOPE) {
+        buffer[0] = d->in[0] == c->partner[n] ? d->in[1] : d->in[0];
+        buffer[1] = data(c, p->in[1])->in[0];
+        *list = buffer;
+        return 2;
+    }
     buffer[0] = p->in[0];
     buffer[1] = p->in[1];
     buffer[2] = d->in[0] == c->partner[n] ? d->in[1] : d->in[0];
@@ -193,9 +201,50 @@ static void absorb(hl_compiler *c, hl_node n, hl_node product, hl_form form)
     c->form[product] = HL_FORM_NONE;
 }
 
+/* Is n = 1 - b b? */
+static bool is_slope(const hl_compiler *c, hl_node n)
+{
+    const hl_node_data *d = data(c, n);
+    double one;
+    if (d->op != &hl_op_sub || !hl_scalar_value(c->g, d->in[0], &one) || one != 1 || c->phase[n] != HL_PHASE_MAIN)
+        return false;
+    const hl_node_data *square = data(c, d->in[1]);
+    return square->op == &hl_op_mul && square->in[0] == square->in[1] && c->uses[d->in[1]] == 1;
+}
+
+/* Slopes that only products use vanish into them: computing 1 - b b again is cheaper than reading it. */
+static void choose_slopes(hl_compiler *c)
+{
+    uint32_t *products = c->run; /* not in use yet: products that could absorb a slope */
+    for (size_t n = 1; n <= c->g->count; n++) {
+        const hl_node_data *d = data(c, (hl_node)n);
+        if (c->form[n] == HL_FORM_NODE && d->op == &hl_op_mul && d->in[0] != d->in[1])
+            for (int i = 0; i < 2; i++)
+                if (is_slope(c, d->in[i]) && c->axis[d->in[i]] == c->axis[n] && !is_slope(c, d->in[1 - i]))
+                    products[d->in[i]]++;
+    }
+    for (size_t n = 1; n <= c->g->count; n++) {
+        const hl_node_data *d = data(c, (hl_node)n);
+        for (int i = 0; c->form[n] == HL_FORM_NODE && d->op == &hl_op_mul && i < 2; i++)
+            if (products[d->in[i]] && products[d->in[i]] == c->uses[d->in[i]]) {
+                c->form[n] = HL_FORM_SLOPE;
+                c->partner[n] = d->in[i];
+                c->form[d->in[i]] = HL_FORM_NONE;
+                c->form[data(c, d->in[i])->in[1]] = HL_FORM_NONE;
+            }
+    }
+    memset(products, 0, (c->g->count + 1) * sizeof *products);
+}
+
 static void choose_form(hl_compiler *c, hl_node n)
 {
     const hl_node_data *d = data(c, n);
+    if (c->fuse && c->phase[n] == HL_PHASE_MAIN && d->op == &hl_op_mul && d->in[0] != d->in[1])
+        for (int i = 0; i < 2; i++)
+            if (absorbable(c, n, d->in[i], &hl_op_mul)) {
+                absorb(c, n, d->in[i], HL_FORM_MULMUL);
+                return;
+            }
     if (!c->fuse || c->phase[n] != HL_PHASE_MAIN || (d->op != &hl_op_add && d->op != &hl_op_sub) || d->in[0] == d->in[1])
         return;
     for (int i = 0; i < 2 && d->op == &hl_op_add; i++)
@@ -221,6 +270,8 @@ static void choose_forms(hl_compiler *c)
             case HL_KIND_VIEW: break;
             default: c->form[n] = HL_FORM_NODE;
             }
+    if (c->fuse)
+        choose_slopes(c);
     for (size_t n = 1; n <= c->g->count; n++)
         if (c->form[n] == HL_FORM_NODE)
             choose_form(c, (hl_node)n);

@@ -18,6 +18,8 @@ typedef enum hl_form {
     HL_FORM_MULADD,   /* add(mul(a, b), c) */
     HL_FORM_MULSUB,   /* sub(mul(a, b), c) */
     HL_FORM_SUBMUL,   /* sub(c, mul(a, b)) */
+    HL_FORM_MULMUL,   /* mul(mul(a, b), c) */
+    HL_FORM_SLOPE,    /* mul(a, 1 - b b): the derivative of tanh, times a */
     HL_FORM_PLUS      /* add(linear(x, w), c): the product starts from c */
 } hl_form;
 
@@ -29,7 +31,7 @@ typedef struct hl_compiler {
     bool fuse;
     hl_phase *phase;
     hl_form *form;
-    hl_node *partner;  /* the absorbed product of a MULADD..PLUS form */
+    hl_node *partner;  /* what a MULADD..PLUS form absorbed: a product, or a slope's 1 - b b */
     uint32_t *uses;
     size_t *axis;      /* leading axis of the segment it runs in; 1 for none; 0 for not in a segment */
     size_t *segment;   /* segment it runs in */

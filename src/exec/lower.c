@@ -7,7 +7,7 @@
 #define TARGET_CHUNK_BYTES ((size_t)1 << 20) /* what the chunk's values may take */
 #define MIN_CHUNK_PANELS 8
 #define MAX_CHUNK_PANELS 32
-#define TILE_PANELS 4         /* panels per tile along an axis */
+#define TILE_PANELS 8         /* panels per tile along an axis */
 #define ROW_TILE_PANELS 8     /* panels per tile without one: weights are read once per tile */
 #define MAX_GROUP_PANELS 64   /* a group's sum is one chain in the plan's precision: about a thousand rows */
 
@@ -305,6 +305,8 @@ static void set_code(const hl_compiler *c, hl_node n, hl_instr *t)
     case HL_FORM_MULADD: t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULADD; return;
     case HL_FORM_MULSUB: t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULSUB; return;
     case HL_FORM_SUBMUL: t->code = HL_DO_TERNARY, t->kernel = HL_TE_SUBMUL; return;
+    case HL_FORM_MULMUL: t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULMUL; return;
+    case HL_FORM_SLOPE: t->code = HL_DO_BINARY, t->kernel = HL_BI_SLOPE; return;
     default: break;
     }
     switch (d->op->kind) {
@@ -430,8 +432,10 @@ static hl_status emit(hl_compiler *c, hl_node n, hl_instr *t)
     if (t->code == HL_DO_BROADCAST)
         set_source(t, &data(c, in[0])->shape, d->shape.rank, axis);
     set_sizes(t, &data(c, in[0])->shape, reads > 1 ? &data(c, in[1])->shape : NULL, size, d->op->flops, p->dense_masks);
-    if (c->form[n] == HL_FORM_MULADD || c->form[n] == HL_FORM_MULSUB || c->form[n] == HL_FORM_SUBMUL)
+    if (c->form[n] >= HL_FORM_MULADD && c->form[n] <= HL_FORM_MULMUL)
         t->flops = 2 * (double)size;
+    if (c->form[n] == HL_FORM_SLOPE)
+        t->flops = 3 * (double)size;
     return HL_OK;
 }
 

@@ -20,9 +20,9 @@
 #define HL_UNARY_LIST(X)                                                                                               \
     X(NEG) X(EXP) X(LOG) X(LOG1P) X(EXPM1) X(SIN) X(COS) X(TANH) X(SIGMOID) X(SOFTPLUS) X(ERF) X(SQRT) X(ABS) X(SIGN)
 #define HL_BINARY_LIST(X)                                                                                              \
-    X(ADD) X(SUB) X(MUL) X(DIV) X(POW) X(MIN) X(MAX) X(LESS) /* LESS: a < b ? 1 : 0 */
+    X(ADD) X(SUB) X(MUL) X(DIV) X(POW) X(MIN) X(MAX) X(LESS) /* a < b ? 1 : 0 */ X(SLOPE) /* a (1 - b b) */
 #define HL_TERNARY_LIST(X)                                                                                             \
-    X(SELECT) /* a != 0 ? b : c */ X(MULADD) /* a b + c */ X(MULSUB) /* a b - c */ X(SUBMUL) /* c - a b */
+    X(SELECT) /* a != 0 ? b : c */ X(MULADD) /* a b + c */ X(MULSUB) /* a b - c */ X(SUBMUL) /* c - a b */ X(MULMUL) /* a b c */
 
 #define HL_ENUM_UN(n) HL_UN_##n,
 #define HL_ENUM_BI(n) HL_BI_##n,

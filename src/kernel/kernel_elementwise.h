@@ -75,10 +75,13 @@ INLINE vec max_v(vec a, vec b) { return select((ivec)(a > b) | (ivec)(a != a), a
 #endif
 INLINE vec less_v(vec a, vec b) { return (vec)((ivec)splat(R(1.0)) & (ivec)(a < b)); }
 
+INLINE vec slope_v(vec a, vec b) { return a - (a * b) * b; }
+
 INLINE vec select_v(vec a, vec b, vec c) { return select((ivec)(a != 0), b, c); }
 INLINE vec muladd_v(vec a, vec b, vec c) { return a * b + c; }
 INLINE vec mulsub_v(vec a, vec b, vec c) { return a * b - c; }
 INLINE vec submul_v(vec a, vec b, vec c) { return c - a * b; }
+INLINE vec mulmul_v(vec a, vec b, vec c) { return a * b * c; }
 
 /* Vec j of entry e. */
 INLINE vec argument(const real *p, size_t step, int scalar, size_t e, size_t j)
@@ -117,6 +120,7 @@ BINARY(POW, pow_v)
 BINARY(MIN, min_v)
 BINARY(MAX, max_v)
 BINARY(LESS, less_v)
+BINARY(SLOPE, slope_v)
 
 INLINE void ternary_loop(size_t n, hl_arg a, hl_arg b, hl_arg c, void *y, int sa, int sb, int sc,
                          vec (*function)(vec, vec, vec))
@@ -151,3 +155,4 @@ TERNARY(SELECT, select_v)
 TERNARY(MULADD, muladd_v)
 TERNARY(MULSUB, mulsub_v)
 TERNARY(SUBMUL, submul_v)
+TERNARY(MULMUL, mulmul_v)

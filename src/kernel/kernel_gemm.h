@@ -30,8 +30,8 @@ typedef struct tile {
     int init;         /* what the sums start from */
     const real *from; /* unit u: from + u * from_unit, the second vec from_next further */
     size_t from_unit, from_next;
-    real *y;          /* unit u: y + 16 u, the second vec y_next further */
-    size_t y_next;
+    real *y;          /* unit u: y + u * y_unit, the second vec y_next further */
+    size_t y_unit, y_next;
     size_t chunks;    /* gradient only: repeat `chunks` times, w_chunk and x_chunk further */
     size_t w_chunk, x_chunk;
 } tile;
@@ -39,7 +39,7 @@ typedef struct tile {
 /* The loop itself. All arguments but t are constants where it is inlined: `split` partial sums per unit (term k goes to
  * sum k mod split), `step` terms per round. */
 INLINE void tile_run(const tile *t, const int units, const int vecs, const int split, const size_t w_unit,
-                     const size_t w_term, const size_t chunks)
+                     const size_t w_term, const size_t chunks, const size_t y_unit)
 {
     vec sum[UNITS][2][4];
     const int step = split > 2 ? split : 2;
@@ -101,7 +101,7 @@ INLINE void tile_run(const tile *t, const int units, const int vecs, const int s
                 total += sum[u][v][1];
             if (split == 4)
                 total = (total + sum[u][v][1]) + (sum[u][v][2] + sum[u][v][3]);
-            store(t->y + u * HL_LANES + (v ? t->y_next : 0), total);
+            store(t->y + (size_t)u * y_unit + (v ? t->y_next : 0), total);
         }
     }
 }
@@ -110,9 +110,9 @@ INLINE void tile_run(const tile *t, const int units, const int vecs, const int s
  * neighbours) and the gradient (units are entries apart, sums are never split as blocks start anywhere). */
 #define SPLIT(units) ((units) == 1 ? 4 : (units) == 2 ? 2 : 1)
 #define TILE(units, vecs)                                                                                              \
-    static void tile_n_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), t->w_unit, 1, 1); }    \
-    static void tile_t_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), 1, t->w_term, 1); }    \
-    static void tile_w_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, 1, HL_LANES, 1, t->chunks); }
+    static void tile_n_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), t->w_unit, 1, 1, HL_LANES); } \
+    static void tile_t_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), 1, t->w_term, 1, HL_LANES); } \
+    static void tile_w_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, 1, HL_LANES, 1, t->chunks, t->y_unit); }
 typedef void tile_fn(const tile *t);
 
 #define TILES(units) TILE(units, 1) TILE(units, 2)
@@ -313,35 +313,47 @@ static void write_gradient(const hl_gemm_w *g, const real *sums, size_t first, s
     }
 }
 
-/* The sums of one block of units and 16 inputs (or 32, where a pair of vecs is two groups of inputs). */
-static void gradient_tile(const hl_gemm_w *g, size_t first, size_t units, size_t k0, size_t count, const real *xt)
+/* Do all units of a block have all inputs k0 .. k1 - 1? */
+INLINE bool whole(const hl_gemm_w *g, size_t first, size_t units, size_t k0, size_t k1)
+{
+    if (k1 > g->in)
+        return false;
+    for (size_t n = first; g->mask && n < first + units; n++)
+        if (g->mask->lo[n] > k0 || g->mask->hi[n] < k1)
+            return false;
+    return true;
+}
+
+/* The sums of one block of units and 16 inputs (or 32, where a pair of vecs is two groups of inputs): straight into gw if
+ * the block is whole, else by way of `sums`. */
+static void gradient_tile(const hl_gemm_w *g, tile *t, size_t first, size_t units, size_t k0, size_t count, const real *xt)
 {
     real sums[2][UNITS * HL_LANES];
-    const size_t full = smaller(g->full, g->panels), pitch = g->panels * HL_LANES * HL_LANES;
-    tile t = {.w_unit = HL_LANES, .w_term = 1, .w_chunk = g->y_panel, .x_chunk = HL_LANES * HL_LANES};
-    t.x_next = NV < 2 ? pitch : VL;
-    t.y_next = t.from_next = NV < 2 ? UNITS * HL_LANES : VL;
-    t.from_unit = HL_LANES;
+    const size_t full = smaller(g->full, g->panels);
+    const bool direct = whole(g, first, units, k0, k0 + count * HL_LANES);
+    real *to = direct ? (real *)g->gw + first * g->ldw + k0 : sums[0];
+    t->y_unit = t->from_unit = direct ? g->ldw : HL_LANES;
+    t->y_next = t->from_next = NV >= 2 ? VL : direct ? HL_LANES : UNITS * HL_LANES;
     for (size_t part = 0; part < PARTS; part++) {
         tile_fn *run = tiles_w[NV < 2 ? count - 1 : 1][units - 1];
-        t.y = &sums[0][part * 2 * VL];
-        t.from = t.y;
-        t.init = INIT_ZERO;
-        t.w = (const real *)g->y + first * HL_LANES;
-        t.x = xt + part * 2 * VL;
-        t.depth = HL_LANES;
-        t.chunks = full;
-        run(&t);
+        t->y = to + part * 2 * VL;
+        t->from = t->y;
+        t->init = direct && g->add ? INIT_VECTOR : INIT_ZERO;
+        t->w = (const real *)g->y + first * HL_LANES;
+        t->x = xt + part * 2 * VL;
+        t->depth = HL_LANES;
+        t->chunks = full;
+        run(t);
         if (full < g->panels) {
-            t.init = INIT_VECTOR;
-            t.w += full * g->y_panel;
-            t.x += full * HL_LANES * HL_LANES;
-            t.depth = g->tail;
-            t.chunks = g->panels - full;
-            run(&t);
+            t->init = INIT_VECTOR;
+            t->w += full * g->y_panel;
+            t->x += full * HL_LANES * HL_LANES;
+            t->depth = g->tail;
+            t->chunks = g->panels - full;
+            run(t);
         }
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !direct; i++)
         write_gradient(g, sums[i], first, units, k0 + i * HL_LANES);
 }
 
@@ -354,6 +366,8 @@ static void gemm_w(const hl_gemm_w *g)
     const range all = hull(m.lo, m.hi, g->out_lo, g->out_hi - g->out_lo, g->in);
     for (size_t k = all.lo / HL_LANES * HL_LANES; k < all.hi; k += HL_LANES)
         transpose_inputs(g, k, xt + k / HL_LANES * pitch);
+    tile t = {.w_unit = HL_LANES, .w_term = 1, .w_chunk = g->y_panel, .x_chunk = HL_LANES * HL_LANES};
+    t.x_next = NV < 2 ? pitch : VL;
     group s;
     for (size_t first = g->out_lo; first < g->out_hi; first = s.end) {
         group_next(&m, first, &s);
@@ -363,7 +377,7 @@ static void gemm_w(const hl_gemm_w *g)
                 if (s.span[b].hi <= k || s.span[b].lo >= k + PANELS_AT_ONCE * HL_LANES)
                     continue;
                 const size_t count = smaller(PANELS_AT_ONCE, (span.hi - k + HL_LANES - 1) / HL_LANES);
-                gradient_tile(g, s.first[b], s.units[b], k, count, xt + k / HL_LANES * pitch);
+                gradient_tile(g, &t, s.first[b], s.units[b], k, count, xt + k / HL_LANES * pitch);
             }
     }
 }

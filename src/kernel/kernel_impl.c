@@ -70,7 +70,15 @@ typedef natural nvec __attribute__((vector_size(VB)));
 typedef real vec_in_memory __attribute__((vector_size(VB), aligned(sizeof(real)), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
+/* The unrolled loops would keep a sanitizing compiler busy for many minutes. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#if defined(SANITIZED) || defined(__SANITIZE_ADDRESS__)
+#define UNROLL
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 16")

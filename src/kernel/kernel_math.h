@@ -3,7 +3,7 @@
  * Methods (coefficients fitted by Chebyshev interpolation, tanh's by weighted least squares on its relative error):
  *   exp, expm1  x = n ln2 + r, |r| <= ln2/2;  e^r - 1 = r + r^2 P(r);  expm1 = 2 (s (e^r - 1) + (s - 1/2)), s = 2^(n-1)
  *   log, log1p  x = 2^k (1 + f), |f| small;   float: f - f^2/2 + f^3 P(f);  double: through s = f / (2 + f)
- *   tanh        float: x P(x^2) / Q(x^2), all coefficients positive;  double: -t / (2 + t), t = expm1(-2|x|)
+ *   tanh        float: x P(x^2) / Q(x^2), no cancellation;  double: -t / (2 + t), t = expm1(-2|x|)
  *   sin, cos    x = n pi/2 + r, pi/2 in four parts so that n times each is exact; libm for lanes that are too large
  *   erf         float: x (1 + P(x^2)) for |x| < 1, else 1 - exp(-Q(|x|))
  * log1p and expm1 keep all digits near 0. NaN stays NaN; infinities and poles are as in libm. Nothing relies on whether
@@ -200,8 +200,9 @@ INLINE vec softplus_v(vec x)
 INLINE vec tanh_v(vec x)
 {
 #if defined(HL_DTYPE_f32)
-    static const real P[] = {1.0f, 0.133798110114f, 0.00349413034601f, 2.05845041893e-5f, 1.33195223833e-8f};
-    static const real Q[] = {1.0f, 0.467131269234f, 0.0258714753639f, 0.000328322511523f, 7.76240452042e-7f};
+    static const real P[] = {1.0f, 0.1367995078f, 0.00386836874904f, 2.8008067511e-5f, 3.05856586425e-8f,
+                             -1.22032397977e-11f};
+    static const real Q[] = {1.0f, 0.470132828907f, 0.0272459985042f, 0.00039386955123f, 1.28739789297e-6f};
     x = at_most(at_least(x, -9.02f), 9.02f);
     vec z = x * x, z2 = z * z;
     vec y = x * POLY(z, z2, P) / POLY(z, z2, Q);

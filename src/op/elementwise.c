@@ -87,34 +87,96 @@ UNARY_BUILDER(sqrt)
 UNARY_BUILDER(abs)
 UNARY_BUILDER(sign)
 
+/* Signs and constant factors are moved outwards, where they meet and merge:  (-a) b = -(a b),  (c a) b = c (a b),
+ * a + (-b) = a - b,  a + a = 2 a. */
+
+static const hl_node_data *node_if(const hl_graph *g, hl_node n, const hl_op *op)
+{
+    const hl_node_data *d = hl_graph_node(g, n);
+    return d && d->op == op ? d : NULL;
+}
+
+/* Is n = factor * rest, with a constant factor? */
+static bool has_factor(const hl_graph *g, hl_node n, double *factor, hl_node *rest)
+{
+    const hl_node_data *d = node_if(g, n, &hl_op_neg);
+    if (d) {
+        *factor = -1;
+        *rest = d->in[0];
+        return true;
+    }
+    d = node_if(g, n, &hl_op_mul);
+    for (int i = 0; d && i < 2; i++)
+        if (hl_scalar_value(g, d->in[i], factor)) {
+            *rest = d->in[1 - i];
+            return true;
+        }
+    return false;
+}
+
+/* factor * x, where x has no constant factor of its own */
+static hl_node times(hl_graph *g, double factor, hl_node x)
+{
+    if (factor == 1)
+        return x;
+    if (factor == -1)
+        return elementwise(g, &hl_op_neg, 1, &x);
+    return elementwise(g, &hl_op_mul, 2, (hl_node[]){ x, hl_const(g, factor) });
+}
+
+hl_node hl_scale(hl_graph *g, double factor, hl_node x)
+{
+    double own, value;
+    hl_node rest;
+    if (!hl_scalar_value(g, x, &value) && has_factor(g, x, &own, &rest))
+        return times(g, factor * own, rest);
+    return times(g, factor, x);
+}
+
 hl_node hl_neg(hl_graph *g, hl_node x)
 {
-    const hl_node_data *d = hl_graph_node(g, x);
-    return d && d->op == &hl_op_neg ? d->in[0] : elementwise(g, &hl_op_neg, 1, &x);
+    return hl_scale(g, -1, x);
 }
 
 hl_node hl_add(hl_graph *g, hl_node a, hl_node b)
 {
+    const hl_node_data *na = node_if(g, a, &hl_op_neg), *nb = node_if(g, b, &hl_op_neg);
     if (hl_graph_node(g, a) && is_scalar(g, b, 0))
         return neutral(g, b, a);
     if (hl_graph_node(g, b) && is_scalar(g, a, 0))
         return neutral(g, a, b);
+    if (a == b)
+        return hl_scale(g, 2, a);
+    if (nb)
+        return elementwise(g, &hl_op_sub, 2, (hl_node[]){ a, nb->in[0] });
+    if (na)
+        return elementwise(g, &hl_op_sub, 2, (hl_node[]){ b, na->in[0] });
     return elementwise(g, &hl_op_add, 2, (hl_node[]){ a, b });
 }
 
 hl_node hl_sub(hl_graph *g, hl_node a, hl_node b)
 {
+    const hl_node_data *nb = node_if(g, b, &hl_op_neg);
     if (hl_graph_node(g, a) && is_scalar(g, b, 0))
         return neutral(g, b, a);
+    if (nb)
+        return elementwise(g, &hl_op_add, 2, (hl_node[]){ a, nb->in[0] });
     return elementwise(g, &hl_op_sub, 2, (hl_node[]){ a, b });
 }
 
 hl_node hl_mul(hl_graph *g, hl_node a, hl_node b)
 {
+    double fa, fb, value;
+    hl_node ra, rb;
     if (hl_graph_node(g, a) && is_scalar(g, b, 1))
         return neutral(g, b, a);
     if (hl_graph_node(g, b) && is_scalar(g, a, 1))
         return neutral(g, a, b);
+    if (hl_scalar_value(g, a, &value) || hl_scalar_value(g, b, &value))
+        return elementwise(g, &hl_op_mul, 2, (hl_node[]){ a, b });
+    bool has_a = has_factor(g, a, &fa, &ra), has_b = has_factor(g, b, &fb, &rb);
+    if (has_a || has_b)
+        return times(g, (has_a ? fa : 1) * (has_b ? fb : 1), hl_mul(g, has_a ? ra : a, has_b ? rb : b));
     return elementwise(g, &hl_op_mul, 2, (hl_node[]){ a, b });
 }
 
@@ -138,11 +200,6 @@ BINARY_BUILDER(less)
 hl_node hl_select(hl_graph *g, hl_node c, hl_node a, hl_node b)
 {
     return elementwise(g, &hl_op_select, 3, (hl_node[]){ c, a, b });
-}
-
-hl_node hl_scale(hl_graph *g, double factor, hl_node x)
-{
-    return hl_mul(g, x, hl_const(g, factor));
 }
 
 hl_node hl_clamp(hl_graph *g, hl_node x, double low, double high)

@@ -1,0 +1,52 @@
+/* bench.h - the parts of `hollow bench ddim`: a subject is a network with the plans of three jobs; it is verified, then timed. */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+#include "cli.h"
+
+typedef struct bench_case {
+    const char *name;
+    size_t dim, features, hidden, width, rows;
+} bench_case;
+
+/* f; f and D^1 f; a training step: f, D^1 f, loss, gradients of all parameters. */
+typedef enum bench_job { BENCH_F, BENCH_FD, BENCH_TRAIN, BENCH_JOBS } bench_job;
+
+typedef struct bench_subject {
+    hl_context *ctx;
+    hl_net *net;
+    hl_dtype dtype;
+    size_t rows, dim, params, values; /* `values`: elements of all gradients together */
+    hl_plan *plan[BENCH_JOBS];
+    const void **param;
+    void *x, *f, *d, *loss, *gradient; /* [rows, dim] three times; [1]; [values] */
+    void **output[BENCH_JOBS];
+} bench_subject;
+
+/* Same case, same bits in parameters and x, for every kind of subject. On failure the subject can be freed and its context
+ * has the message. */
+hl_status bench_subject_create(bench_subject *s, const bench_case *c, hl_dtype dtype, int threads, bool dense);
+void bench_subject_free(bench_subject *s);
+hl_status bench_subject_run(bench_subject *s, bench_job job);
+
+/* Largest errors, relative to the largest value of each kind. */
+typedef struct bench_errors {
+    double brute;       /* D^1 in float64 against the Jacobian's diagonal by vector-Jacobian products */
+    double differences; /* the same against central differences of f */
+    double gradient;    /* float64 gradients against central differences of the loss */
+    double precision;   /* f, D^1 and gradients of the subject against float64 */
+    double dense;       /* f, D^1 and gradients with masks skipped against dense masks */
+    bool same_bits;     /* for any number of threads */
+} bench_errors;
+
+/* Compare `s` with float64 and brute force. */
+hl_status bench_verify(const bench_case *c, bench_subject *s, bench_errors *errors);
+/* Largest difference of f, D^1 and gradients of two subjects that have run all jobs. `trainable`: only of gradients that are
+ * not zero in `a`; dense masks give masked weights a gradient, too. */
+double bench_difference(const bench_subject *a, const bench_subject *b, bool trainable);
+/* Are they the same bits? */
+bool bench_same_bits(const bench_subject *a, const bench_subject *b);
+/* Is every error within what its kind of comparison allows? */
+bool bench_errors_small(const bench_errors *e);
+
+#endif

@@ -1,0 +1,117 @@
+/* cli.h - what the commands of the program share: exit codes, options, messages, JSON, files, time, random numbers.
+ *
+ * Results go to stdout or to files, talk to stderr. The program sees the library only through its public headers. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hollow/hollow.h"
+
+#if defined(__GNUC__)
+#define CLI_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define CLI_PRINTF(text, first)
+#endif
+
+/* Exit status. */
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_WRONG = 2, CLI_STOPPED = 130 };
+
+/* ---- commands and their options (options.c, main.c) ---- */
+
+typedef enum cli_kind {
+    CLI_FLAG,    /* bool */
+    CLI_INTEGER, /* uint64_t, in low..high */
+    CLI_REAL,    /* double, in low..high, finite */
+    CLI_TEXT,    /* const char * */
+    CLI_CHOICE   /* const char *, one of `choices` */
+} cli_kind;
+
+typedef struct cli_option {
+    const char *name; /* without the dashes */
+    cli_kind kind;
+    size_t offset; /* of the value in the command's settings */
+    const char *value, *help; /* for the help text: what the value is called, what the option does */
+    double low, high;
+    const char *const *choices; /* ends with NULL */
+} cli_option;
+
+typedef struct cli_command {
+    const char *name, *arguments, *summary, *text;
+    const cli_option *options; /* ends with a NULL name */
+    size_t least, most;        /* how many arguments that are not options */
+    int (*run)(int argc, char **argv);
+} cli_command;
+
+extern const cli_command cli_bench, cli_info, cli_paper;
+
+/* Fill `settings` from the options and `arguments` (room for command->most + 1, filled up with NULL) from the rest. Returns
+ * -1 to go on, else the exit status: help was printed or the call was wrong. */
+int cli_parse(const cli_command *command, int argc, char **argv, void *settings, const char **arguments);
+void cli_print_help(const cli_command *command);
+
+/* ---- messages (support.c) ---- */
+
+/* "hollow COMMAND: message" and a new line on stderr. */
+void cli_say(const cli_command *command, const char *format, ...) CLI_PRINTF(2, 3);
+/* The same, as the last words: returns `status`. */
+int cli_fail(const cli_command *command, int status, const char *format, ...) CLI_PRINTF(3, 4);
+/* Report a failed call of the library; returns the exit status that fits. `ctx` may be NULL. */
+int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_status status);
+/* Write "a, b, c" to buffer. */
+void cli_join(char *buffer, size_t size, const char *const *names);
+
+/* Ctrl-C sets a flag, which loops look at. */
+void cli_catch_interrupt(void);
+bool cli_interrupted(void);
+
+double cli_now(void);      /* seconds of a steady clock */
+double cli_cpu_time(void); /* seconds that the program has been on a processor */
+double cli_median(double *values, size_t count); /* sorts the values */
+
+/* Standard normal number `index` of stream `seed`. */
+double cli_normal(uint64_t seed, uint64_t index);
+/* Elements of arrays in either precision. */
+double cli_get(hl_dtype dtype, const void *array, size_t index);
+void cli_set(hl_dtype dtype, void *array, size_t index, double value);
+
+/* ---- JSON (support.c) ---- */
+
+/* A writer of one line; every member is preceded by a comma where one is due. A NULL key is for members of an array. */
+typedef struct cli_json {
+    FILE *file;
+    bool comma;
+} cli_json;
+void cli_json_open(cli_json *json, const char *key, char bracket); /* '{' or '[' */
+void cli_json_close(cli_json *json, char bracket);
+void cli_json_text(cli_json *json, const char *key, const char *value);
+void cli_json_real(cli_json *json, const char *key, double value); /* null if not finite */
+void cli_json_count(cli_json *json, const char *key, uint64_t value);
+void cli_json_bool(cli_json *json, const char *key, bool value);
+
+/* ---- files (files.c) ---- */
+
+/* A file that appears under its name only when it is complete. */
+typedef struct cli_file {
+    FILE *stream;
+    char *path, *temporary;
+} cli_file;
+
+/* All return 0 or an errno. */
+int cli_make_directory(const char *path); /* with its parents; checks that files can be made there */
+int cli_file_open(cli_file *file, const char *directory, const char *name);
+int cli_file_keep(cli_file *file); /* close and give it its name */
+void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or never opened */
+
+/* ---- pictures (files.c) ---- */
+
+bool cli_have_gnuplot(void);
+/* Start gnuplot with its output going to a temporary file for directory/name; write commands to file->stream. End with
+ * cli_plot_keep, or cli_file_drop as for files. */
+int cli_plot_open(cli_file *file, const char *directory, const char *name, int width, int height);
+int cli_plot_keep(cli_file *file); /* -1 if gnuplot failed */
+
+#endif

@@ -1,0 +1,140 @@
+/* options.c - from argv to a command's settings, and the help text made from the same table. */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define HELP_COLUMN 18
+
+static void print_option(const char *name, const char *value, const char *help)
+{
+    int width = printf("  --%s%s%s", name, value ? " " : "", value ? value : "");
+    if (width > HELP_COLUMN - 2) {
+        printf("\n");
+        width = 0;
+    }
+    printf("%*s%s\n", HELP_COLUMN - width, "", help);
+}
+
+void cli_print_help(const cli_command *command)
+{
+    printf("hollow %s - %s\n\nusage: hollow %s %s\n\n%s\nOptions:\n", command->name, command->summary, command->name,
+           command->arguments, command->text);
+    for (const cli_option *o = command->options; o && o->name; o++)
+        print_option(o->name, o->value, o->help);
+    print_option("help", NULL, "print this text");
+}
+
+static int wrong(const cli_command *command, const char *what, const char *detail)
+{
+    return cli_fail(command, CLI_WRONG, "%s '%s'; see 'hollow %s --help'", what, detail, command->name);
+}
+
+static int set_integer(const cli_command *command, const cli_option *o, const char *text, uint64_t *value)
+{
+    char *end;
+    bool good = isdigit((unsigned char)text[0]);
+    errno = 0;
+    unsigned long long v = good ? strtoull(text, &end, 10) : 0;
+    if (!good || *end || errno || (double)v < o->low || (double)v > o->high)
+        return cli_fail(command, CLI_WRONG, "--%s: '%s' is not an integer in %.0f..%.0f", o->name, text, o->low, o->high);
+    *value = v;
+    return -1;
+}
+
+static int set_real(const cli_command *command, const cli_option *o, const char *text, double *value)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (!*text || isspace((unsigned char)*text) || *end || !isfinite(v) || v < o->low || v > o->high)
+        return cli_fail(command, CLI_WRONG, "--%s: '%s' is not a number in %g..%g", o->name, text, o->low, o->high);
+    *value = v;
+    return -1;
+}
+
+static int set_choice(const cli_command *command, const cli_option *o, const char *text, const char **value)
+{
+    char names[200];
+    for (const char *const *c = o->choices; *c; c++)
+        if (strcmp(*c, text) == 0) {
+            *value = *c;
+            return -1;
+        }
+    cli_join(names, sizeof names, o->choices);
+    return cli_fail(command, CLI_WRONG, "unknown %s '%s'; there are %s", o->name, text, names);
+}
+
+static int set(const cli_command *command, const cli_option *o, const char *text, char *settings)
+{
+    void *value = settings + o->offset;
+    switch (o->kind) {
+    case CLI_FLAG:
+        *(bool *)value = true;
+        return -1;
+    case CLI_INTEGER:
+        return set_integer(command, o, text, value);
+    case CLI_REAL:
+        return set_real(command, o, text, value);
+    case CLI_TEXT:
+        if (!*text)
+            return cli_fail(command, CLI_WRONG, "--%s: the %s is empty", o->name, o->value);
+        *(const char **)value = text;
+        return -1;
+    case CLI_CHOICE:
+        return set_choice(command, o, text, value);
+    }
+    return CLI_WRONG;
+}
+
+/* One option at argv[*at]; moves *at over a value that stands apart. */
+static int option(const cli_command *command, int argc, char **argv, int *at, void *settings)
+{
+    const char *name = argv[*at] + 2, *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const cli_option *o = command->options;
+    while (o && o->name && (strlen(o->name) != length || strncmp(o->name, name, length) != 0))
+        o++;
+    if (!o || !o->name)
+        return wrong(command, "unknown option", argv[*at]);
+    if (o->kind == CLI_FLAG) {
+        if (equals)
+            return cli_fail(command, CLI_WRONG, "--%s takes no value", o->name);
+        return set(command, o, NULL, settings);
+    }
+    if (equals)
+        return set(command, o, equals + 1, settings);
+    if (*at + 1 >= argc)
+        return cli_fail(command, CLI_WRONG, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+    return set(command, o, argv[++*at], settings);
+}
+
+int cli_parse(const cli_command *command, int argc, char **argv, void *settings, const char **arguments)
+{
+    size_t count = 0;
+    bool only_arguments = false;
+    for (int i = 0; i < argc; i++) {
+        const char *a = argv[i];
+        if (only_arguments || a[0] != '-' || !a[1]) {
+            if (count == command->most)
+                return wrong(command, "unexpected argument", a);
+            arguments[count++] = a;
+        } else if (strcmp(a, "--") == 0) {
+            only_arguments = true;
+        } else if (strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0) {
+            cli_print_help(command);
+            return CLI_OK;
+        } else {
+            int status = a[1] == '-' ? option(command, argc, argv, &i, settings) : wrong(command, "unknown option", a);
+            if (status >= 0)
+                return status;
+        }
+    }
+    if (count < command->least)
+        return cli_fail(command, CLI_WRONG, "usage: hollow %s %s", command->name, command->arguments);
+    while (count <= command->most)
+        arguments[count++] = NULL;
+    return -1;
+}

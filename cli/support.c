@@ -1,0 +1,207 @@
+/* support.c - messages, Ctrl-C, time, random numbers, JSON. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+
+/* ---- messages ---- */
+
+static void say(const cli_command *command, const char *format, va_list arguments)
+{
+    fflush(stdout);
+    fprintf(stderr, command ? "hollow %s: " : "hollow: ", command ? command->name : "");
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+void cli_say(const cli_command *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(command, format, arguments);
+    va_end(arguments);
+}
+
+int cli_fail(const cli_command *command, int status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(command, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_status status)
+{
+    const char *message = hl_context_message(ctx);
+    bool input = status == HL_ERR_INVALID || status == HL_ERR_SHAPE || status == HL_ERR_IO || status == HL_ERR_FORMAT ||
+                 status == HL_ERR_UNSUPPORTED || status == HL_ERR_NOT_FINITE;
+    return cli_fail(command, input ? CLI_WRONG : CLI_FAILED, "%s", *message ? message : hl_status_text(status));
+}
+
+void cli_join(char *buffer, size_t size, const char *const *names)
+{
+    size_t used = 0;
+    buffer[0] = '\0';
+    for (const char *const *n = names; *n && used < size; n++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", n == names ? "" : ", ", *n);
+}
+
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+void cli_catch_interrupt(void)
+{
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+bool cli_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+/* ---- numbers ---- */
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double cli_now(void)
+{
+    return seconds(CLOCK_MONOTONIC);
+}
+
+double cli_cpu_time(void)
+{
+    return seconds(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double cli_median(double *values, size_t count)
+{
+    if (!count)
+        return NAN;
+    qsort(values, count, sizeof *values, ascending);
+    return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
+}
+
+/* splitmix64's output function. */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static double uniform(uint64_t seed, uint64_t index) /* in (0, 1) */
+{
+    uint64_t bits = mix(mix(seed + 0x9e3779b97f4a7c15u) + (index + 1) * 0x9e3779b97f4a7c15u);
+    return ((double)(bits >> 11) + 0.5) * 0x1p-53;
+}
+
+double cli_normal(uint64_t seed, uint64_t index)
+{
+    const double tau = 6.283185307179586;
+    return sqrt(-2 * log(uniform(seed, 2 * index))) * cos(tau * uniform(seed, 2 * index + 1));
+}
+
+double cli_get(hl_dtype dtype, const void *array, size_t index)
+{
+    return dtype == HL_F32 ? (double)((const float *)array)[index] : ((const double *)array)[index];
+}
+
+void cli_set(hl_dtype dtype, void *array, size_t index, double value)
+{
+    if (dtype == HL_F32)
+        ((float *)array)[index] = (float)value;
+    else
+        ((double *)array)[index] = value;
+}
+
+/* ---- JSON ---- */
+
+static void quoted(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c == '"' || *c == '\\')
+            fprintf(file, "\\%c", *c);
+        else if (*c < 0x20)
+            fprintf(file, "\\u%04x", *c);
+        else
+            fputc(*c, file);
+    fputc('"', file);
+}
+
+static void member(cli_json *json, const char *key)
+{
+    if (json->comma)
+        fputs(", ", json->file);
+    json->comma = true;
+    if (key) {
+        quoted(json->file, key);
+        fputs(": ", json->file);
+    }
+}
+
+void cli_json_open(cli_json *json, const char *key, char bracket)
+{
+    member(json, key);
+    fputc(bracket, json->file);
+    json->comma = false;
+}
+
+void cli_json_close(cli_json *json, char bracket)
+{
+    fputc(bracket, json->file);
+    json->comma = true;
+}
+
+void cli_json_text(cli_json *json, const char *key, const char *value)
+{
+    member(json, key);
+    quoted(json->file, value);
+}
+
+void cli_json_real(cli_json *json, const char *key, double value)
+{
+    member(json, key);
+    if (isfinite(value))
+        fprintf(json->file, "%.6g", value);
+    else
+        fputs("null", json->file);
+}
+
+void cli_json_count(cli_json *json, const char *key, uint64_t value)
+{
+    member(json, key);
+    fprintf(json->file, "%llu", (unsigned long long)value);
+}
+
+void cli_json_bool(cli_json *json, const char *key, bool value)
+{
+    member(json, key);
+    fputs(value ? "true" : "false", json->file);
+}

@@ -300,6 +300,7 @@ static double binary_exact(int f, double a, double b)
     case HL_BI_POW: return pow(a, b);
     case HL_BI_MIN: return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
     case HL_BI_MAX: return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+    case HL_BI_SLOPE: return a * (1 - b * b);
     default: return a < b;
     }
 }
@@ -309,6 +310,7 @@ static double ternary_exact(int f, double a, double b, double c)
     case HL_TE_SELECT: return a != 0 ? b : c;
     case HL_TE_MULADD: return a * b + c;
     case HL_TE_MULSUB: return a * b - c;
+    case HL_TE_MULMUL: return a * b * c;
     default: return c - a * b;
     }
 }

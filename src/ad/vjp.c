@@ -47,7 +47,10 @@ static hl_status check_nodes(hl_graph *g, const char *what, size_t n, const hl_n
 static void seed(hl_graph *g, size_t ny, const hl_node *y, const hl_node *gy, hl_node *cotangent)
 {
     for (size_t i = 0; i < ny; i++) {
+        hl_shape shape = g->node[y[i]].shape;
         hl_node c = gy && gy[i] != HL_NONE ? gy[i] : hl_const(g, 1);
+        shape.batched = hl_node_batched(g, c);
+        c = hl_broadcast_shape(g, c, &shape);
         cotangent[y[i]] = hl_accumulate(g, cotangent[y[i]], fit_cotangent(g, c, y[i]));
     }
 }

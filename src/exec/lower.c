@@ -471,9 +471,14 @@ static hl_status list_reductions(hl_compiler *c)
     return HL_OK;
 }
 
-/* Is the value of node n read by any instruction? */
+/* Is the value of the node read by any instruction, or wanted as more than one output? */
 static bool is_read(const hl_compiler *c, hl_node node)
 {
+    size_t wanted = 0;
+    for (size_t i = 0; i < c->outputs; i++)
+        wanted += hl_storage(c->g, c->output[i]) == node;
+    if (wanted > 1)
+        return true;
     for (size_t i = 0; i < c->ordered; i++)
         for (int j = 0; j < c->plan->instr[i].inputs; j++) {
             const hl_ref *r = &c->plan->instr[i].in[j].ref;

@@ -32,14 +32,16 @@ typedef struct tile {
     size_t from_unit, from_next;
     real *y;          /* unit u: y + u * y_unit, the second vec y_next further */
     size_t y_unit, y_next;
-    size_t chunks;    /* gradient only: repeat `chunks` times, w_chunk and x_chunk further */
+    size_t chunks;    /* gradient only: the sum goes on `chunks` times, w_chunk and x_chunk further */
     size_t w_chunk, x_chunk;
+    size_t repeat;    /* products only: the same for `repeat` panels, these distances apart */
+    size_t x_repeat, y_repeat, from_repeat;
 } tile;
 
 /* The loop itself. All arguments but t are constants where it is inlined: `split` partial sums per unit (term k goes to
  * sum k mod split), `step` terms per round. */
-INLINE void tile_run(const tile *t, const int units, const int vecs, const int split, const size_t w_unit,
-                     const size_t w_term, const size_t chunks, const size_t y_unit)
+INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *t_y, const int units, const int vecs,
+                      const int split, const size_t w_unit, const size_t w_term, const size_t chunks, const size_t y_unit)
 {
     vec sum[UNITS][2][4];
     const int step = split > 2 ? split : 2;
@@ -47,7 +49,7 @@ INLINE void tile_run(const tile *t, const int units, const int vecs, const int s
     for (int u = 0; u < units; u++) {
         UNROLL
         for (int v = 0; v < vecs; v++) {
-            const real *from = t->from + (size_t)u * t->from_unit;
+            const real *from = t_from + (size_t)u * t->from_unit;
             sum[u][v][0] = t->init == INIT_ZERO     ? splat(0)
                            : t->init == INIT_SCALAR ? splat(*from)
                                                     : load(from + (v ? t->from_next : 0));
@@ -57,7 +59,7 @@ INLINE void tile_run(const tile *t, const int units, const int vecs, const int s
         }
     }
     const size_t depth = t->depth, x_next = NV < 2 ? t->x_next : VL;
-    const real *w_start = t->w, *x_start = t->x;
+    const real *w_start = t->w, *x_start = t_x;
     for (size_t c = 0; c < chunks; c++, w_start += t->w_chunk, x_start += t->x_chunk) {
         const real *row[UNITS], *x = x_start;
         UNROLL
@@ -101,18 +103,30 @@ INLINE void tile_run(const tile *t, const int units, const int vecs, const int s
                 total += sum[u][v][1];
             if (split == 4)
                 total = (total + sum[u][v][1]) + (sum[u][v][2] + sum[u][v][3]);
-            store(t->y + (size_t)u * y_unit + (v ? t->y_next : 0), total);
+            store(t_y + (size_t)u * y_unit + (v ? t->y_next : 0), total);
         }
     }
+}
+
+/* The loop for every panel. */
+INLINE void tile_run(const tile *t, const int units, const int vecs, const int split, const size_t w_unit,
+                     const size_t w_term)
+{
+    for (size_t r = 0; r < t->repeat; r++)
+        tile_once(t, t->x + r * t->x_repeat, t->from + r * t->from_repeat, t->y + r * t->y_repeat, units, vecs, split,
+                  w_unit, w_term, 1, HL_LANES);
 }
 
 /* Tiles for each number of units: of the forward product (terms of a unit are neighbours), the transposed one (units are
  * neighbours) and the gradient (units are entries apart, sums are never split as blocks start anywhere). */
 #define SPLIT(units) ((units) == 1 ? 4 : (units) == 2 ? 2 : 1)
 #define TILE(units, vecs)                                                                                              \
-    static void tile_n_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), t->w_unit, 1, 1, HL_LANES); } \
-    static void tile_t_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), 1, t->w_term, 1, HL_LANES); } \
-    static void tile_w_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, 1, HL_LANES, 1, t->chunks, t->y_unit); }
+    static void tile_n_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), t->w_unit, 1); } \
+    static void tile_t_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), 1, t->w_term); } \
+    static void tile_w_##units##_##vecs(const tile *t)                                                                 \
+    {                                                                                                                  \
+        tile_once(t, t->x, t->from, t->y, units, vecs, 1, HL_LANES, 1, t->chunks, t->y_unit);                          \
+    }
 typedef void tile_fn(const tile *t);
 
 #define TILES(units) TILE(units, 1) TILE(units, 2)
@@ -194,17 +208,22 @@ static void group_next(const product *m, size_t first, group *g)
     g->end = first;
 }
 
-/* All blocks of a group, over depths [k0, k1), for `count` panels from p on (two only where a pair of vecs is two
- * panels). w is the scalar of the group's first unit at depth k0. */
+#define SWEEP_VALUES 4096 /* of x, in entries of 16: the panels that one block of units goes over before the next block */
+
+/* All blocks of a group, over depths [k0, k1), for `count` panels from p on. w is the scalar of the group's first unit at
+ * depth k0. Where a pair of vecs is two panels, an odd last panel takes tiles of one vec. */
 static void group_run(const product *m, const group *s, size_t k0, size_t k1, size_t p, size_t count, const real *w,
                       size_t w_unit, size_t w_term)
 {
     const hl_gemm *g = m->g;
     const real *init = g->init.p;
+    const size_t pairs = count >= PANELS_AT_ONCE, step = pairs ? PANELS_AT_ONCE : 1;
     real *y = (real *)g->y + p * g->y_panel;
-    tile t = {.w_unit = w_unit, .w_term = w_term, .init = INIT_ZERO, .from = y};
+    tile t = {.w_unit = w_unit, .w_term = w_term, .init = INIT_ZERO, .from = y, .repeat = count / step};
     t.x_next = NV < 2 ? g->x_panel : VL;
     t.y_next = NV < 2 ? g->y_panel : VL;
+    t.x_repeat = step * g->x_panel;
+    t.y_repeat = step * g->y_panel;
     for (size_t b = 0; b < s->blocks; b++) {
         const size_t first = s->first[b], lo = larger(s->span[b].lo, k0), hi = smaller(s->span[b].hi, k1);
         if (lo >= hi && k0 > 0)
@@ -220,15 +239,28 @@ static void group_run(const product *m, const group *s, size_t k0, size_t k1, si
                 t.from = t.y;
                 t.from_unit = HL_LANES;
                 t.from_next = t.y_next;
+                t.from_repeat = t.y_repeat;
             } else if (init) {
                 t.init = g->init.scalar ? INIT_SCALAR : INIT_VECTOR;
                 t.from_unit = (size_t)g->init.step;
                 t.from = init + p * g->init_panel + first * t.from_unit + (g->init.scalar ? 0 : part * 2 * VL);
                 t.from_next = NV < 2 ? g->init_panel : VL;
+                t.from_repeat = step * g->init_panel;
             }
-            m->tiles[NV < 2 ? count - 1 : 1][s->units[b] - 1](&t);
+            m->tiles[NV < 2 ? step - 1 : 1][s->units[b] - 1](&t);
         }
     }
+    if (count % step)
+        group_run(m, s, k0, k1, p + count - 1, 1, w, w_unit, w_term);
+}
+
+/* The panels, as many at a time as stay in the first cache. */
+static void group_sweep(const product *m, const group *s, size_t k0, size_t k1, const real *w, size_t w_unit, size_t w_term)
+{
+    const size_t fit = SWEEP_VALUES / HL_LANES / larger(k1 - k0, 1) / PANELS_AT_ONCE * PANELS_AT_ONCE;
+    const size_t most = larger(fit, PANELS_AT_ONCE);
+    for (size_t p = 0; p < m->g->panels; p += most)
+        group_run(m, s, k0, k1, p, smaller(most, m->g->panels - p), w, w_unit, w_term);
 }
 
 static void gemm(const hl_gemm *g)
@@ -241,8 +273,7 @@ static void gemm(const hl_gemm *g)
         for (size_t first = 0; first < m.units; first = s.end) {
             group_next(&m, first, &s);
             const real *w = (const real *)g->w + first * g->ldw + k0;
-            for (size_t p = 0; p < g->panels; p += PANELS_AT_ONCE)
-                group_run(&m, &s, k0, k1, p, smaller(PANELS_AT_ONCE, g->panels - p), w, g->ldw, 1);
+            group_sweep(&m, &s, k0, k1, w, g->ldw, 1);
         }
         k0 = k1;
     } while (k0 < m.depth);
@@ -273,8 +304,7 @@ static void gemm_t(const hl_gemm *g)
                 w = copy;
                 w_term = COPY_UNITS;
             }
-            for (size_t p = 0; p < g->panels; p += PANELS_AT_ONCE)
-                group_run(&m, &s, k0, k1, p, smaller(PANELS_AT_ONCE, g->panels - p), w, 1, w_term);
+            group_sweep(&m, &s, k0, k1, w, 1, w_term);
         }
         k0 = k1;
     } while (k0 < m.depth);
@@ -292,24 +322,19 @@ static void transpose_inputs(const hl_gemm_w *g, size_t k0, real *to)
     }
 }
 
-/* Add or copy a tile of sums [units][16] to the rows of gw, inputs k0 .. k0 + 15 cut to each unit's interval. */
-static void write_gradient(const hl_gemm_w *g, const real *sums, size_t first, size_t units, size_t k0)
+/* Copy a tile [units][16] from the rows of gw, or to them: inputs k0 .. k0 + 15, cut to each unit's interval. What is read
+ * outside of it is 0. */
+static void copy_gradient(const hl_gemm_w *g, real *sums, size_t first, size_t units, size_t k0, bool read)
 {
     for (size_t u = 0; u < units; u++, sums += HL_LANES) {
         const size_t n = first + u;
         const size_t lo = g->mask ? larger(g->mask->lo[n], k0) : k0;
         const size_t hi = smaller(k0 + HL_LANES, g->mask ? smaller(g->mask->hi[n], g->in) : g->in);
         real *row = (real *)g->gw + n * g->ldw;
-        if (lo == k0 && hi == k0 + HL_LANES) {
-            UNROLL
-            for (size_t j = 0; j < NV; j++) {
-                real *to = row + k0 + j * VL;
-                store(to, g->add ? load(to) + load(sums + j * VL) : load(sums + j * VL));
-            }
-        } else {
-            for (size_t k = lo; k < hi; k++)
-                row[k] = g->add ? row[k] + sums[k - k0] : sums[k - k0];
-        }
+        if (read)
+            memset(sums, 0, HL_LANES * sizeof(real));
+        for (size_t k = lo; k < hi; k++)
+            *(read ? &sums[k - k0] : &row[k]) = read ? row[k] : sums[k - k0];
     }
 }
 
@@ -325,7 +350,8 @@ INLINE bool whole(const hl_gemm_w *g, size_t first, size_t units, size_t k0, siz
 }
 
 /* The sums of one block of units and 16 inputs (or 32, where a pair of vecs is two groups of inputs): straight into gw if
- * the block is whole, else by way of `sums`. */
+ * the block is whole, else by way of `sums`. Either way they start from gw if it is added to, so that a unit's bits do not
+ * depend on its neighbours in the block. */
 static void gradient_tile(const hl_gemm_w *g, tile *t, size_t first, size_t units, size_t k0, size_t count, const real *xt)
 {
     real sums[2][UNITS * HL_LANES];
@@ -334,11 +360,13 @@ static void gradient_tile(const hl_gemm_w *g, tile *t, size_t first, size_t unit
     real *to = direct ? (real *)g->gw + first * g->ldw + k0 : sums[0];
     t->y_unit = t->from_unit = direct ? g->ldw : HL_LANES;
     t->y_next = t->from_next = NV >= 2 ? VL : direct ? HL_LANES : UNITS * HL_LANES;
+    for (size_t i = 0; i < count && g->add && !direct; i++)
+        copy_gradient(g, sums[i], first, units, k0 + i * HL_LANES, true);
     for (size_t part = 0; part < PARTS; part++) {
         tile_fn *run = tiles_w[NV < 2 ? count - 1 : 1][units - 1];
         t->y = to + part * 2 * VL;
         t->from = t->y;
-        t->init = direct && g->add ? INIT_VECTOR : INIT_ZERO;
+        t->init = g->add ? INIT_VECTOR : INIT_ZERO;
         t->w = (const real *)g->y + first * HL_LANES;
         t->x = xt + part * 2 * VL;
         t->depth = HL_LANES;
@@ -354,7 +382,7 @@ static void gradient_tile(const hl_gemm_w *g, tile *t, size_t first, size_t unit
         }
     }
     for (size_t i = 0; i < count && !direct; i++)
-        write_gradient(g, sums[i], first, units, k0 + i * HL_LANES);
+        copy_gradient(g, sums[i], first, units, k0 + i * HL_LANES, false);
 }
 
 static void gemm_w(const hl_gemm_w *g)

@@ -130,14 +130,16 @@ static hl_node linear_jet(hl_graph *g, hl_node node, int k, const hl_node *const
     return sum;
 }
 
+/* Two coefficients that all rows share still count once per row if the factors are batched. */
 static hl_node outer_jet(hl_graph *g, hl_node node, int k, const hl_node *const *x, const hl_node *y)
 {
     const hl_attr attr = hl_graph_node(g, node)->attr;
+    hl_shape shape = *shape_of(g, x[0][0]);
     hl_node sum = HL_NONE;
     (void)y;
     for (int j = 0; j <= k; j++)
         if (x[0][j] != HL_NONE && x[1][k - j] != HL_NONE)
-            sum = hl_accumulate(g, sum, like_outer(g, &attr, x[0][j], x[1][k - j]));
+            sum = hl_accumulate(g, sum, like_outer(g, &attr, hl_broadcast_shape(g, x[0][j], &shape), x[1][k - j]));
     return sum;
 }
 

@@ -97,7 +97,8 @@ hl_node hl_logsumexp(hl_graph *g, hl_node x, int axis)
 {
     hl_node shift = HL_BAD;
     axis = axis < 0 ? axis + hl_node_rank(g, x) : axis;
-    return hl_add(g, hl_log(g, hl_sum(g, shifted(g, x, axis, &shift), axis)), shift);
+    hl_node e = shifted(g, x, axis, &shift);
+    return hl_add(g, hl_log(g, hl_sum(g, e, axis)), shift);
 }
 
 hl_node hl_softmax(hl_graph *g, hl_node x, int axis)

@@ -1,0 +1,162 @@
+/* files.c - files that appear complete or not at all, and pictures by way of gnuplot. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static int make_one(const char *path)
+{
+    struct stat st;
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    int error = errno;
+    if (stat(path, &st) != 0)
+        return error;
+    return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+}
+
+int cli_make_directory(const char *path)
+{
+    char *copy = strdup(path);
+    int error = copy ? 0 : ENOMEM;
+    for (char *c = copy ? copy + 1 : NULL; copy && copy[0] && *c && !error; c++)
+        if (*c == '/') {
+            *c = '\0';
+            error = make_one(copy);
+            *c = '/';
+        }
+    if (!error)
+        error = make_one(path);
+    if (!error && access(path, W_OK | X_OK) != 0)
+        error = errno;
+    free(copy);
+    return error;
+}
+
+/* directory/name and directory/.name.PID */
+static int name_file(cli_file *file, const char *directory, const char *name)
+{
+    size_t size = strlen(directory) + strlen(name) + 40;
+    *file = (cli_file){ .path = malloc(size), .temporary = malloc(size) };
+    if (!file->path || !file->temporary) {
+        cli_file_drop(file);
+        return ENOMEM;
+    }
+    snprintf(file->path, size, "%s/%s", directory, name);
+    snprintf(file->temporary, size, "%s/.%s.%ld", directory, name, (long)getpid());
+    return 0;
+}
+
+static void forget(cli_file *file)
+{
+    free(file->path);
+    free(file->temporary);
+    *file = (cli_file){ 0 };
+}
+
+/* Give the complete temporary file its name. */
+static int rename_file(cli_file *file)
+{
+    if (rename(file->temporary, file->path) != 0) {
+        int error = errno;
+        cli_file_drop(file);
+        return error;
+    }
+    forget(file);
+    return 0;
+}
+
+int cli_file_open(cli_file *file, const char *directory, const char *name)
+{
+    int error = name_file(file, directory, name);
+    if (error)
+        return error;
+    int fd = open(file->temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    file->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!file->stream) {
+        error = errno;
+        cli_file_drop(file);
+    }
+    return error;
+}
+
+int cli_file_keep(cli_file *file)
+{
+    FILE *stream = file->stream;
+    errno = 0;
+    bool bad = fflush(stream) != 0 || ferror(stream) || fsync(fileno(stream)) != 0;
+    int error = bad ? (errno ? errno : EIO) : 0;
+    file->stream = NULL;
+    if (fclose(stream) != 0 && !error)
+        error = errno;
+    if (error) {
+        cli_file_drop(file);
+        return error;
+    }
+    return rename_file(file);
+}
+
+void cli_file_drop(cli_file *file)
+{
+    if (file->stream)
+        fclose(file->stream);
+    if (file->temporary)
+        unlink(file->temporary);
+    forget(file);
+}
+
+/* ---- gnuplot ---- */
+
+bool cli_have_gnuplot(void)
+{
+    return system("command -v gnuplot >/dev/null 2>&1") == 0;
+}
+
+static void print_quoted(FILE *stream, const char *text)
+{
+    fputc('\'', stream);
+    for (; *text; text++)
+        fprintf(stream, *text == '\'' ? "''" : "%c", *text);
+    fputc('\'', stream);
+}
+
+int cli_plot_open(cli_file *file, const char *directory, const char *name, int width, int height)
+{
+    int error = name_file(file, directory, name);
+    if (error)
+        return error;
+    fflush(stdout);
+    signal(SIGPIPE, SIG_IGN); /* a gnuplot that dies is told by its exit status */
+    file->stream = popen("gnuplot", "w");
+    if (!file->stream) {
+        error = errno;
+        signal(SIGPIPE, SIG_DFL);
+        forget(file);
+        return error;
+    }
+    fprintf(file->stream, "set terminal pngcairo size %d,%d font 'DejaVu Sans,13' background '#ffffff'\nset output ", width,
+            height);
+    print_quoted(file->stream, file->temporary);
+    fputc('\n', file->stream);
+    return 0;
+}
+
+int cli_plot_keep(cli_file *file)
+{
+    fprintf(file->stream, "\nunset output\n");
+    int status = pclose(file->stream);
+    struct stat st;
+    file->stream = NULL;
+    signal(SIGPIPE, SIG_DFL);
+    if (cli_interrupted() || status != 0 || stat(file->temporary, &st) != 0 || st.st_size == 0) {
+        cli_file_drop(file);
+        return -1;
+    }
+    return rename_file(file);
+}

@@ -1,0 +1,54 @@
+/* paper.h - what `hollow paper` reproduces; one file for each figure or table, and the parts of fig1. */
+#ifndef CLI_PAPER_H
+#define CLI_PAPER_H
+
+#include "cli.h"
+
+typedef struct paper_settings {
+    const char *out;
+    bool quick;
+    uint64_t seed, dim;
+} paper_settings;
+
+typedef struct paper_item {
+    const char *name, *summary;
+    int (*run)(const paper_settings *set);
+} paper_item;
+
+extern const paper_item paper_fig1;
+
+/* ---- fig1 ---- */
+
+enum { FIG1_FEATURES = 2, FIG1_SIZES = 9 };
+
+/* The Jacobian of a random hollow network at a random point, in float64, d = dim, n = d * FIG1_FEATURES:
+ *   df/dx = dtau/dx + dtau/dh dh/dx */
+typedef struct fig1_jacobian {
+    size_t dim;
+    double *total;    /* [d, d] df/dx, by d reverse sweeps */
+    double *direct;   /* [d, d] dtau/dx: the sweeps with h held */
+    double *hollow;   /* [d, d] the sweeps through h alone */
+    double *by_h;     /* [d, n] dtau/dh */
+    double *h_by_x;   /* [n, d] dh/dx */
+    double *diagonal; /* [d] D f, by one forward sweep with h held */
+    double *memory;   /* owns all of these */
+    /* largest differences; the first two must be exactly zero */
+    double direct_off_diagonal, hollow_diagonal, diagonal_error, sum_error, product_error;
+} fig1_jacobian;
+
+/* Seconds per row, best of many, of networks of growing dimension. */
+typedef struct fig1_time {
+    size_t count, dim[FIG1_SIZES];
+    double f[FIG1_SIZES], fd[FIG1_SIZES], brute[FIG1_SIZES];
+} fig1_time;
+
+/* On failure the message is on the context. */
+hl_status fig1_jacobian_compute(fig1_jacobian *j, const hl_net *net, hl_context *ctx, uint64_t seed);
+void fig1_jacobian_free(fig1_jacobian *j);
+hl_status fig1_time_measure(fig1_time *t, hl_context *ctx, bool quick, uint64_t seed); /* HL_STOPPED on Ctrl-C */
+
+/* The pictures, as commands for gnuplot. */
+void fig1_draw_jacobian(FILE *gnuplot, const fig1_jacobian *j);
+void fig1_draw_time(FILE *gnuplot, const fig1_time *t);
+
+#endif

@@ -1,0 +1,493 @@
+/* safetensors_read.c - the reader.
+ *
+ * It validates the header completely before it reserves memory for the data, and reads every tensor to a place of its own, so
+ * alignment does not depend on the file. Memory is bounded by the file's size and the limits in the header. The JSON library's
+ * memory is its own; ours comes from the context. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file.h"
+#include "io/tensors.h"
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "values are copied as they stand in the file: this needs a little-endian machine"
+#endif
+
+enum {
+    DATA_ALIGNMENT = 64,
+    MAX_DEPTH = 3,       /* of the JSON: the table, a tensor, its shape */
+    MAX_VALUES = 2000000 /* in the JSON; HL_TENSORS_MAX_COUNT tensors of the largest rank have 1.4 million */
+};
+
+static const struct type {
+    const char *name;
+    unsigned bits;
+    hl_dtype dtype;
+} types[] = {
+    { "F64", 64, HL_F64 },
+    { "F32", 32, HL_F32 },
+    { "F16", 16, HL_DTYPE_OTHER },
+    { "BF16", 16, HL_DTYPE_OTHER },
+    { "I64", 64, HL_DTYPE_OTHER },
+    { "I32", 32, HL_DTYPE_OTHER },
+    { "I16", 16, HL_DTYPE_OTHER },
+    { "I8", 8, HL_DTYPE_OTHER },
+    { "U64", 64, HL_DTYPE_OTHER },
+    { "U32", 32, HL_DTYPE_OTHER },
+    { "U16", 16, HL_DTYPE_OTHER },
+    { "U8", 8, HL_DTYPE_OTHER },
+    { "BOOL", 8, HL_DTYPE_OTHER },
+    { "C64", 64, HL_DTYPE_OTHER },
+    { "F8_E4M3", 8, HL_DTYPE_OTHER },
+    { "F8_E5M2", 8, HL_DTYPE_OTHER },
+    { "F8_E8M0", 8, HL_DTYPE_OTHER },
+    { "F6_E2M3", 6, HL_DTYPE_OTHER },
+    { "F6_E3M2", 6, HL_DTYPE_OTHER },
+    { "F4", 4, HL_DTYPE_OTHER },
+};
+
+/* ---- reading: faults ---- */
+
+/* A tensor and the place of its data in the file. */
+typedef struct span {
+    hl_tensor tensor;
+    size_t begin, end;
+} span;
+
+typedef struct reader {
+    hl_tensors *t;
+    hl_file file;
+    size_t header_bytes, data_bytes;
+    span *spans;
+    size_t count, capacity;
+} reader;
+
+/* "m.hollow: <what is wrong>" */
+static hl_status fault(const reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static hl_status fault(const reader *r, const char *format, ...)
+{
+    char text[384];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return hl_fail(r->t->ctx, HL_ERR_FORMAT, "%s: %s", hl_path_shown(r->file.path), text);
+}
+
+/* "m.hollow: tensor 'w': <what is wrong>" */
+static hl_status tensor_fault(const reader *r, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static hl_status tensor_fault(const reader *r, const char *name, const char *format, ...)
+{
+    char text[288], name_text[HL_NAME_SHOWN];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return fault(r, "tensor '%s': %s", hl_tensor_shown(name_text, sizeof name_text, name), text);
+}
+
+/* ---- reading: the header ---- */
+
+static hl_status take_shape(const reader *r, const json_t *shape, hl_tensor *tensor)
+{
+    size_t rank = json_array_size(shape);
+
+    if (!json_is_array(shape))
+        return tensor_fault(r, tensor->name, "shape is not an array");
+    if (rank > HL_TENSOR_MAX_RANK)
+        return tensor_fault(r, tensor->name, "shape has %zu dimensions; at most %d are supported", rank,
+                            HL_TENSOR_MAX_RANK);
+    tensor->rank = (int)rank;
+    for (size_t i = 0; i < rank; i++) {
+        const json_t *dim = json_array_get(shape, i);
+        json_int_t value = json_integer_value(dim);
+
+        if (!json_is_integer(dim) || value < 0)
+            return tensor_fault(r, tensor->name, "dimension %zu of shape is not a whole number >= 0", i);
+        tensor->dims[i] = (uintmax_t)value < SIZE_MAX ? (size_t)value : SIZE_MAX;
+    }
+    return HL_OK;
+}
+
+/* The bytes that a tensor of this type and shape has. */
+static hl_status take_bytes(const reader *r, const struct type *type, hl_tensor *tensor)
+{
+    char shape[HL_SHAPE_TEXT];
+    size_t elements;
+
+    if (!hl_tensor_elements(tensor, &elements))
+        return tensor_fault(r, tensor->name, "shape %s is too large", hl_tensor_shape_text(shape, tensor));
+    if (elements * type->bits % 8 != 0)
+        return tensor_fault(r, tensor->name, "shape %s of %s does not fill whole bytes", hl_tensor_shape_text(shape, tensor),
+                            type->name);
+    tensor->bytes = elements * type->bits / 8;
+    return HL_OK;
+}
+
+static hl_status take_offsets(const reader *r, const json_t *offsets, const struct type *type, span *s)
+{
+    const char *name = s->tensor.name;
+    const json_t *first = json_array_get(offsets, 0), *second = json_array_get(offsets, 1);
+    json_int_t begin = json_integer_value(first), end = json_integer_value(second);
+    unsigned alignment = type->bits > 8 ? type->bits / 8 : 1;
+    char shape[HL_SHAPE_TEXT];
+
+    if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(second) || begin < 0 || end < 0)
+        return tensor_fault(r, name, "data_offsets is not a pair of whole numbers >= 0");
+    if (begin > end)
+        return tensor_fault(r, name, "data_offsets [%" PRId64 ", %" PRId64 "] end before they begin", (int64_t)begin,
+                            (int64_t)end);
+    if ((uintmax_t)end > r->data_bytes)
+        return tensor_fault(r, name, "data_offsets [%" PRId64 ", %" PRId64 "] reach beyond the file's %zu bytes of "
+                            "data; is the file cut short?", (int64_t)begin, (int64_t)end, r->data_bytes);
+    s->begin = (size_t)begin;
+    s->end = (size_t)end;
+    if (s->end - s->begin != s->tensor.bytes)
+        return tensor_fault(r, name, "data_offsets [%zu, %zu] hold %zu bytes but shape %s of %s needs %zu", s->begin,
+                            s->end, s->end - s->begin, hl_tensor_shape_text(shape, &s->tensor), type->name, s->tensor.bytes);
+    if (s->begin % alignment != 0)
+        return tensor_fault(r, name, "data_offsets [%zu, %zu] of %s do not begin at a multiple of %u", s->begin, s->end,
+                            type->name, alignment);
+    return HL_OK;
+}
+
+static hl_status take_type(const reader *r, const json_t *dtype, const struct type **type, hl_tensor *tensor)
+{
+    const char *name = json_string_value(dtype);
+    char text[HL_NAME_SHOWN];
+
+    if (!name)
+        return tensor_fault(r, tensor->name, "dtype is not a string");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strcmp(types[i].name, name) == 0) {
+            *type = &types[i];
+            tensor->type = types[i].name;
+            tensor->dtype = types[i].dtype;
+            return HL_OK;
+        }
+    }
+    return tensor_fault(r, tensor->name, "unknown dtype '%s'", hl_tensor_shown(text, sizeof text, name));
+}
+
+/* A tensor has the three fields and no others: one that we do not know might change what the data means. */
+static hl_status check_fields(const reader *r, const char *name, json_t *description)
+{
+    static const char *const fields[] = { "dtype", "shape", "data_offsets" };
+    const char *key;
+    char text[HL_NAME_SHOWN];
+    json_t *value;
+
+    if (!json_is_object(description))
+        return tensor_fault(r, name, "its description is not an object");
+    for (size_t i = 0; i < 3; i++)
+        if (!json_object_get(description, fields[i]))
+            return tensor_fault(r, name, "%s is missing", fields[i]);
+    json_object_foreach(description, key, value)
+        if (strcmp(key, fields[0]) != 0 && strcmp(key, fields[1]) != 0 && strcmp(key, fields[2]) != 0)
+            return tensor_fault(r, name, "unknown field '%s'", hl_tensor_shown(text, sizeof text, key));
+    return HL_OK;
+}
+
+static hl_status take_tensor(reader *r, const char *name, json_t *description)
+{
+    const char *bad = hl_tensor_name_fault(name);
+    const struct type *type = NULL;
+    char text[HL_NAME_SHOWN];
+    span s = { 0 };
+    hl_status status;
+
+    if (bad)
+        return fault(r, "tensor name '%s' %s", hl_tensor_shown(text, sizeof text, name), bad);
+    s.tensor.name = name;
+    status = check_fields(r, name, description);
+    if (!status)
+        status = take_type(r, json_object_get(description, "dtype"), &type, &s.tensor);
+    if (!status)
+        status = take_shape(r, json_object_get(description, "shape"), &s.tensor);
+    if (!status)
+        status = take_bytes(r, type, &s.tensor);
+    if (!status)
+        status = take_offsets(r, json_object_get(description, "data_offsets"), type, &s);
+    if (!status)
+        status = hl_grow(r->t->ctx, (void **)&r->spans, &r->capacity, r->count + 1, sizeof *r->spans);
+    if (status)
+        return status;
+    s.tensor.name = hl_tensors_copy_text(r->t, name);
+    if (!s.tensor.name)
+        return HL_ERR_NOMEM;
+    r->spans[r->count++] = s;
+    return HL_OK;
+}
+
+static hl_status take_metadata(reader *r, json_t *metadata)
+{
+    char text[HL_NAME_SHOWN];
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(metadata))
+        return fault(r, HL_METADATA_KEY " is not an object");
+    if (json_object_size(metadata) > HL_TENSORS_MAX_COUNT)
+        return fault(r, HL_METADATA_KEY " has %zu entries; at most %d are supported", json_object_size(metadata),
+                     HL_TENSORS_MAX_COUNT);
+    json_object_foreach(metadata, key, value) {
+        if (!json_is_string(value))
+            return fault(r, HL_METADATA_KEY " '%s' is not a string", hl_tensor_shown(text, sizeof text, key));
+        if (hl_tensors_append_pair(r->t, key, json_string_value(value)))
+            return HL_ERR_NOMEM;
+    }
+    return HL_OK;
+}
+
+static hl_status take_table(reader *r, json_t *root)
+{
+    size_t tensors = json_object_size(root) - (json_object_get(root, HL_METADATA_KEY) ? 1 : 0);
+    hl_status status = HL_OK;
+    const char *key;
+    json_t *value;
+
+    if (tensors > HL_TENSORS_MAX_COUNT)
+        return fault(r, "there are %zu tensors; at most %d are supported", tensors, HL_TENSORS_MAX_COUNT);
+    json_object_foreach(root, key, value) {
+        status = strcmp(key, HL_METADATA_KEY) == 0 ? take_metadata(r, value) : take_tensor(r, key, value);
+        if (status)
+            break;
+    }
+    return status;
+}
+
+/* Refuse, before it is parsed, JSON that would take far more memory than the file: a parsed "0," is twenty times as
+ * large. Sees only brackets, commas and strings; whether they are JSON is the parser's question. *values is a bound on
+ * the number of values. */
+static hl_status check_size(const reader *r, const char *header, size_t *values)
+{
+    size_t depth = 0;
+    bool in_string = false;
+
+    *values = 1;
+    if (r->header_bytes == 0 || header[0] != '{')
+        return fault(r, "the header does not begin with '{': not a safetensors file");
+    for (size_t i = 0; i < r->header_bytes; i++) {
+        char c = header[i];
+
+        if (in_string) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
+            continue;
+        }
+        in_string = c == '"';
+        if (c == '{' || c == '[')
+            depth++;
+        else if ((c == '}' || c == ']') && depth > 0)
+            depth--;
+        if (c == '{' || c == '[' || c == ',')
+            ++*values;
+        if (depth > MAX_DEPTH)
+            return fault(r, "the header is nested too deeply at byte %zu", 8 + i);
+        if (*values > MAX_VALUES)
+            return fault(r, "the header has more than %d values", MAX_VALUES);
+    }
+    return HL_OK;
+}
+
+/* Whether there is memory to parse the header with: a bound on what that takes is reserved and given back at once.
+ * Jansson (2.14, its issue 362) ignores a failure to grow the buffer of a token and then reads and writes beyond its
+ * end, so a file with a long string could break a program that runs short of memory. */
+static hl_status check_memory(const reader *r, size_t values)
+{
+    size_t bytes = 65536 + 4 * r->header_bytes + 512 * values;
+    void *memory = hl_alloc(r->t->ctx, bytes);
+
+    hl_free(r->t->ctx, memory);
+    return memory ? HL_OK : HL_ERR_NOMEM;
+}
+
+static hl_status parse_header(reader *r, const char *header)
+{
+    size_t values;
+    hl_status status = check_size(r, header, &values);
+    json_error_t error;
+    char text[JSON_ERROR_TEXT_LENGTH];
+    json_t *root;
+
+    if (!status)
+        status = check_memory(r, values);
+    if (status)
+        return status;
+    root = json_loadb(header, r->header_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!root && (!error.text[0] || json_error_code(&error) == json_error_out_of_memory))
+        return hl_tensors_json_failed(r->t->ctx, NULL);
+    if (!root)
+        return fault(r, "the header is not valid JSON at byte %d: %s", 8 + error.position,
+                     hl_tensor_shown(text, sizeof text, error.text));
+    status = take_table(r, root);
+    json_decref(root);
+    return status;
+}
+
+/* Read and parse the header; what remains of the file is the data. */
+static hl_status read_header(reader *r)
+{
+    hl_context *ctx = r->t->ctx;
+    uint64_t length;
+    hl_status status;
+    char *header;
+
+    if (r->file.size < 8)
+        return fault(r, "only %zu bytes long: not a safetensors file", r->file.size);
+    status = hl_file_read(&r->file, &length, 8);
+    if (status)
+        return status;
+    if (length > HL_TENSORS_MAX_HEADER)
+        return fault(r, "a header of %" PRIu64 " bytes is more than the %d allowed: not a safetensors file", length,
+                     HL_TENSORS_MAX_HEADER);
+    if (length > r->file.size - 8)
+        return fault(r, "a header of %" PRIu64 " bytes reaches beyond the file's %zu bytes; is the file cut short?",
+                     length, r->file.size);
+    r->header_bytes = (size_t)length;
+    r->data_bytes = r->file.size - 8 - r->header_bytes;
+    header = hl_alloc(ctx, r->header_bytes);
+    if (!header)
+        return HL_ERR_NOMEM;
+    status = hl_file_read(&r->file, header, r->header_bytes);
+    if (!status)
+        status = parse_header(r, header);
+    hl_free(ctx, header);
+    return status;
+}
+
+/* ---- reading: the data ---- */
+
+static int compare_spans(const void *left, const void *right)
+{
+    const span *a = left, *b = right;
+
+    if (a->begin != b->begin)
+        return a->begin < b->begin ? -1 : 1;
+    if (a->end != b->end)
+        return a->end < b->end ? -1 : 1;
+    return strcmp(a->tensor.name, b->tensor.name);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const hl_name_entry *a = left, *b = right;
+
+    return strcmp(a->name, b->name);
+}
+
+/* The spans, sorted, cover the data once. */
+static hl_status check_cover(const reader *r)
+{
+    char name[HL_NAME_SHOWN];
+    size_t covered = 0;
+
+    for (size_t i = 0; i < r->count; i++) {
+        const span *s = &r->spans[i];
+
+        if (s->begin < covered)
+            return tensor_fault(r, s->tensor.name, "data_offsets [%zu, %zu] overlap those of '%s', [%zu, %zu]",
+                                s->begin, s->end, hl_tensor_shown(name, sizeof name, s[-1].tensor.name), s[-1].begin, s[-1].end);
+        if (s->begin > covered)
+            return fault(r, "bytes %zu to %zu of the data belong to no tensor", covered, s->begin);
+        covered = s->end;
+    }
+    if (covered != r->data_bytes)
+        return fault(r, "%zu bytes after the last tensor belong to none", r->data_bytes - covered);
+    return HL_OK;
+}
+
+/* Move the spans' tensors to the table. */
+static hl_status fill_table(reader *r)
+{
+    hl_tensors *t = r->t;
+    hl_status status = hl_tensors_reserve(t, r->count);
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < r->count; i++) {
+        t->tensors[i] = r->spans[i].tensor;
+        t->names[i] = (hl_name_entry){ .name = t->tensors[i].name, .index = i };
+    }
+    t->count = r->count;
+    if (t->count)
+        qsort(t->names, t->count, sizeof *t->names, compare_names);
+    return HL_OK;
+}
+
+/* Bytes that a tensor takes in the table's block of data. */
+static size_t stored_bytes(const hl_tensor *tensor)
+{
+    if (tensor->dtype == HL_DTYPE_OTHER)
+        return 0;
+    return hl_size_add(tensor->bytes, DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
+}
+
+/* Read the data of the tensors that we can compute with, and pass over the others. */
+static hl_status read_data(reader *r)
+{
+    hl_tensors *t = r->t;
+    size_t total = 0;
+    hl_status status = HL_OK;
+    char *place;
+
+    for (size_t i = 0; i < t->count; i++)
+        total = hl_size_add(total, stored_bytes(&t->tensors[i]));
+    t->data = place = hl_alloc(t->ctx, total);
+    if (!t->data)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; !status && i < t->count; i++) {
+        hl_tensor *tensor = &t->tensors[i];
+
+        if (tensor->dtype == HL_DTYPE_OTHER) {
+            status = hl_file_skip(&r->file, tensor->bytes);
+        } else {
+            tensor->data = place;
+            status = hl_file_read(&r->file, place, tensor->bytes);
+            place += stored_bytes(tensor);
+        }
+    }
+    return status;
+}
+
+static hl_status read_file(reader *r)
+{
+    hl_status status = read_header(r);
+
+    if (status)
+        return status;
+    if (r->count)
+        qsort(r->spans, r->count, sizeof *r->spans, compare_spans);
+    status = check_cover(r);
+    if (!status)
+        status = fill_table(r);
+    return status ? status : read_data(r);
+}
+
+hl_status hl_tensors_read(hl_context *ctx, const char *path, hl_tensors **tensors)
+{
+    reader r = { 0 };
+    hl_status status;
+
+    *tensors = NULL;
+    status = hl_file_open(ctx, path, &r.file);
+    if (status)
+        return status;
+    status = hl_tensors_create(ctx, &r.t);
+    if (!status)
+        status = read_file(&r);
+    hl_free(ctx, r.spans);
+    hl_file_close(&r.file);
+    if (status)
+        hl_tensors_free(r.t);
+    else
+        *tensors = r.t;
+    return status;
+}

@@ -177,10 +177,13 @@ static void place_segment(hl_compiler *c, placing *l, const size_t *last, hl_seg
             if (c->space[n] != (hl_space)space || data(c, n)->op->over_rows)
                 continue;
             size_t size = entries_of(c, n) / s->axis * HL_LANES, end = last[n] < i ? i : last[n];
+            /* An elementwise result may take the place of an argument that dies with it, but not of one with fewer
+             * entries: an entry that serves many is read until the last of them is written. */
+            bool in_place = entries_of(c, c->order[end]) == entries_of(c, n);
             if (space == HL_SPACE_TILE)
                 add_life(l, n, size, c->run[n], c->run[c->order[end]]);
-            else /* an elementwise result may take the place of an argument that dies with it */
-                add_life(l, n, size, 2 * i + 1, 2 * end);
+            else
+                add_life(l, n, size, 2 * i + 1, in_place ? 2 * end : 2 * end + 1);
         }
         if (space == HL_SPACE_TILE)
             s->tile_elements = finish_lives(c, l, s->tile);

@@ -43,18 +43,92 @@ static bool after_segment(const hl_compiler *c, hl_node n)
     return data(c, n)->op->over_rows && !c->tiled_sum[n];
 }
 
-static bool ready(const hl_compiler *c, hl_node n, size_t segment)
+/* Who waits for whom. A node is available when nothing it reads is still to be placed. */
+typedef struct waiting {
+    uint32_t *count;      /* [node]: values that it reads and that have no place yet */
+    size_t *first;        /* [node + 1]: its readers are user[first[n]] .. user[first[n + 1] - 1] */
+    hl_node *user;
+    hl_node *available;
+    size_t availables;
+} waiting;
+
+static bool has_work(const hl_compiler *c, hl_node n)
+{
+    return c->form[n] != HL_FORM_NONE && c->phase[n] == HL_PHASE_MAIN;
+}
+
+/* Call visit for every value in the main phase that some node has to compute and that node n reads. */
+static void each_source(const hl_compiler *c, hl_node n, waiting *w, void (*visit)(waiting *w, hl_node n, hl_node source))
 {
     const hl_node *in;
     hl_node buffer[3];
     int reads = hl_reads(c, n, &in, buffer);
     for (int i = 0; i < reads; i++) {
         hl_node s = hl_read_source(c, n, i, in[i]);
-        if (c->phase[s] != HL_PHASE_MAIN || data(c, s)->op->kind == HL_KIND_LEAF)
-            continue;
-        if (c->position[s] == SIZE_MAX)
-            return false;
-        if (c->segment[s] == segment && !after_segment(c, n) && !reads_locally(c, n, i, in[i]))
+        if (c->phase[s] == HL_PHASE_MAIN && data(c, s)->op->kind != HL_KIND_LEAF)
+            visit(w, n, s);
+    }
+}
+
+static void count_edge(waiting *w, hl_node n, hl_node source)
+{
+    w->count[n]++;
+    w->first[source + 1]++;
+}
+
+static void list_edge(waiting *w, hl_node n, hl_node source)
+{
+    w->user[w->first[source]++] = n;
+}
+
+static void waiting_free(const hl_compiler *c, waiting *w)
+{
+    hl_context *ctx = c->plan->ctx;
+    hl_free(ctx, w->count);
+    hl_free(ctx, w->first);
+    hl_free(ctx, w->user);
+    hl_free(ctx, w->available);
+}
+
+static hl_status waiting_init(const hl_compiler *c, waiting *w)
+{
+    hl_context *ctx = c->plan->ctx;
+    size_t nodes = c->g->count;
+    w->count = hl_calloc(ctx, nodes + 1, sizeof *w->count);
+    w->first = hl_calloc(ctx, nodes + 2, sizeof *w->first);
+    w->available = hl_calloc(ctx, nodes + 1, sizeof *w->available);
+    if (!w->count || !w->first || !w->available)
+        return HL_ERR_NOMEM;
+    for (size_t n = 1; n <= nodes; n++)
+        if (has_work(c, (hl_node)n))
+            each_source(c, (hl_node)n, w, count_edge);
+    for (size_t n = 1; n <= nodes + 1; n++)
+        w->first[n] += w->first[n - 1];
+    w->user = hl_calloc(ctx, w->first[nodes + 1] + 1, sizeof *w->user);
+    if (!w->user)
+        return HL_ERR_NOMEM;
+    for (size_t n = 1; n <= nodes; n++)
+        if (has_work(c, (hl_node)n))
+            each_source(c, (hl_node)n, w, list_edge); /* moves first[s] to the end of its list */
+    for (size_t n = nodes + 1; n >= 1; n--)
+        w->first[n] = w->first[n - 1];
+    w->first[0] = 0;
+    for (size_t n = 1; n <= nodes; n++)
+        if (has_work(c, (hl_node)n) && w->count[n] == 0)
+            w->available[w->availables++] = (hl_node)n;
+    return HL_OK;
+}
+
+/* May the available node n join the segment? Not if it reads a value of the same segment across the axis. */
+static bool may_join(const hl_compiler *c, hl_node n, size_t segment)
+{
+    const hl_node *in;
+    hl_node buffer[3];
+    int reads = c->axis[n] > 1 && !after_segment(c, n) ? hl_reads(c, n, &in, buffer) : 0;
+    for (int i = 0; i < reads; i++) {
+        hl_node s = hl_read_source(c, n, i, in[i]);
+        if (c->phase[s] == HL_PHASE_MAIN && data(c, s)->op->kind != HL_KIND_LEAF && c->segment[s] == segment &&
+            !reads_locally(c, n, i, in[i]))
             return false;
     }
     return true;
@@ -67,19 +141,34 @@ static void place(hl_compiler *c, hl_node n, size_t segment)
     c->order[c->ordered++] = n;
 }
 
-/* Schedule one node of the class in `pick` order: elementwise ones first, then by number. */
-static bool place_next(hl_compiler *c, size_t axis, size_t segment, bool sums)
+static bool runs_elementwise(const hl_compiler *c, hl_node n)
 {
-    for (int elementwise = 1; elementwise >= 0; elementwise--)
-        for (size_t n = 1; n <= c->g->count; n++)
-            if (c->form[n] != HL_FORM_NONE && c->phase[n] == HL_PHASE_MAIN && c->position[n] == SIZE_MAX &&
-                c->axis[n] == axis && after_segment(c, (hl_node)n) == sums &&
-                (sums || (hl_elementwise(data(c, (hl_node)n)) && c->form[n] != HL_FORM_PLUS) == (elementwise == 1)) &&
-                ready(c, (hl_node)n, segment)) {
-                place(c, (hl_node)n, segment);
-                return true;
-            }
-    return false;
+    return hl_elementwise(data(c, n)) && c->form[n] != HL_FORM_PLUS;
+}
+
+/* Place the next available node of the axis: elementwise ones first, then the lowest number. */
+static bool place_next(hl_compiler *c, waiting *w, size_t axis, size_t segment, bool sums)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < w->availables; i++) {
+        hl_node n = w->available[i], b = best == SIZE_MAX ? HL_NONE : w->available[best];
+        if (c->axis[n] != axis || after_segment(c, n) != sums)
+            continue;
+        bool elementwise = runs_elementwise(c, n);
+        if (b != HL_NONE && (runs_elementwise(c, b) != elementwise ? !elementwise : b < n))
+            continue;
+        if (may_join(c, n, segment))
+            best = i;
+    }
+    if (best == SIZE_MAX)
+        return false;
+    hl_node n = w->available[best];
+    w->available[best] = w->available[--w->availables];
+    place(c, n, segment);
+    for (size_t i = w->first[n]; i < w->first[n + 1]; i++)
+        if (--w->count[w->user[i]] == 0)
+            w->available[w->availables++] = w->user[i];
+    return true;
 }
 
 static bool wide(const hl_compiler *c, hl_node n)
@@ -119,7 +208,7 @@ static size_t cut_runs(hl_compiler *c, size_t first, size_t end, size_t run)
     return run + 1;
 }
 
-static hl_status add_segment(hl_compiler *c, size_t axis, size_t *capacity, size_t *run)
+static hl_status add_segment(hl_compiler *c, waiting *w, size_t axis, size_t *capacity, size_t *run)
 {
     hl_plan *p = c->plan;
     void *segments = p->segment;
@@ -127,10 +216,10 @@ static hl_status add_segment(hl_compiler *c, size_t axis, size_t *capacity, size
         return HL_ERR_NOMEM;
     p->segment = segments;
     size_t s = p->segments++, first = c->ordered;
-    while (place_next(c, axis, s, false))
+    while (place_next(c, w, axis, s, false))
         ;
     size_t end = c->ordered;
-    while (place_next(c, axis, s, true))
+    while (place_next(c, w, axis, s, true))
         ;
     bool grouped = false;
     for (size_t i = first; i < end; i++)
@@ -143,14 +232,16 @@ static hl_status add_segment(hl_compiler *c, size_t axis, size_t *capacity, size
 }
 
 /* The axis of the next segment: work per panel before work along an axis; 0 if all is done. */
-static size_t next_axis(const hl_compiler *c)
+static size_t next_axis(const hl_compiler *c, const waiting *w)
 {
-    size_t axis = 0;
-    for (size_t n = 1; n <= c->g->count && axis != 1; n++)
-        if (c->form[n] != HL_FORM_NONE && c->phase[n] == HL_PHASE_MAIN && c->position[n] == SIZE_MAX &&
-            (axis == 0 || c->axis[n] == 1) && ready(c, (hl_node)n, SIZE_MAX))
-            axis = c->axis[n];
-    return axis;
+    hl_node next = HL_NONE;
+    for (size_t i = 0; i < w->availables; i++) {
+        hl_node n = w->available[i];
+        if (next == HL_NONE || (c->axis[n] == 1) > (c->axis[next] == 1) ||
+            ((c->axis[n] == 1) == (c->axis[next] == 1) && n < next))
+            next = n;
+    }
+    return next == HL_NONE ? 0 : c->axis[next];
 }
 
 static void place_phase(hl_compiler *c, hl_phase phase, size_t *first, size_t *count)
@@ -172,9 +263,11 @@ hl_status hl_schedule(hl_compiler *c)
         c->tiled_sum[n] = n && c->phase[n] == HL_PHASE_MAIN && d->op->over_rows && c->axis[n] > 1;
     }
     place_phase(c, HL_PHASE_PRE, &p->pre_first, &p->pre_count);
-    for (size_t axis; (axis = next_axis(c)) != 0;)
-        if (add_segment(c, axis, &capacity, &run) != HL_OK)
-            return HL_ERR_NOMEM;
+    waiting w = { 0 };
+    hl_status status = waiting_init(c, &w);
+    for (size_t axis; status == HL_OK && (axis = next_axis(c, &w)) != 0;)
+        status = add_segment(c, &w, axis, &capacity, &run);
+    waiting_free(c, &w);
     place_phase(c, HL_PHASE_POST, &p->post_first, &p->post_count);
-    return HL_OK;
+    return status;
 }

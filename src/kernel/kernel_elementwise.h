@@ -75,7 +75,8 @@ INLINE vec max_v(vec a, vec b) { return select((ivec)(a > b) | (ivec)(a != a), a
 #endif
 INLINE vec less_v(vec a, vec b) { return (vec)((ivec)splat(R(1.0)) & (ivec)(a < b)); }
 
-INLINE vec slope_v(vec a, vec b) { return a - (a * b) * b; }
+/* In this order 1 - b^2 keeps its digits near |b| = 1 where multiply and add are fused. */
+INLINE vec slope_v(vec a, vec b) { return a * (R(1.0) - b * b); }
 
 INLINE vec select_v(vec a, vec b, vec c) { return select((ivec)(a != 0), b, c); }
 INLINE vec muladd_v(vec a, vec b, vec c) { return a * b + c; }

@@ -385,8 +385,23 @@ static void gradient_tile(const hl_gemm_w *g, tile *t, size_t first, size_t unit
         copy_gradient(g, sums[i], first, units, k0 + i * HL_LANES, false);
 }
 
+/* One or two units in all: a transposition would cost more than the sums. */
+static void gemm_w_thin(const hl_gemm_w *g)
+{
+    for (size_t n = g->out_lo; n < g->out_hi; n++) {
+        const size_t lo = g->mask ? g->mask->lo[n] : 0, hi = g->mask ? smaller(g->mask->hi[n], g->in) : g->in;
+        if (lo < hi)
+            sum_panels(hi - lo, g->panels, g->full, g->tail, (const real *)g->x + lo * HL_LANES, g->x_panel,
+                       (const real *)g->y + n * HL_LANES, g->y_panel, (real *)g->gw + n * g->ldw + lo, g->add);
+    }
+}
+
 static void gemm_w(const hl_gemm_w *g)
 {
+    if (g->out <= 2) {
+        gemm_w_thin(g);
+        return;
+    }
     const product m = {.units = g->out_hi, .depth = g->in, .lo = g->mask ? g->mask->lo : NULL,
                        .hi = g->mask ? g->mask->hi : NULL};
     const size_t pitch = g->panels * HL_LANES * HL_LANES; /* elements of 16 transposed inputs */

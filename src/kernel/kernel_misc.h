@@ -119,26 +119,53 @@ INLINE vec valid_lanes(vec v, size_t j, size_t valid)
     return select((ivec)(load(lane + j) < (real)valid), v, splat(0));
 }
 
-static void lane_sum(size_t n, size_t panels, size_t full, size_t tail, const void *x, size_t x_panel, void *y, bool add)
+/* Sums over lanes of VL entries at once: the entries' vecs are transposed, and the rows added. `count` of them are
+ * wanted. An entry's sum does not depend on its place. */
+INLINE void fold_lanes(const real *part, size_t count, real *to, bool add)
 {
-    const real *from = x;
-    real *to = y;
+    real turned[VL * VL], total[VL];
+    transpose(VL, VL, part, VL, turned, VL);
+    vec s = load(turned);
+    UNROLL
+    for (size_t l = 1; l < VL; l++)
+        s += load(turned + l * VL);
+    if (count == VL) {
+        store(to, add ? load(to) + s : s);
+        return;
+    }
+    store(total, s);
+    for (size_t e = 0; e < count; e++)
+        to[e] = add ? to[e] + total[e] : total[e];
+}
+
+/* y[e] (+)= sum over panels and valid lanes of x_p[e], times w_p if w is not NULL. */
+INLINE void sum_panels(size_t n, size_t panels, size_t full, size_t tail, const real *x, size_t x_panel, const real *w,
+                       size_t w_panel, real *y, bool add)
+{
+    real part[VL * VL] = {0};
     for (size_t e = 0; e < n; e++) {
         vec s[NV] = {{0}};
         for (size_t p = 0; p < panels; p++) {
-            const real *entry = from + p * x_panel + e * HL_LANES;
             UNROLL
             for (size_t j = 0; j < NV; j++) {
-                vec v = load(entry + j * VL);
+                vec v = load(x + p * x_panel + e * HL_LANES + j * VL);
+                if (w)
+                    v *= load(w + p * w_panel + j * VL);
                 s[j] += p < full ? v : valid_lanes(v, j * VL, tail);
             }
         }
         UNROLL
         for (size_t j = 1; j < NV; j++)
             s[0] += s[j];
-        const real total = vec_total(s[0]);
-        to[e] = add ? to[e] + total : total;
+        store(part + e % VL * VL, s[0]);
+        if (e % VL == VL - 1 || e == n - 1)
+            fold_lanes(part, e % VL + 1, y + e / VL * VL, add);
     }
+}
+
+static void lane_sum(size_t n, size_t panels, size_t full, size_t tail, const void *x, size_t x_panel, void *y, bool add)
+{
+    sum_panels(n, panels, full, tail, x, x_panel, NULL, 0, y, add);
 }
 
 /* Rows i .. i + rows and columns j .. j + columns of a lane_matmul, one vec of lanes. */

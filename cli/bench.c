@@ -30,36 +30,43 @@ typedef struct settings {
 } settings;
 
 static const cli_option options[] = {
-    { "case", CLI_CHOICE, offsetof(settings, name), "a|b|c|d|all", "which size of network; default all", 0, 0, case_names },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "threads; default 1; above 1, one thread is timed as well", 1,
+    { "case", CLI_CHOICE, offsetof(settings, name), "a|b|c|d|all", "which size of network; default all", 0, 0,
+      case_names },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "threads; default 1; above 1, one is timed as well", 1,
       256, NULL },
     { "dtype", CLI_CHOICE, offsetof(settings, dtype), "f32|f64", "precision; default f32", 0, 0, dtype_names },
-    { "seconds", CLI_REAL, offsetof(settings, seconds), "S", "time spent on each measurement; default 1", 0, 3600, NULL },
-    { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "rows of a batch, instead of the case's own", 1, 10000000, NULL },
-    { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu",
-      "default wall; cpu counts only time on a processor, for one thread on a busy machine", 0, 0, clock_names },
+    { "seconds", CLI_REAL, offsetof(settings, seconds), "S", "time spent on each measurement; default 1", 0, 3600,
+      NULL },
+    { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "rows of a batch, instead of the case's own", 1, 10000000,
+      NULL },
+    { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
+      0, 0, clock_names },
     { 0 },
 };
 
-static const char text[] =
-    "ddim times dimension-wise derivatives: f; f and D f, the exact diagonal of its Jacobian; and a training step, with\n"
-    "the gradients of a loss of f and D f with respect to all parameters. Before that, it verifies them against brute force.\n"
-    "It prints one line of JSON for each case on stdout and a table on stderr. Without a name it runs all there is: ddim.\n"
-    "\n"
-    "  case   d   features  hidden  width  batch     (two hidden layers of each network, tanh)\n"
-    "  a        2       16      64     64    512\n"
-    "  b       43       32     256     64   1000\n"
-    "  c       64      100     512    100    100\n"
-    "  d      784       16    1024     32     64\n"
-    "\n"
-    "*_s are seconds, best of many; *_over_f ratios to f; *_peak executed multiply-adds of matrix products over what the\n"
-    "machine's vector units could do, as measured between the runs (*_peak_all counts elementwise work too);\n"
-    "mask_speedup_* the gain from skipping masked weights; speedup_* that of --threads over one thread; bytes the memory\n"
-    "of the training step's plan, whatever the batch. Exit status 1 if the verification fails.\n";
+static const char text[] = "ddim times dimension-wise derivatives: f; f and D f, the exact diagonal of its\n"
+                           "Jacobian; and a training step, with the gradients of a loss of f and D f with\n"
+                           "respect to all parameters. Before that, it verifies them against brute force.\n"
+                           "It prints one line of JSON for each case on stdout and a table on stderr.\n"
+                           "Without a name it runs all there is: ddim.\n"
+                           "\n"
+                           "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
+                           "  a       2        16      64     64    512\n"
+                           "  b      43        32     256     64   1000\n"
+                           "  c      64       100     512    100    100\n"
+                           "  d     784        16    1024     32     64\n"
+                           "\n"
+                           "*_s are seconds, best of many; *_over_f are ratios to f; *_peak is the part of\n"
+                           "the machine's peak that matrix products reach (*_peak_all: all operations), the\n"
+                           "peak being measured between the runs; mask_speedup_* is the gain from skipping\n"
+                           "masked weights, speedup_* that of --threads over one; bytes is the memory of\n"
+                           "the training step's plan, whatever the batch. Exit status 1 if the\n"
+                           "verification fails. The manual page explains every member.\n";
 
 static int run(int argc, char **argv);
-const cli_command cli_bench = { "bench", "[ddim] [--option VALUE ...]", "time against the machine's limits, as JSON lines",
-                                text, options, 0, 1, run };
+const cli_command cli_bench = {
+    "bench", "[ddim] [--option VALUE ...]", "time against the machine's limits, as JSON lines", text, options, 0, 1, run
+};
 
 /* ---- measuring ---- */
 
@@ -180,7 +187,8 @@ static void json_jobs(cli_json *json, const char *format, const double *value)
 {
     char key[40];
     for (int j = 0; j < BENCH_JOBS; j++) {
-        snprintf(key, sizeof key, "%s%s", format[0] == '*' ? job_names[j] : format, format[0] == '*' ? format + 1 : job_names[j]);
+        snprintf(key, sizeof key, "%s%s", format[0] == '*' ? job_names[j] : format,
+                 format[0] == '*' ? format + 1 : job_names[j]);
         cli_json_real(json, key, value[j]);
     }
 }
@@ -191,7 +199,8 @@ static void print_json(const measurement *m)
     const bench_case *c = m->c;
     const bench_subject *s = &m->subject[SPARSE];
     hl_plan_info fd = hl_plan_describe(s->plan[BENCH_FD]), train = hl_plan_describe(s->plan[BENCH_TRAIN]);
-    double best[BENCH_JOBS], median[BENCH_JOBS], peak[BENCH_JOBS], all[BENCH_JOBS], mask[BENCH_JOBS], speedup[BENCH_JOBS];
+    double best[BENCH_JOBS], median[BENCH_JOBS], peak[BENCH_JOBS], all[BENCH_JOBS], mask[BENCH_JOBS],
+        speedup[BENCH_JOBS];
     for (int j = 0; j < BENCH_JOBS; j++) {
         best[j] = m->time[SPARSE][j].best;
         median[j] = median_seconds(m, SPARSE, j);
@@ -246,19 +255,21 @@ static void print_row(const measurement *m, bool head)
     if (head) {
         fprintf(stderr, "%s, %s, %d thread%s; times in ms, best of many\n", hl_dtype_name(m->subject[0].dtype),
                 hl_context_isa(m->subject[0].ctx), hl_context_threads(m->subject[0].ctx), threads ? "s" : "");
-        fprintf(stderr, "case     f   f+D  train | f+D/f median train/f | peak: f  f+D train | masks: f  f+D train%s | GFLOP/s\n",
-                threads ? " | threads: f  f+D train" : "");
+        fprintf(
+            stderr,
+            "case     f   f+D  train | f+D/f median train/f | peak: f  f+D train | masks: f  f+D train%s | GFLOP/s\n",
+            threads ? " | threads: f  f+D train" : "");
     }
-    fprintf(stderr, "%-3s %6.3g %5.3g %6.3g | %5.2f %6.2f %7.2f |", m->c->name, 1e3 * t[BENCH_F].best, 1e3 * t[BENCH_FD].best,
-            1e3 * t[BENCH_TRAIN].best, t[BENCH_FD].best / t[BENCH_F].best, median_ratio(m, SPARSE, BENCH_FD),
-            t[BENCH_TRAIN].best / t[BENCH_F].best);
+    fprintf(stderr, "%-3s %6.3g %5.3g %6.3g | %5.2f %6.2f %7.2f |", m->c->name, 1e3 * t[BENCH_F].best,
+            1e3 * t[BENCH_FD].best, 1e3 * t[BENCH_TRAIN].best, t[BENCH_FD].best / t[BENCH_F].best,
+            median_ratio(m, SPARSE, BENCH_FD), t[BENCH_TRAIN].best / t[BENCH_F].best);
     fprintf(stderr, "   %4.0f%% %3.0f%% %4.0f%% |", 100 * peak_fraction(m, 0, false), 100 * peak_fraction(m, 1, false),
             100 * peak_fraction(m, 2, false));
     fprintf(stderr, "   %5.2f %4.2f %5.2f", m->time[DENSE][0].best / t[0].best, m->time[DENSE][1].best / t[1].best,
             m->time[DENSE][2].best / t[2].best);
     if (threads)
-        fprintf(stderr, " |     %5.2f %4.2f %5.2f", m->time[SINGLE][0].best / t[0].best, m->time[SINGLE][1].best / t[1].best,
-                m->time[SINGLE][2].best / t[2].best);
+        fprintf(stderr, " |     %5.2f %4.2f %5.2f", m->time[SINGLE][0].best / t[0].best,
+                m->time[SINGLE][1].best / t[1].best, m->time[SINGLE][2].best / t[2].best);
     fprintf(stderr, " | %.1f\n", 1e-9 * m->peak);
 }
 
@@ -292,8 +303,8 @@ static int verify(measurement *m)
     e->same_bits = m->subjects <= SINGLE || bench_same_bits(&m->subject[SPARSE], &m->subject[SINGLE]);
     if (!bench_errors_small(e))
         return cli_fail(&cli_bench, CLI_FAILED,
-                        "case %s is wrong. Errors of D: %.2g by brute force, %.2g by differences; of gradients %.2g; of the precision "
-                        "%.2g; of dense masks %.2g",
+                        "case %s is wrong. Errors of D: %.2g by brute force, %.2g by differences; of gradients "
+                        "%.2g; of the precision %.2g; of dense masks %.2g",
                         m->c->name, e->brute, e->differences, e->gradient, e->precision, e->dense);
     if (!e->same_bits)
         cli_say(&cli_bench, "case %s: %d threads and one do not give the same bits", m->c->name,

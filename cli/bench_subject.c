@@ -21,7 +21,8 @@ static hl_status make_arrays(bench_subject *s)
     s->param = calloc(s->params, sizeof *s->param);
     for (int j = 0; j < BENCH_JOBS; j++)
         s->output[j] = calloc(s->params + 2, sizeof *s->output[j]);
-    if (!s->x || !s->f || !s->d || !s->loss || !s->gradient || !s->param || !s->output[0] || !s->output[1] || !s->output[2])
+    if (!s->x || !s->f || !s->d || !s->loss || !s->gradient || !s->param || !s->output[0] || !s->output[1] ||
+        !s->output[2])
         return HL_ERR_NOMEM;
     for (size_t i = 0; i < n; i++)
         cli_set(s->dtype, s->x, i, cli_normal(7, i));
@@ -61,7 +62,9 @@ static hl_status make_plans(bench_subject *s, hl_graph *g, hl_node *node, const 
 
 hl_status bench_subject_create(bench_subject *s, const bench_case *c, hl_dtype dtype, int threads, bool dense)
 {
-    hl_net_spec spec = { .dim = c->dim, .features = c->features, .hidden = c->hidden, .width = c->width, .dtype = dtype };
+    hl_net_spec spec = {
+        .dim = c->dim, .features = c->features, .hidden = c->hidden, .width = c->width, .dtype = dtype
+    };
     *s = (bench_subject){ .dtype = dtype, .rows = c->rows, .dim = c->dim };
     hl_graph *g = NULL;
     hl_status status = hl_context_create(&(hl_context_options){ .threads = threads }, &s->ctx);

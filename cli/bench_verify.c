@@ -28,7 +28,8 @@ static double difference(size_t count, hl_dtype a_type, const void *a, hl_dtype 
 double bench_difference(const bench_subject *a, const bench_subject *b, bool trainable)
 {
     size_t n = a->rows * a->dim;
-    double f = difference(n, a->dtype, a->f, b->dtype, b->f, false), d = difference(n, a->dtype, a->d, b->dtype, b->d, false);
+    double f = difference(n, a->dtype, a->f, b->dtype, b->f, false),
+           d = difference(n, a->dtype, a->d, b->dtype, b->d, false);
     return fmax(fmax(f, d), difference(a->values, a->dtype, a->gradient, b->dtype, b->gradient, trainable));
 }
 
@@ -41,7 +42,8 @@ bool bench_same_bits(const bench_subject *a, const bench_subject *b)
 
 bool bench_errors_small(const bench_errors *e)
 {
-    return e->brute <= 1e-12 && e->differences <= 1e-7 && e->gradient <= 1e-6 && e->precision <= 1e-3 && e->dense <= 1e-3;
+    return e->brute <= 1e-12 && e->differences <= 1e-7 && e->gradient <= 1e-6 && e->precision <= 1e-3 &&
+           e->dense <= 1e-3;
 }
 
 /* gx = v^T df/dx as a plan with inputs x and v. */

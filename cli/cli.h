@@ -33,7 +33,7 @@ typedef enum cli_kind {
 typedef struct cli_option {
     const char *name; /* without the dashes */
     cli_kind kind;
-    size_t offset; /* of the value in the command's settings */
+    size_t offset;            /* of the value in the command's settings */
     const char *value, *help; /* for the help text: what the value is called, what the option does */
     double low, high;
     const char *const *choices; /* ends with NULL */
@@ -68,8 +68,8 @@ void cli_join(char *buffer, size_t size, const char *const *names);
 void cli_catch_interrupt(void);
 bool cli_interrupted(void);
 
-double cli_now(void);      /* seconds of a steady clock */
-double cli_cpu_time(void); /* seconds that the program has been on a processor */
+double cli_now(void);                            /* seconds of a steady clock */
+double cli_cpu_time(void);                       /* seconds that the program has been on a processor */
 double cli_median(double *values, size_t count); /* sorts the values */
 
 /* Standard normal number `index` of stream `seed`. */
@@ -97,13 +97,14 @@ void cli_json_bool(cli_json *json, const char *key, bool value);
 /* A file that appears under its name only when it is complete. */
 typedef struct cli_file {
     FILE *stream;
+    bool pipe; /* to gnuplot, which writes the file */
     char *path, *temporary;
 } cli_file;
 
 /* All return 0 or an errno. */
 int cli_make_directory(const char *path); /* with its parents; checks that files can be made there */
 int cli_file_open(cli_file *file, const char *directory, const char *name);
-int cli_file_keep(cli_file *file); /* close and give it its name */
+int cli_file_keep(cli_file *file);  /* close and give it its name */
 void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or never opened */
 
 /* ---- pictures (files.c) ---- */

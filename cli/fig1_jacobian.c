@@ -17,12 +17,13 @@ static hl_status make_plans(const hl_net *net, hl_context *ctx, hl_graph *g, hl_
     if (status != HL_OK)
         return status;
     hl_hold hold = { 1, &h };
-    hl_dim_derivatives(g, f, x, &hold, 1, HL_TAYLOR, &d);
-    hl_vjp(g, 1, &f, &v, 1, &x, NULL, &total);
-    hl_vjp(g, 1, &f, &v, 1, &x, &hold, &direct);
-    hl_vjp(g, 1, &f, &v, 1, &h, NULL, &by_h);
-    hl_vjp(g, 1, &h, &by_h, 1, &x, NULL, &hollow);
-    hl_vjp(g, 1, &h, &u, 1, &x, NULL, &h_by_x);
+    if ((status = hl_dim_derivatives(g, f, x, &hold, 1, HL_TAYLOR, &d)) != HL_OK ||
+        (status = hl_vjp(g, 1, &f, &v, 1, &x, NULL, &total)) != HL_OK ||
+        (status = hl_vjp(g, 1, &f, &v, 1, &x, &hold, &direct)) != HL_OK ||
+        (status = hl_vjp(g, 1, &f, &v, 1, &h, NULL, &by_h)) != HL_OK ||
+        (status = hl_vjp(g, 1, &h, &by_h, 1, &x, NULL, &hollow)) != HL_OK ||
+        (status = hl_vjp(g, 1, &h, &u, 1, &x, NULL, &h_by_x)) != HL_OK)
+        return status;
     hl_plan_options options = { .dtype = HL_F64 };
     status = hl_plan_create(ctx, g, 5, (hl_node[]){ d, total, direct, by_h, hollow }, &options, rows);
     return status == HL_OK ? hl_plan_create(ctx, g, 1, &h_by_x, &options, features) : status;

@@ -105,7 +105,7 @@ int cli_file_keep(cli_file *file)
 void cli_file_drop(cli_file *file)
 {
     if (file->stream)
-        fclose(file->stream);
+        file->pipe ? pclose(file->stream) : fclose(file->stream);
     if (file->temporary)
         unlink(file->temporary);
     forget(file);
@@ -140,8 +140,9 @@ int cli_plot_open(cli_file *file, const char *directory, const char *name, int w
         forget(file);
         return error;
     }
-    fprintf(file->stream, "set terminal pngcairo size %d,%d font 'DejaVu Sans,13' background '#ffffff'\nset output ", width,
-            height);
+    file->pipe = true;
+    fprintf(file->stream, "set terminal pngcairo size %d,%d font 'DejaVu Sans,13' background '#ffffff'\nset output ",
+            width, height);
     print_quoted(file->stream, file->temporary);
     fputc('\n', file->stream);
     return 0;

@@ -15,8 +15,9 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char text[] = "Prints the architecture of the network in a model file and its parameters: name, shape, number of values,\n"
-                           "and how many of these are zero for good, as a mask excludes them.\n";
+static const char text[] = "Prints the architecture of the network in a model file and its parameters:\n"
+                           "name, shape, number of values, and how many of these are zero for good, as a\n"
+                           "mask excludes them.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_info = { "info", "MODEL [--json]", "what a model file holds", text, options, 1, 1, run };
@@ -53,8 +54,8 @@ static void print_text(const char *path, const hl_net *net, const hl_net *random
     size_t values = 0, masked = 0;
     printf("%s: a hollow network, %lld bytes\n\n", path, bytes);
     printf("dimensions     %zu\ncontext        %zu\ntime           %s\n", s.dim, s.context, s.time ? "yes" : "no");
-    printf("conditioner    %s, %zu features, %d hidden layers of %zu\n", s.conditioner, s.features, layers(s.hidden_layers),
-           s.hidden);
+    printf("conditioner    %s, %zu features, %d hidden layers of %zu\n", s.conditioner, s.features,
+           layers(s.hidden_layers), s.hidden);
     printf("transformer    %s, %d hidden layers of %zu\n", s.transformer, layers(s.layers), s.width);
     printf("activation     %s\nprecision      %s\n\n", s.activation, hl_dtype_name(s.dtype));
     printf("%-32s %16s %10s %10s\n", "parameter", "shape", "values", "masked");

@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-#define HELP_COLUMN 18
+#define HELP_COLUMN 22
 
 static void print_option(const char *name, const char *value, const char *help)
 {
@@ -40,7 +40,8 @@ static int set_integer(const cli_command *command, const cli_option *o, const ch
     errno = 0;
     unsigned long long v = good ? strtoull(text, &end, 10) : 0;
     if (!good || *end || errno || (double)v < o->low || (double)v > o->high)
-        return cli_fail(command, CLI_WRONG, "--%s: '%s' is not an integer in %.0f..%.0f", o->name, text, o->low, o->high);
+        return cli_fail(command, CLI_WRONG, "--%s: '%s' is not an integer in %.0f..%.0f", o->name, text, o->low,
+                        o->high);
     *value = v;
     return -1;
 }

@@ -7,22 +7,28 @@ static const paper_item *const items[] = { &paper_fig1 };
 enum { ITEMS = sizeof items / sizeof *items };
 
 static const cli_option options[] = {
-    { "out", CLI_TEXT, offsetof(paper_settings, out), "DIR", "where the files go, made if missing; default .", 0, 0, NULL },
+    { "out", CLI_TEXT, offsetof(paper_settings, out), "DIR", "where the files go, made if missing; default .", 0, 0,
+      NULL },
     { "quick", CLI_FLAG, offsetof(paper_settings, quick), NULL, "a smaller and faster run", 0, 0, NULL },
-    { "seed", CLI_INTEGER, offsetof(paper_settings, seed), "N", "of the random numbers; default 1", 0, 4294967295.0, NULL },
-    { "dim", CLI_INTEGER, offsetof(paper_settings, dim), "N", "dimensions of fig1's Jacobian; default 16", 2, 128, NULL },
+    { "seed", CLI_INTEGER, offsetof(paper_settings, seed), "N", "of the random numbers; default 1", 0, 4294967295.0,
+      NULL },
+    { "dim", CLI_INTEGER, offsetof(paper_settings, dim), "N", "dimensions of fig1's Jacobian; default 16", 2, 128,
+      NULL },
     { 0 },
 };
 
-static const char text[] =
-    "Writes data (CSV, JSON) and pictures (PNG, if gnuplot is installed) to a directory. Without a name it lists what there is.\n"
-    "\n"
-    "fig1 takes a random hollow network, computes its Jacobian by brute force and splits it into the diagonal, which D f gives\n"
-    "exactly and at once, and the hollow rest, which factors through h. It checks that the parts fit to the last digits, and\n"
-    "measures what D f costs against brute force as the dimension grows.\n";
+static const char text[] = "Writes data (CSV, JSON) and pictures (PNG, if gnuplot is installed) to a\n"
+                           "directory and prints their names. Without a name it lists what there is.\n"
+                           "\n"
+                           "fig1 takes a random hollow network, computes its Jacobian by brute force and\n"
+                           "splits it into the diagonal, which D f gives exactly and at once, and the\n"
+                           "hollow rest, which factors through h. It checks that the parts fit to the last\n"
+                           "digits, and measures what D f costs against brute force as the dimension grows.\n";
 
 static int run(int argc, char **argv);
-const cli_command cli_paper = { "paper", "[NAME] [--option VALUE ...]", "reproduce a figure of the paper", text, options, 0, 1, run };
+const cli_command cli_paper = {
+    "paper", "[NAME] [--option VALUE ...]", "reproduce a figure of the paper", text, options, 0, 1, run
+};
 
 static int run(int argc, char **argv)
 {

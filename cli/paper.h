@@ -20,6 +20,7 @@ extern const paper_item paper_fig1;
 /* ---- fig1 ---- */
 
 enum { FIG1_FEATURES = 2, FIG1_SIZES = 9 };
+enum { FIG1_WIDTH = 1400, FIG1_JACOBIAN_HEIGHT = 1110, FIG1_TIME_HEIGHT = 860 }; /* pixels */
 
 /* The Jacobian of a random hollow network at a random point, in float64, d = dim, n = d * FIG1_FEATURES:
  *   df/dx = dtau/dx + dtau/dh dh/dx */
@@ -36,6 +37,8 @@ typedef struct fig1_jacobian {
     double direct_off_diagonal, hollow_diagonal, diagonal_error, sum_error, product_error;
 } fig1_jacobian;
 
+enum { FIG1_TIME_FEATURES = 32, FIG1_TIME_HIDDEN = 256, FIG1_TIME_UNITS = 64 };
+
 /* Seconds per row, best of many, of networks of growing dimension. */
 typedef struct fig1_time {
     size_t count, dim[FIG1_SIZES];
@@ -47,8 +50,8 @@ hl_status fig1_jacobian_compute(fig1_jacobian *j, const hl_net *net, hl_context 
 void fig1_jacobian_free(fig1_jacobian *j);
 hl_status fig1_time_measure(fig1_time *t, hl_context *ctx, bool quick, uint64_t seed); /* HL_STOPPED on Ctrl-C */
 
-/* The pictures, as commands for gnuplot. */
-void fig1_draw_jacobian(FILE *gnuplot, const fig1_jacobian *j);
-void fig1_draw_time(FILE *gnuplot, const fig1_time *t);
+/* The pictures, as commands for gnuplot. Return 0, or -1 if out of memory. */
+int fig1_draw_jacobian(FILE *gnuplot, const fig1_jacobian *j);
+int fig1_draw_time(FILE *gnuplot, const fig1_time *t);
 
 #endif

@@ -64,9 +64,11 @@ static void on_interrupt(int signal)
 
 void cli_catch_interrupt(void)
 {
-    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART };
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART }, before;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
+    if (sigaction(SIGINT, NULL, &before) == 0 &&
+        before.sa_handler != SIG_IGN) /* ignored on purpose: a background job */
+        sigaction(SIGINT, &action, NULL);
 }
 
 bool cli_interrupted(void)

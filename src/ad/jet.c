@@ -93,6 +93,8 @@ static void seed(const jet_state *s, size_t nx, const hl_node *x, const hl_node 
 static hl_status run(jet_state *s, size_t count, size_t nx, const hl_node *x, const hl_node *cx, uint8_t *fixed,
                      const hl_hold *hold)
 {
+    hl_node fresh = s->g->fresh;
+    s->g->fresh = fresh ? fresh : (hl_node)count + 1;
     for (size_t n = 1; n <= count; n++)
         row(s, (hl_node)n)[0] = (hl_node)n;
     for (size_t h = 0; hold && h < hold->count; h++)
@@ -103,6 +105,7 @@ static hl_status run(jet_state *s, size_t count, size_t nx, const hl_node *x, co
     for (size_t n = 1; n <= count && s->g->status == HL_OK; n++)
         if (!fixed[n])
             push(s, (hl_node)n);
+    s->g->fresh = fresh;
     return s->g->status;
 }
 
@@ -158,6 +161,29 @@ static hl_node or_zero(hl_graph *g, hl_node c, hl_node f)
     return hl_broadcast_shape(g, c == HL_NONE ? hl_const(g, 0) : c, &g->node[f].shape);
 }
 
+/* One reverse sweep per order, each of the result of the one before. */
+static void by_reverse(hl_graph *g, hl_node f, hl_node x, const hl_hold *hold, int order, hl_node *d)
+{
+    hl_node y = f;
+    for (int k = 0; k < order && g->status == HL_OK; k++) {
+        hl_vjp(g, 1, &y, NULL, 1, &x, hold, &d[k]);
+        y = d[k];
+    }
+}
+
+/* Along x + e: D^k is k! times the coefficient. */
+static void by_taylor(hl_graph *g, hl_node f, hl_node x, const hl_hold *hold, int order, hl_node *d)
+{
+    hl_node seed_of[MAX_ORDER] = { hl_const(g, 1) };
+    double factorial = 1;
+    if (hl_jet(g, order, 1, &x, seed_of, hold, 1, &f, d) != HL_OK)
+        return;
+    for (int k = 0; k < order; k++) {
+        factorial *= k + 1;
+        d[k] = or_zero(g, d[k] == HL_NONE ? HL_NONE : hl_scale(g, factorial, d[k]), f);
+    }
+}
+
 hl_status hl_dim_derivatives(hl_graph *g, hl_node f, hl_node x, const hl_hold *hold, int order, hl_diff_mode mode,
                              hl_node *d)
 {
@@ -167,21 +193,8 @@ hl_status hl_dim_derivatives(hl_graph *g, hl_node f, hl_node x, const hl_hold *h
         return hl_graph_fail(g, HL_ERR_INVALID, "hl_dim_derivatives: order %d is not in 1..%d", order, MAX_ORDER), g->status;
     if (!hl_graph_node(g, f) || !hl_graph_node(g, x) || !hl_shape_equal(&g->node[f].shape, &g->node[x].shape))
         return hl_graph_fail(g, HL_ERR_SHAPE, "hl_dim_derivatives: f and x have not the same shape"), g->status;
-    if (mode == HL_REVERSE) {
-        hl_node ones = HL_NONE, y = f;
-        for (int k = 0; k < order && g->status == HL_OK; k++) {
-            hl_vjp(g, 1, &y, &ones, 1, &x, hold, &d[k]);
-            y = d[k];
-        }
-        return g->status;
-    }
-    hl_node seed_of[MAX_ORDER] = { hl_const(g, 1) };
-    double factorial = 1;
-    if (hl_jet(g, order, 1, &x, seed_of, hold, 1, &f, d) != HL_OK)
-        return g->status;
-    for (int k = 0; k < order; k++) {
-        factorial *= k + 1;
-        d[k] = or_zero(g, d[k] == HL_NONE ? HL_NONE : hl_scale(g, factorial, d[k]), f);
-    }
+    g->fresh = (hl_node)g->count + 1;
+    (mode == HL_REVERSE ? by_reverse : by_taylor)(g, f, x, hold, order, d);
+    g->fresh = 0;
     return g->status;
 }

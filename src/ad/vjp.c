@@ -85,6 +85,8 @@ hl_status hl_vjp(hl_graph *g, size_t ny, const hl_node *y, const hl_node *gy, si
     if (!flags || !cotangent || !scratch) {
         hl_graph_fail(g, HL_ERR_NOMEM, "out of memory for the derivatives");
     } else {
+        hl_node fresh = g->fresh;
+        g->fresh = fresh ? fresh : (hl_node)count + 1;
         mark(g, count, nx, x, hold, flags);
         seed(g, ny, y, gy, cotangent);
         for (size_t n = count; n >= 1; n--)
@@ -92,6 +94,7 @@ hl_status hl_vjp(hl_graph *g, size_t ny, const hl_node *y, const hl_node *gy, si
                 pull_back(g, (hl_node)n, flags, cotangent, scratch);
         for (size_t j = 0; j < nx; j++)
             gx[j] = cotangent[x[j]] != HL_NONE ? cotangent[x[j]] : hl_broadcast_shape(g, hl_const(g, 0), &g->node[x[j]].shape);
+        g->fresh = fresh;
     }
     hl_free(g->ctx, flags);
     hl_free(g->ctx, cotangent);

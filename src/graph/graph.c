@@ -64,6 +64,11 @@ const hl_node_data *hl_graph_node(const hl_graph *g, hl_node n)
     return g && n > 0 && (size_t)n <= g->count ? &g->node[n] : NULL;
 }
 
+bool hl_graph_through(const hl_graph *g, hl_node n)
+{
+    return g && g->fresh > 0 && n >= g->fresh;
+}
+
 static uint64_t mix(uint64_t h, uint64_t v)
 {
     h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
@@ -141,6 +146,8 @@ hl_node hl_graph_add(hl_graph *g, const hl_op *op, int inputs, const hl_node *in
     hl_shape shape = { 0 };
     if (!inputs_valid(g, op, inputs, in) || !op->shape(g, inputs, in, attr, &shape))
         return HL_BAD;
+    if (hl_shape_size(&shape) == 0)
+        return hl_graph_fail(g, HL_ERR_SHAPE, "%s: a dimension of the result is 0", op->name);
     if (hl_shape_size(&shape) > SIZE_MAX / 4096)
         return hl_graph_fail(g, HL_ERR_SHAPE, "%s: the result is too large", op->name);
     if (!table_reserve(g))

@@ -84,6 +84,7 @@ struct hl_graph {
     hl_node *inputs, *params;
     size_t input_count, param_count, input_capacity, param_capacity;
     hl_status status;
+    hl_node fresh; /* first node of the differentiation at hand; 0 outside one */
 };
 
 /* Add a node (or find its equal). Inputs are checked; lists and masks in attr must be interned. */
@@ -91,6 +92,9 @@ hl_node hl_graph_add(hl_graph *g, const hl_op *op, int inputs, const hl_node *in
 /* Record the first error and return HL_BAD. */
 hl_node hl_graph_fail(hl_graph *g, hl_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 const hl_node_data *hl_graph_node(const hl_graph *g, hl_node n); /* NULL if n is not a node of g */
+/* May a builder look through node n and take its inputs instead, as in -(-x) = x? Only if the differentiation at hand made
+ * it: any other node the user may know, and hold or differentiate by. */
+bool hl_graph_through(const hl_graph *g, hl_node n);
 const int32_t *hl_graph_list(hl_graph *g, const int32_t *list, size_t len); /* copies to the arena; NULL on failure */
 /* A mask from lo and hi (copied), with its transpose's hull; NULL on failure. */
 const hl_mask *hl_graph_mask(hl_graph *g, size_t out, size_t in, const uint32_t *lo, const uint32_t *hi);

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "io/file.h"
 #include "io/safetensors.h"
 #include "nn/net.h"
 
@@ -125,13 +126,16 @@ static hl_net_spec read_spec(reader *r)
     return s;
 }
 
-/* A specification cannot ask for more than the file holds: conditioners have at least an output for each half of h. */
+/* A specification cannot ask for more than the file holds: every unit of every layer has a bias, and conditioners have at
+ * least an output for each half of h. */
 static hl_status check_size(reader *r, const hl_tensors *t, const hl_net_spec *s)
 {
     size_t elements = 0;
     for (size_t i = 0; i < hl_tensors_count(t); i++)
         elements += hl_tensors_get(t, i)->bytes / hl_dtype_size(s->dtype);
-    if (s->dim * s->features / 2 > elements || s->width > elements || (s->hidden_layers > 0 && s->hidden > elements))
+    size_t hidden = s->hidden_layers > 0 ? s->hidden * (size_t)s->hidden_layers : 0;
+    size_t width = s->layers > 0 ? s->width * (size_t)s->layers : 0;
+    if (s->dim * s->features / 2 > elements || hidden > elements || width > elements)
         return bad(r, "the tensors are too few for the architecture");
     return HL_OK;
 }
@@ -216,7 +220,7 @@ hl_status hl_net_load(hl_context *ctx, const char *path, hl_net **net)
         return status;
     const char *words = hl_tensors_metadata(t, "architecture");
     json_t *architecture = words ? json_loads(words, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    reader r = { ctx, path, architecture, HL_OK };
+    reader r = { ctx, hl_path_shown(path), architecture, HL_OK };
     if (!words || !json_is_object(architecture))
         status = bad(&r, words ? "its architecture is not a JSON object" : "not a model of hollow (no architecture)");
     else

@@ -62,8 +62,10 @@ hl_node hl_builder_masked(hl_builder *b, const char *name, hl_node x, size_t out
     hl_node w = hl_builder_param(b, weight, 2, (size_t[]){ out, in }, in);
     if (w == HL_BAD)
         return w;
-    if (b->declaring && declare_mask(b->net, out, lo, hi) != HL_OK)
-        return hl_graph_fail(b->g, HL_ERR_NOMEM, "out of memory for the masks");
+    if (b->declaring) /* only the shape counts: a mask of the graph costs time for every weight */
+        return declare_mask(b->net, out, lo, hi) == HL_OK
+                   ? hl_linear(b->g, x, w)
+                   : hl_graph_fail(b->g, HL_ERR_NOMEM, "out of memory for the masks");
     const hl_mask *mask = hl_graph_mask(b->g, out, in, lo, hi);
     return mask ? hl_linear_trusted(b->g, x, w, mask) : HL_BAD;
 }

@@ -46,7 +46,7 @@ static hl_node elementwise(hl_graph *g, const hl_op *op, int n, const hl_node *i
     if (fold)
         return hl_broadcast_shape(g, hl_const(g, op->eval(value)), &shape);
     const hl_node_data *first = hl_graph_node(g, in[0]);
-    if (n == 1 && first->op == &hl_op_broadcast) /* work on the small side */
+    if (n == 1 && first->op == &hl_op_broadcast && hl_graph_through(g, in[0])) /* work on the small side */
         return hl_broadcast_shape(g, elementwise(g, op, 1, first->in), &shape);
     for (int i = 0; i < n; i++)
         x[i] = hl_broadcast_shape(g, in[i], &shape);
@@ -90,10 +90,11 @@ UNARY_BUILDER(sign)
 /* Signs and constant factors are moved outwards, where they meet and merge:  (-a) b = -(a b),  (c a) b = c (a b),
  * a + (-b) = a - b,  a + a = 2 a. */
 
+/* Node n, if it is of this op and may be looked through. */
 static const hl_node_data *node_if(const hl_graph *g, hl_node n, const hl_op *op)
 {
     const hl_node_data *d = hl_graph_node(g, n);
-    return d && d->op == op ? d : NULL;
+    return d && d->op == op && hl_graph_through(g, n) ? d : NULL;
 }
 
 /* Is n = factor * rest, with a constant factor? */

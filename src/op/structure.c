@@ -52,7 +52,7 @@ const hl_op hl_op_broadcast = { .name = "broadcast", .arity = 1, .kind = HL_KIND
 hl_node hl_broadcast_shape(hl_graph *g, hl_node x, const hl_shape *shape)
 {
     const hl_node_data *d = hl_graph_node(g, x);
-    if (d && d->op == &hl_op_broadcast)
+    if (d && d->op == &hl_op_broadcast && hl_graph_through(g, x))
         d = hl_graph_node(g, x = d->in[0]);
     if (d && hl_shape_equal(&d->shape, shape) && d->shape.batched == shape->batched)
         return x;
@@ -130,7 +130,7 @@ hl_node hl_reshape(hl_graph *g, hl_node x, int rank, const size_t *dims)
                              HL_MAX_RANK);
     if (rank)
         memcpy(attr.shape.dim, dims, (size_t)rank * sizeof *dims);
-    if (d && d->op == &hl_op_reshape)
+    if (d && d->op == &hl_op_reshape && hl_graph_through(g, x))
         d = hl_graph_node(g, x = d->in[0]);
     if (d && hl_shape_equal(&d->shape, &attr.shape))
         return x;

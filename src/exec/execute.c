@@ -16,8 +16,15 @@ typedef struct run_state {
     void *const *output;
     size_t rows;
     int threads;
-    atomic_size_t next; /* next unit of work of the stage at hand */
+    atomic_size_t next[2]; /* next unit of work, of this stage and of the one after it in turn */
 } run_state;
+
+/* One thread's way through a run. */
+typedef struct worker {
+    run_state *s;
+    int thread;
+    size_t stage; /* stages behind it; all threads count alike */
+} worker;
 
 /* The chunk at hand. */
 typedef struct chunk {
@@ -38,31 +45,27 @@ static char *sum_place(const run_state *s, const hl_reduction *r)
     return r->output != SIZE_MAX && s->output[r->output] ? s->output[r->output] : s->p->shared + r->value * s->p->element;
 }
 
-static void meet(run_state *s, int thread)
+/* End a stage: wait for the others and go to the next counter, which was set to zero a stage ago, when nobody used it. */
+static void end_stage(worker *w)
 {
-    hl_team_barrier(s->p->ctx->team);
-    if (thread == 0)
-        atomic_store_explicit(&s->next, 0, memory_order_relaxed);
-    hl_team_barrier(s->p->ctx->team);
-}
-
-static void synchronise(run_state *s, int thread)
-{
+    run_state *s = w->s;
     if (s->threads > 1)
-        meet(s, thread);
-    else
-        atomic_store_explicit(&s->next, 0, memory_order_relaxed);
+        hl_team_barrier(s->p->ctx->team);
+    w->stage++;
+    if (w->thread == 0)
+        atomic_store_explicit(&s->next[(w->stage + 1) % 2], 0, memory_order_relaxed);
 }
 
-static size_t take(run_state *s, size_t count)
+static size_t take(const worker *w, size_t count)
 {
-    return atomic_fetch_add_explicit(&s->next, count, memory_order_relaxed);
+    return atomic_fetch_add_explicit(&w->s->next[w->stage % 2], count, memory_order_relaxed);
 }
 
-static void rows_in(run_state *s, const chunk *c)
+static void rows_in(const worker *w, const chunk *c)
 {
+    const run_state *s = w->s;
     const hl_plan *p = s->p;
-    for (size_t panel; (panel = take(s, 1)) < c->panels;)
+    for (size_t panel; (panel = take(w, 1)) < c->panels;)
         for (size_t i = 0; i < p->inputs; i++) {
             const hl_port *port = &p->input[i];
             size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
@@ -76,10 +79,11 @@ static void rows_in(run_state *s, const chunk *c)
         }
 }
 
-static void rows_out(run_state *s, const chunk *c)
+static void rows_out(const worker *w, const chunk *c)
 {
+    const run_state *s = w->s;
     const hl_plan *p = s->p;
-    for (size_t panel; (panel = take(s, 1)) < c->panels;)
+    for (size_t panel; (panel = take(w, 1)) < c->panels;)
         for (size_t i = 0; i < p->outputs; i++) {
             const hl_port *port = &p->output[i];
             size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
@@ -118,15 +122,16 @@ static hl_frame frame_of(const run_state *s, const chunk *c, const hl_segment *g
     return f;
 }
 
-static void run_segment(run_state *s, const chunk *c, size_t segment, int thread)
+static void run_segment(const worker *w, const chunk *c, size_t segment)
 {
+    const run_state *s = w->s;
     const hl_plan *p = s->p;
     const hl_segment *g = &p->segment[segment];
     size_t panels = c->panels * g->axis, tile = g->tile, unit = g->grouped ? g->group : tile;
-    hl_frame f = frame_of(s, c, g, thread);
+    hl_frame f = frame_of(s, c, g, w->thread);
     if (!g->grouped && panels < tile * (size_t)s->threads) /* few panels: give every thread some */
         tile = unit = (panels + (size_t)s->threads - 1) / (size_t)s->threads;
-    for (size_t q; (q = take(s, unit)) < panels;) {
+    for (size_t q; (q = take(w, unit)) < panels;) {
         size_t end = q + unit < panels ? q + unit : panels;
         f.partials = p->partials + q / unit * p->group_elements * p->element;
         f.first = true;
@@ -225,9 +230,11 @@ static void epilogue(run_state *s, bool flushed)
             memcpy(s->output[i], hl_address(&f, &p->output[i].ref, 0), p->output[i].elements * p->element);
 }
 
+/* Chunks of nearly equal size, so that no thread waits through a small last one. */
 static chunk chunk_at(const run_state *s, size_t start, size_t since_flush)
 {
-    size_t most = s->p->chunk_panels * HL_LANES, left = s->rows - start;
+    size_t panels = (s->rows + HL_LANES - 1) / HL_LANES, chunks = (panels + s->p->chunk_panels - 1) / s->p->chunk_panels;
+    size_t most = (panels + chunks - 1) / chunks * HL_LANES, left = s->rows - start;
     chunk c = { .start = start, .rows = left < most ? left : most, .index = start / most };
     c.panels = (c.rows + HL_LANES - 1) / HL_LANES;
     c.last = left <= most;
@@ -235,31 +242,38 @@ static chunk chunk_at(const run_state *s, size_t start, size_t since_flush)
     return c;
 }
 
+static void run_chunk(worker *w, const chunk *c)
+{
+    run_state *s = w->s;
+    const hl_plan *p = s->p;
+    rows_in(w, c);
+    end_stage(w);
+    for (size_t g = 0; g < p->segments; g++) {
+        run_segment(w, c, g);
+        end_stage(w);
+        gather_groups(s, c, g, w->thread);
+        reduce(s, c, g, w->thread);
+        if ((p->segment[g].grouped || p->segment[g].reduce_count) && g + 1 < p->segments)
+            end_stage(w); /* the next segment writes over partial sums and over values that the sums read */
+    }
+    rows_out(w, c);
+    end_stage(w);
+}
+
 static void job(void *user, int thread)
 {
+    worker w = { .s = user, .thread = thread };
     run_state *s = user;
-    hl_plan *p = s->p;
     size_t since_flush = 0;
     bool flushed = false;
     if (thread == 0)
         prologue(s);
-    synchronise(s, thread);
+    end_stage(&w);
     for (size_t start = 0; start < s->rows;) {
         chunk c = chunk_at(s, start, since_flush);
         since_flush += c.rows;
-        c.flush = single_precision(p) && (c.last ? flushed : since_flush >= FLUSH_ROWS);
-        rows_in(s, &c);
-        synchronise(s, thread);
-        for (size_t g = 0; g < p->segments; g++) {
-            run_segment(s, &c, g, thread);
-            synchronise(s, thread);
-            gather_groups(s, &c, g, thread);
-            reduce(s, &c, g, thread);
-            if (s->threads > 1 && p->segment[g].grouped && g + 1 < p->segments)
-                synchronise(s, thread); /* the next segment's groups reuse the partial sums */
-        }
-        rows_out(s, &c);
-        synchronise(s, thread);
+        c.flush = single_precision(s->p) && (c.last ? flushed : since_flush >= FLUSH_ROWS);
+        run_chunk(&w, &c);
         flush(s, &c, !flushed, thread);
         if (c.flush) {
             flushed = true;
@@ -267,7 +281,7 @@ static void job(void *user, int thread)
         }
         start += c.rows;
     }
-    synchronise(s, thread);
+    end_stage(&w);
     if (thread == 0)
         epilogue(s, flushed);
 }
@@ -276,6 +290,7 @@ void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *c
 {
     run_state s = { .p = p, .input = input, .param = param, .output = output, .rows = rows };
     s.threads = hl_team_size(p->ctx->team);
-    atomic_init(&s.next, 0);
+    atomic_init(&s.next[0], 0);
+    atomic_init(&s.next[1], 0);
     hl_team_run(p->ctx->team, job, &s);
 }

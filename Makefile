@@ -30,7 +30,7 @@ demo: build
 bench: build
 	@for program in $(BUILD)/bench/bench_*; do \
 	    if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program" || exit 1; fi; \
-	done
+	done; $(BUILD)/hollow bench
 
 asan:
 	@$(MAKE) --no-print-directory test BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DHL_SANITIZE=ON"

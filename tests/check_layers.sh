@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_layers.sh ROOT - each layer of src/ includes only headers of its own and earlier layers, or public ones; public
-# headers, cli/, examples/ and bench/ include only public headers and those of their own directory. Before it looks at
+# headers, cli/ and examples/ include only public headers and those of their own directory. Before it looks at
 # ROOT, the check proves itself on a small tree with planted violations.
 set -eu
 
@@ -9,7 +9,7 @@ set -eu
 find_violations() {
     (
         cd "$1"
-        find src include cli examples bench -type f \( -name '*.c' -o -name '*.h' -o -name '*.def' -o -name '*.inc' \) \
+        find src include cli examples -type f \( -name '*.c' -o -name '*.h' -o -name '*.def' -o -name '*.inc' \) \
             2>/dev/null | LC_ALL=C sort | tr '\n' '\0' | xargs -0 -r awk '
             BEGIN {
                 count = split("base io kernel graph op ad exec nn", order, " ")

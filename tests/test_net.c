@@ -1,5 +1,5 @@
-/* test_net.c - hollow networks: D^k and its gradients against brute force, hollowness to the last bit, and that results do
- * not depend on threads, batch, or what else is asked for.
+/* test_net.c - hollow networks: f against its definition, D^k and its gradients against brute force, and hollowness to the
+ * last bit.
  *
  * Brute force holds nothing. With e the i-th unit vector,
  *     s_0 = <e, f>,   s_m = <e, d s_{m-1} / dx>,   so that   s_k = d^k f_i / dx_i^k,
@@ -9,6 +9,118 @@
 #include "graph/graph.h"
 #include "op/op.h"
 
+/* ---- f, by plain loops from the parameters' names ---- */
+
+static double activate(const char *name, double z)
+{
+    double sigmoid = 1 / (1 + exp(-z));
+    switch (name[1]) {
+    case 'a': return tanh(z);
+    case 'o': return log1p(exp(z)); /* softplus */
+    case 'w': return z * sigmoid;
+    case 'l': return z > 0 ? z : expm1(z);
+    default: return sigmoid;
+    }
+}
+
+/* Parameter "prefix.what", from the part of dimension i on if it has one of its own. NULL if the network has none. */
+static const double *weights(const setup *s, const char *prefix, const char *what, size_t i)
+{
+    char name[80];
+    bool own = strcmp(s->spec.transformer, "per-dimension") == 0 && prefix[0] == 't';
+    if ((strcmp(what, "weight_t") == 0 && !s->spec.time) || (strcmp(what, "weight_c") == 0 && !s->spec.context))
+        return NULL;
+    snprintf(name, sizeof name, "%s.%s", prefix, what);
+    hl_net_param p = param_named(s->net, name);
+    return (const double *)p.values + (own ? i * (p.size / s->spec.dim) : 0);
+}
+
+/* y += w x, w [out][in] */
+static void add_product(const double *w, const double *x, size_t out, size_t in, double *y)
+{
+    for (size_t n = 0; w && n < out; n++)
+        for (size_t k = 0; k < in; k++)
+            y[n] += w[n * in + k] * x[k];
+}
+
+/* y = bias + w_t t + w_c context of row r; t and context only in the first layer. */
+static void start_layer(const setup *s, const char *prefix, size_t i, size_t r, bool first, size_t out, double *y)
+{
+    memcpy(y, weights(s, prefix, "bias", i), out * sizeof *y);
+    if (!first)
+        return;
+    add_product(weights(s, prefix, "weight_t", i), s->t ? (double *)s->t + r : NULL, out, 1, y);
+    add_product(weights(s, prefix, "weight_c", i), (double *)s->context + r * s->spec.context, out, s->spec.context, y);
+}
+
+/* One direction of the conditioner: out [dim][features / 2]. */
+static void reference_direction(const setup *s, const char *way, size_t r, double *out)
+{
+    int layers = s->spec.hidden_layers < 0 ? 0 : s->spec.hidden_layers;
+    double a[64], z[64];
+    size_t in = s->spec.dim, half = s->spec.features / 2;
+    memcpy(a, (double *)s->x + r * in, in * sizeof *a);
+    for (int l = 0; l <= layers; l++) {
+        char prefix[64];
+        size_t units = l < layers ? s->spec.hidden : s->spec.dim * half;
+        snprintf(prefix, sizeof prefix, "conditioner.%s.%d", way, l);
+        start_layer(s, prefix, 0, r, l == 0 && layers > 0, units, z);
+        add_product(weights(s, prefix, "weight", 0), a, units, in, z);
+        for (size_t u = 0; u < units; u++)
+            a[u] = l < layers ? activate(s->spec.activation, z[u]) : z[u];
+        in = units;
+    }
+    memcpy(out, a, in * sizeof *out);
+}
+
+static double reference_f(const setup *s, size_t r, size_t i)
+{
+    int layers = s->spec.layers < 0 ? 0 : s->spec.layers;
+    size_t half = s->spec.features / 2, units = layers ? s->spec.width : 1, in = units;
+    double forward[64], backward[64], h[16], a[64], z[64];
+    reference_direction(s, "forward", r, forward);
+    reference_direction(s, "backward", r, backward);
+    for (size_t k = 0; k < half; k++) {
+        h[k] = forward[i * half + k];
+        h[half + k] = backward[i * half + k];
+    }
+    start_layer(s, "transformer.0", i, r, true, units, z);
+    add_product(weights(s, "transformer.0", "weight_h", i), h, units, 2 * half, z);
+    add_product(weights(s, "transformer.0", "weight_x", i), (double *)s->x + r * s->spec.dim + i, units, 1, z);
+    for (int l = 1; l <= layers; l++, in = units) {
+        char prefix[64];
+        snprintf(prefix, sizeof prefix, "transformer.%d", l);
+        for (size_t u = 0; u < in; u++)
+            a[u] = activate(s->spec.activation, z[u]);
+        units = l < layers ? s->spec.width : 1;
+        start_layer(s, prefix, i, r, false, units, z);
+        add_product(weights(s, prefix, "weight", i), a, units, in, z);
+    }
+    return z[0];
+}
+
+static void test_definition(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t n = 0; n < 2 * 4 * 4 * 5; n++) {
+        hl_net_spec spec = { .dim = 1 + n % 6, .features = 2 + n % 3 * 2, .hidden = 9, .width = 5, .dtype = HL_F64,
+                             .transformer = transformer(n), .hidden_layers = depth(n / 2), .layers = depth(n / 8),
+                             .activation = activation(n / 32), .time = n / 3 % 2, .context = n / 5 % 2 * 3 };
+        setup s = make(ctx, &spec, 4);
+        hl_operator *op = compile(&s, -1, HL_TAYLOR);
+        bundle f = evaluate(&s, op, 0), expected = value_bundle(&s, 0, 1);
+        for (size_t at = 0; at < s.rows * spec.dim; at++)
+            ((double *)expected.data)[at] = reference_f(&s, at / spec.dim, at % spec.dim);
+        check_close(&s, &f, &expected, 1e-13, 0);
+        drop_bundle(&f);
+        drop_bundle(&expected);
+        hl_operator_free(op);
+        drop(&s);
+    }
+    test_context_free(ctx, NULL);
+}
+
 /* ---- brute force ---- */
 
 typedef enum way { NESTED_REVERSE, FULL_TAYLOR } way;
@@ -17,7 +129,6 @@ typedef struct brute {
     hl_graph *g;
     hl_node x, t, context, e, h, f, param[MAX_PIECES];
     hl_node s[TOP + 1]; /* <e, D^m f> */
-    hl_node ds;         /* d s_0 / dx, a row of the Jacobian */
     size_t rows;        /* the network's rows times its dimensions */
 } brute;
 
@@ -45,8 +156,6 @@ static brute brute_build(const setup *s, int order, way how)
     }
     for (int m = 1; m <= order; m++) {
         CHECK_OK(s->ctx, hl_vjp(b.g, 1, &b.s[m - 1], NULL, 1, &b.x, NULL, &gx));
-        if (m == 1)
-            b.ds = gx;
         b.s[m] = hl_sum(b.g, hl_mul(b.g, b.e, gx), 0);
     }
     return b;
@@ -455,7 +564,7 @@ static void test_cost(void **state)
 /* ---- hollowness ---- */
 
 /* h of every row, [rows][dim][features]. */
-static void *conditioner_values(const setup *s)
+static void *conditioner_values(const setup *s, const char *isa)
 {
     hl_graph *g;
     hl_plan *plan;
@@ -474,7 +583,7 @@ static void *conditioner_values(const setup *s)
         input[n++] = s->context;
     }
     CHECK_OK(s->ctx, hl_net_build(s->net, g, x, t, context, 0, node, &h, &f));
-    CHECK_OK(s->ctx, hl_plan_create(s->ctx, g, 1, &h, &(hl_plan_options){ .dtype = s->spec.dtype }, &plan));
+    CHECK_OK(s->ctx, hl_plan_create(s->ctx, g, 1, &h, &(hl_plan_options){ .dtype = s->spec.dtype, .isa = isa }, &plan));
     for (size_t i = 0; i < s->params; i++)
         values[i] = param(s->net, i).values;
     CHECK_OK(s->ctx, hl_plan_run(plan, s->rows, input, values, &result));
@@ -484,7 +593,7 @@ static void *conditioner_values(const setup *s)
 }
 
 /* Row 0 is a plain row, the others have one x_i replaced: h_i keeps its bits, and every other h_j changes. */
-static void check_hollow(hl_context *ctx, const hl_net_spec *spec)
+static void check_hollow(hl_context *ctx, const hl_net_spec *spec, const char *isa)
 {
     static const double values[] = { 1e30, -1e30, 1e-30 };
     size_t d = spec->dim, rows = 1 + 3 * d;
@@ -498,7 +607,7 @@ static void check_hollow(hl_context *ctx, const hl_net_spec *spec)
         if (s.context)
             memcpy((char *)s.context + r * s.spec.context * element, s.context, s.spec.context * element);
     }
-    char *h = conditioner_values(&s);
+    char *h = conditioner_values(&s, isa);
     for (size_t i = 0; i < rows * d * s.spec.features; i++)
         CHECK(isfinite(get(s.spec.dtype, h, i)), s.label);
     for (size_t r = 1; r < rows; r++)
@@ -522,7 +631,8 @@ static void test_hollow(void **state)
         hl_net_spec spec = { .dim = dims[n % 4], .features = 4 + n % 3 * 2, .hidden = dims[n % 4] + n % 5, .dtype = n / 4 % 2,
                              .hidden_layers = depth(n / 8 % 4), .time = n / 32 % 2, .context = n / 64 * 3,
                              .activation = activation((n + n / 8) % 5) };
-        check_hollow(ctx, &spec);
+        check_hollow(ctx, &spec, NULL);
+        check_hollow(ctx, &spec, "base");
     }
     test_context_free(ctx, NULL);
 }
@@ -530,6 +640,7 @@ static void test_hollow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_definition),
         cmocka_unit_test(test_derivatives),
         cmocka_unit_test(test_derivatives_large),
         cmocka_unit_test(test_elu_kink),

@@ -40,6 +40,39 @@ static void test_precision(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* All instruction sets that the machine runs agree. */
+static void test_isa(void **state)
+{
+    static const char *const names[] = { "base", "avx2", "avx512" };
+    hl_context *ctx = test_context(NULL, 1);
+    hl_net_spec spec = usual(HL_F64, 1);
+    setup s = make(ctx, &spec, 37);
+    bundle cotangent = value_bundle(&s, 2, 30), values[3], gradients[3];
+    size_t count = 0;
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        hl_operator *op;
+        hl_status status = hl_operator_create(s.net, &(hl_operator_options){ .order = 2, .plan.isa = names[i] }, &op);
+        if (status == HL_ERR_UNSUPPORTED && i > 0)
+            continue;
+        CHECK_OK(ctx, status);
+        values[count] = evaluate(&s, op, 2);
+        gradients[count++] = gradient(&s, op, 2, &cotangent);
+        hl_operator_free(op);
+    }
+    for (size_t i = 0; i < count; i++) {
+        check_close(&s, &values[i], &values[0], 1e-13, 0);
+        check_close(&s, &gradients[i], &gradients[0], 1e-12, 0);
+    }
+    for (size_t i = 0; i < count; i++) {
+        drop_bundle(&values[i]);
+        drop_bundle(&gradients[i]);
+    }
+    drop_bundle(&cotangent);
+    drop(&s);
+    test_context_free(ctx, NULL);
+}
+
 /* Values and gradients have the same bits for any number of threads. */
 static void test_threads(void **state)
 {
@@ -267,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_precision),
+        cmocka_unit_test(test_isa),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_no_allocation),

@@ -12,9 +12,8 @@
  * are cut into blocks by `block_units` alone, and only blocks of 1 or 2 units (all the units there are) split their sum. */
 
 #define DEPTH_BLOCK 256                        /* depth per pass: a panel's part of x stays in the first cache */
+#define COPY_DEPTH 128                         /* the same for the transposed product, whose weights may be copied */
 #define GROUP_BLOCKS 8                         /* blocks of units that share a pass over the panels */
-#define COPY_UNITS (GROUP_BLOCKS * UNITS)      /* transposed: widest group */
-#define COPY_DEPTH 128                         /* transposed: depth per pass, whose weights are copied to the stack */
 #define PARTS (NV < 2 ? 1 : NV / 2)            /* pairs of vecs in an entry */
 #define PANELS_AT_ONCE (NV < 2 ? 2 : 1)        /* panels in a pair of vecs */
 
@@ -186,13 +185,14 @@ typedef struct product {
     size_t units, depth;
     const uint32_t *lo, *hi; /* interval of each unit, or NULL */
     tile_fn *const (*tiles)[UNITS];
+    size_t block; /* depths per pass */
 } product;
 
-/* A group of blocks of units: where each starts, its depth range, and the weights it uses in this pass. */
+/* A group of blocks of units: where each starts, its depth range, and the hull of these. */
 typedef struct group {
     size_t blocks, end;
     size_t first[GROUP_BLOCKS], units[GROUP_BLOCKS];
-    range span[GROUP_BLOCKS];
+    range span[GROUP_BLOCKS], all;
 } group;
 
 static void group_next(const product *m, size_t first, group *g)
@@ -206,6 +206,7 @@ static void group_next(const product *m, size_t first, group *g)
         first += count;
     }
     g->end = first;
+    g->all = hull(m->lo, m->hi, g->first[0], first - g->first[0], m->depth);
 }
 
 #define SWEEP_VALUES 4096 /* of x, in entries of 16: the panels that one block of units goes over before the next block */
@@ -263,51 +264,58 @@ static void group_sweep(const product *m, const group *s, size_t k0, size_t k1, 
         group_run(m, s, k0, k1, p, smaller(most, m->g->panels - p), w, w_unit, w_term);
 }
 
-static void gemm(const hl_gemm *g)
+/* One group over a block of depths from k0 on, all panels. For the transposed product the weights of a term lie ldw
+ * apart, often by a power of two that maps them to few cache sets: if they are far apart and used more than once, they are
+ * copied together first. */
+static void group_pass(const product *m, const group *s, size_t k0)
 {
-    const product m = {g, g->out, g->in, g->mask ? g->mask->lo : NULL, g->mask ? g->mask->hi : NULL, tiles_n};
-    size_t k0 = 0;
-    do {
-        const size_t k1 = smaller(k0 + DEPTH_BLOCK, m.depth);
-        group s;
-        for (size_t first = 0; first < m.units; first = s.end) {
-            group_next(&m, first, &s);
-            const real *w = (const real *)g->w + first * g->ldw + k0;
-            group_sweep(&m, &s, k0, k1, w, g->ldw, 1);
-        }
-        k0 = k1;
-    } while (k0 < m.depth);
+    const hl_gemm *g = m->g;
+    const size_t k1 = smaller(k0 + m->block, m->depth), first = s->first[0];
+    const size_t lo = larger(s->all.lo, k0), hi = smaller(s->all.hi, k1);
+    if (lo >= hi && k0 > 0)
+        return;
+    const bool transposed = m->tiles == tiles_t;
+    const real *w = (const real *)g->w + (transposed ? k0 * g->ldw + first : first * g->ldw + k0);
+    size_t w_unit = transposed ? 1 : g->ldw, w_term = transposed ? g->ldw : 1;
+    real copy[COPY_DEPTH * GROUP_BLOCKS * UNITS];
+    if (transposed && g->panels > 1 && g->ldw * sizeof(real) >= 2048) {
+        w_term = GROUP_BLOCKS * UNITS;
+        for (size_t k = lo; k < hi; k++)
+            memcpy(copy + (k - k0) * w_term, w + (k - k0) * g->ldw, (s->end - first) * sizeof(real));
+        w = copy;
+    }
+    group_sweep(m, s, k0, k1, w, w_unit, w_term);
 }
 
-/* Weights of a column block lie ldw apart, often by a power of two that maps them to few cache sets. If they are used
- * more than once and are far apart, they are copied together first. */
+/* If all of x fits in the second cache, a group runs through all depths while its results stay in the first; else all
+ * groups run through a block of depths. The order of the sums is the same. */
+static void product_run(const product *m)
+{
+    const bool deep = m->g->panels * m->depth * HL_LANES * sizeof(real) <= 512 * 1024;
+    const size_t stride = deep ? larger(m->depth, 1) : m->block;
+    for (size_t start = 0; start == 0 || start < m->depth; start += stride) {
+        const size_t end = smaller(start + stride, m->depth);
+        group s;
+        for (size_t first = 0; first < m->units; first = s.end) {
+            group_next(m, first, &s);
+            for (size_t k0 = start; k0 == start || k0 < end; k0 += m->block)
+                group_pass(m, &s, k0);
+        }
+    }
+}
+
+static void gemm(const hl_gemm *g)
+{
+    const hl_mask *mask = g->mask;
+    const product m = {g, g->out, g->in, mask ? mask->lo : NULL, mask ? mask->hi : NULL, tiles_n, DEPTH_BLOCK};
+    product_run(&m);
+}
+
 static void gemm_t(const hl_gemm *g)
 {
-    const product m = {g, g->in, g->out, g->mask ? g->mask->tlo : NULL, g->mask ? g->mask->thi : NULL, tiles_t};
-    real copy[COPY_DEPTH * COPY_UNITS];
-    const bool copies = g->panels > 1 && g->ldw * sizeof(real) >= 1024;
-    size_t k0 = 0;
-    do {
-        const size_t k1 = smaller(k0 + COPY_DEPTH, m.depth);
-        group s;
-        for (size_t first = 0; first < m.units; first = s.end) {
-            group_next(&m, first, &s);
-            const range all = hull(m.lo, m.hi, first, s.end - first, m.depth);
-            const size_t lo = larger(all.lo, k0), hi = smaller(all.hi, k1);
-            if (lo >= hi && k0 > 0)
-                continue;
-            const real *w = (const real *)g->w + k0 * g->ldw + first;
-            size_t w_term = g->ldw;
-            if (copies) {
-                for (size_t k = lo; k < hi; k++)
-                    memcpy(copy + (k - k0) * COPY_UNITS, w + (k - k0) * g->ldw, (s.end - first) * sizeof(real));
-                w = copy;
-                w_term = COPY_UNITS;
-            }
-            group_sweep(&m, &s, k0, k1, w, 1, w_term);
-        }
-        k0 = k1;
-    } while (k0 < m.depth);
+    const hl_mask *mask = g->mask;
+    const product m = {g, g->in, g->out, mask ? mask->tlo : NULL, mask ? mask->thi : NULL, tiles_t, COPY_DEPTH};
+    product_run(&m);
 }
 
 /* Inputs k0 .. k0 + 15 of every panel as vecs over k: to[p * 16 + lane][16]. Inputs past the last are 0. */
@@ -414,12 +422,11 @@ static void gemm_w(const hl_gemm_w *g)
     group s;
     for (size_t first = g->out_lo; first < g->out_hi; first = s.end) {
         group_next(&m, first, &s);
-        const range span = hull(m.lo, m.hi, first, s.end - first, g->in);
-        for (size_t k = span.lo / HL_LANES * HL_LANES; k < span.hi; k += PANELS_AT_ONCE * HL_LANES)
+        for (size_t k = s.all.lo / HL_LANES * HL_LANES; k < s.all.hi; k += PANELS_AT_ONCE * HL_LANES)
             for (size_t b = 0; b < s.blocks; b++) {
                 if (s.span[b].hi <= k || s.span[b].lo >= k + PANELS_AT_ONCE * HL_LANES)
                     continue;
-                const size_t count = smaller(PANELS_AT_ONCE, (span.hi - k + HL_LANES - 1) / HL_LANES);
+                const size_t count = smaller(PANELS_AT_ONCE, (s.all.hi - k + HL_LANES - 1) / HL_LANES);
                 gradient_tile(g, &t, s.first[b], s.units[b], k, count, xt + k / HL_LANES * pitch);
             }
     }

@@ -370,8 +370,9 @@ static void gradient_tile(const hl_gemm_w *g, tile *t, size_t first, size_t unit
     t->y_next = t->from_next = NV >= 2 ? VL : direct ? HL_LANES : UNITS * HL_LANES;
     for (size_t i = 0; i < count && g->add && !direct; i++)
         copy_gradient(g, sums[i], first, units, k0 + i * HL_LANES, true);
-    for (size_t part = 0; part < PARTS; part++) {
-        tile_fn *run = tiles_w[NV < 2 ? count - 1 : 1][units - 1];
+    for (size_t part = 0; part < PARTS && k0 + part * 2 * VL < g->in; part++) {
+        const size_t left = g->in - k0 - part * 2 * VL; /* inputs; if one vec holds them, the second is not computed */
+        tile_fn *run = tiles_w[NV < 2 ? count - 1 : left > VL][units - 1];
         t->y = to + part * 2 * VL;
         t->from = t->y;
         t->init = g->add ? INIT_VECTOR : INIT_ZERO;

@@ -252,6 +252,55 @@ static void test_cut_paths(void **state)
     hl_context_free(ctx);
 }
 
+/* Nothing is made for paths that lead nowhere: those cut off, and those to what is not asked for. */
+static void test_no_dead_work(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_node gx;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        model m = model_make(ctx, 1);
+        hl_graph *g = m.g;
+        hl_node x = model_leaf(&m, true, SHAPE(N), 1), p = model_leaf(&m, false, SHAPE(N), 1), h = hl_exp(g, x);
+        hl_node y = i == 0   ? hl_sin(g, hl_sin(g, hl_exp(g, hl_stop(g, x))))
+                    : i == 1 ? hl_sin(g, hl_sin(g, hl_sin(g, h)))
+                             : hl_add(g, hl_mul(g, x, p), hl_mul(g, h, p)); /* p would get x + h */
+        size_t before = hl_graph_count(g);
+        CHECK_OK(ctx, hl_vjp(g, 1, &y, NULL, 1, &x, &(hl_hold){ i == 1, &h }, &gx));
+        if (i < 2)
+            CHECK_LE((double)(hl_graph_count(g) - before), 5, "ones and a zero");
+        for (size_t n = before + 1; n <= hl_graph_count(g) && i == 2; n++)
+            assert_true(g->node[n].op != &hl_op_add || g->node[n].in[0] + g->node[n].in[1] != x + h);
+        model_free(&m);
+    }
+    hl_context_free(ctx);
+}
+
+/* After a differentiation, too, the user's own nodes are not looked through. */
+static void test_own_nodes(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        model m = model_make(ctx, 1);
+        hl_graph *g = m.g;
+        hl_node x = model_leaf(&m, true, SHAPE(N), 1), y = hl_exp(g, x), one = hl_const(g, 1), d[2], n;
+        switch (i) {
+        case 0: CHECK_OK(ctx, hl_vjp(g, 1, &y, NULL, 1, &x, NULL, d)); break;
+        case 1: CHECK_OK(ctx, hl_jet(g, 1, 1, &x, &one, NULL, 1, &y, d)); break;
+        case 2: CHECK_OK(ctx, hl_dim_derivatives(g, y, x, NULL, 2, HL_TAYLOR, d)); break;
+        default: CHECK_OK(ctx, hl_dim_derivatives(g, y, x, NULL, 2, HL_REVERSE, d));
+        }
+        n = hl_neg(g, x);
+        assert_int_equal(hl_graph_node(g, hl_mul(g, n, y))->in[0], n);
+        assert_int_equal(hl_graph_node(g, hl_neg(g, n))->in[0], n);
+        model_free(&m);
+    }
+    hl_context_free(ctx);
+}
+
 /* ---- Taylor mode ---- */
 
 /* The highest order, and coefficients of every order: exp(x + e) has e^x / k!. Order 0 and 64 are refused. */
@@ -470,7 +519,7 @@ int main(void)
         cmocka_unit_test(test_hold),       cmocka_unit_test(test_hold_by_hand),    cmocka_unit_test(test_shared_gradient),
         cmocka_unit_test(test_cotangents), cmocka_unit_test(test_cut_paths),       cmocka_unit_test(test_orders),
         cmocka_unit_test(test_seeds),      cmocka_unit_test(test_dim_derivatives), cmocka_unit_test(test_graph_growth),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_no_dead_work), cmocka_unit_test(test_own_nodes),     cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,8 @@ static void check_same(const hl_net *a, const hl_net *b)
 {
     hl_net_spec s = hl_net_describe(a), t = hl_net_describe(b);
     assert_true(s.dim == t.dim && s.context == t.context && s.time == t.time && s.features == t.features);
-    assert_true(s.hidden == t.hidden && s.hidden_layers == t.hidden_layers && s.width == t.width && s.layers == t.layers);
+    assert_true(s.hidden == t.hidden && s.hidden_layers == t.hidden_layers && s.width == t.width &&
+                s.layers == t.layers);
     assert_true(s.dtype == t.dtype);
     assert_string_equal(s.conditioner, t.conditioner);
     assert_string_equal(s.transformer, t.transformer);
@@ -120,10 +121,17 @@ static void test_round_trip(void **state)
     hl_context *ctx = test_context(&allocator, 1);
     (void)state;
     for (size_t n = 0; n < 80; n++) {
-        hl_net_spec spec = { .dim = 1 + n % 4, .context = n / 2 % 2 * 3, .time = n / 4 % 2, .features = 2 + n % 3 * 2,
-                             .hidden = 1 + n % 7, .hidden_layers = depth(n % 4), .width = 1 + n % 5,
-                             .transformer = n / 3 % 2 ? "shared" : "per-dimension", .layers = depth(n / 4 % 4),
-                             .activation = activation(n % 5), .dtype = n / 8 % 2 };
+        hl_net_spec spec = { .dim = 1 + n % 4,
+                             .context = n / 2 % 2 * 3,
+                             .time = n / 4 % 2,
+                             .features = 2 + n % 3 * 2,
+                             .hidden = 1 + n % 7,
+                             .hidden_layers = depth(n % 4),
+                             .width = 1 + n % 5,
+                             .transformer = n / 3 % 2 ? "shared" : "per-dimension",
+                             .layers = depth(n / 4 % 4),
+                             .activation = activation(n % 5),
+                             .dtype = n / 8 % 2 };
         hl_net *net = make_net(ctx, &spec), *back;
         char *first, *second;
         size_t size[2];
@@ -196,7 +204,8 @@ static void write_file(const char *path, const char *format, const char *archite
     hl_tensors *t;
     CHECK_OK(ctx, hl_tensors_create(ctx, &t));
     for (size_t i = 0; i < hl_net_param_count(net); i++)
-        CHECK_OK(ctx, hl_tensors_add(t, param(net, i).name, HL_F32, param(net, i).rank, param(net, i).dims, param(net, i).values));
+        CHECK_OK(ctx, hl_tensors_add(t, param(net, i).name, HL_F32, param(net, i).rank, param(net, i).dims,
+                                     param(net, i).values));
     if (spare)
         CHECK_OK(ctx, hl_tensors_add(t, "spare", HL_F32, 1, &spare, values));
     if (format)
@@ -214,10 +223,11 @@ static void write_file(const char *path, const char *format, const char *archite
 
 static const struct {
     const char *key, *value;
-} architecture[] = { { "dim", "2" },        { "context", "0" },    { "time", "false" },
-                     { "conditioner", "\"made\"" },                { "features", "2" },
-                     { "hidden", "3" },     { "hidden_layers", "1" }, { "transformer", "\"shared\"" },
-                     { "width", "3" },      { "layers", "1" },     { "activation", "\"tanh\"" } };
+} architecture[] = {
+    { "dim", "2" },      { "context", "0" }, { "time", "false" },         { "conditioner", "\"made\"" },
+    { "features", "2" }, { "hidden", "3" },  { "hidden_layers", "1" },    { "transformer", "\"shared\"" },
+    { "width", "3" },    { "layers", "1" },  { "activation", "\"tanh\"" }
+};
 
 /* The small network's architecture with some entries replaced, or left out if their value is NULL. */
 static void architecture_text(char *text, size_t size, size_t count, const char *const (*replaced)[2])
@@ -229,7 +239,8 @@ static void architecture_text(char *text, size_t size, size_t count, const char 
             if (strcmp(replaced[k][0], architecture[i].key) == 0)
                 value = replaced[k][1];
         if (value)
-            used += (size_t)snprintf(text + used, size - used, "%s\"%s\": %s", used > 1 ? ", " : "", architecture[i].key, value);
+            used += (size_t)snprintf(text + used, size - used, "%s\"%s\": %s", used > 1 ? ", " : "",
+                                     architecture[i].key, value);
         assert_true(used < size - 2);
     }
     snprintf(text + used, size - used, "}");
@@ -237,31 +248,67 @@ static void architecture_text(char *text, size_t size, size_t count, const char 
 
 static void test_bad_architecture(void **state)
 {
-    static const char *const bad[][3] = { /* key, value, message */
-        { "dim", "0", "must be at least 1" }, { "dim", "-2", "'dim' is missing or not an integer in 0..1000000" },
-        { "dim", "1000001", "'dim'" }, { "dim", "2.0", "'dim'" }, { "dim", "\"2\"", "'dim'" }, { "dim", "null", "'dim'" },
-        { "dim", "true", "'dim'" }, { "dim", "[2]", "'dim'" }, { "dim", "{}", "'dim'" }, { "dim", "1e3", "'dim'" },
-        { "dim", "99999999999999999999", "not a JSON object" }, { "dim", "9223372036854775807", "'dim'" },
-        { "dim", "1", "is not" }, { "dim", "3", "is not" }, { "dim", "1000000", "too few" },
-        { "context", "-1", "'context'" }, { "context", "1000001", "'context'" }, { "context", "1", "missing" },
-        { "context", "1000000", "missing" }, { "context", "false", "'context'" },
-        { "time", "0", "'time' is missing or not a truth value" }, { "time", "\"true\"", "'time'" }, { "time", "null", "'time'" },
+    static const char *const bad[][3] = {
+        /* key, value, message */
+        { "dim", "0", "must be at least 1" },
+        { "dim", "-2", "'dim' is missing or not an integer in 0..1000000" },
+        { "dim", "1000001", "'dim'" },
+        { "dim", "2.0", "'dim'" },
+        { "dim", "\"2\"", "'dim'" },
+        { "dim", "null", "'dim'" },
+        { "dim", "true", "'dim'" },
+        { "dim", "[2]", "'dim'" },
+        { "dim", "{}", "'dim'" },
+        { "dim", "1e3", "'dim'" },
+        { "dim", "99999999999999999999", "not a JSON object" },
+        { "dim", "9223372036854775807", "'dim'" },
+        { "dim", "1", "is not" },
+        { "dim", "3", "is not" },
+        { "dim", "1000000", "too few" },
+        { "context", "-1", "'context'" },
+        { "context", "1000001", "'context'" },
+        { "context", "1", "missing" },
+        { "context", "1000000", "missing" },
+        { "context", "false", "'context'" },
+        { "time", "0", "'time' is missing or not a truth value" },
+        { "time", "\"true\"", "'time'" },
+        { "time", "null", "'time'" },
         { "time", "true", "missing" },
-        { "conditioner", "\"mada\"", "unknown conditioner 'mada'; there is: made" }, { "conditioner", "3", "not a text" },
-        { "conditioner", "null", "not a text" }, { "conditioner", "\"\"", "unknown conditioner" },
+        { "conditioner", "\"mada\"", "unknown conditioner 'mada'; there is: made" },
+        { "conditioner", "3", "not a text" },
+        { "conditioner", "null", "not a text" },
+        { "conditioner", "\"\"", "unknown conditioner" },
         { "conditioner", "\"\\u0000\"", "not a JSON object" },
-        { "features", "0", "must be at least 1" }, { "features", "1", "it must be in 2..65536" }, { "features", "3", "even" },
-        { "features", "-2", "'features'" }, { "features", "65537", "'features'" }, { "features", "65536", "too few" },
+        { "features", "0", "must be at least 1" },
+        { "features", "1", "it must be in 2..65536" },
+        { "features", "3", "even" },
+        { "features", "-2", "'features'" },
+        { "features", "65537", "'features'" },
+        { "features", "65536", "too few" },
         { "features", "4", "is not" },
-        { "hidden", "0", "must be at least 1" }, { "hidden", "1048577", "'hidden'" }, { "hidden", "1048576", "too few" },
-        { "hidden", "4", "is not" }, { "hidden", "-9223372036854775808", "'hidden'" },
-        { "hidden_layers", "-1", "'hidden_layers'" }, { "hidden_layers", "65", "'hidden_layers'" }, { "hidden_layers", "64", "" },
-        { "hidden_layers", "0", "" }, { "hidden_layers", "2", "" }, { "hidden_layers", "4294967297", "'hidden_layers'" },
-        { "transformer", "\"per-dimension\"", "is not" }, { "transformer", "\"x\"", "unknown transformer 'x'" },
+        { "hidden", "0", "must be at least 1" },
+        { "hidden", "1048577", "'hidden'" },
+        { "hidden", "1048576", "too few" },
+        { "hidden", "4", "is not" },
+        { "hidden", "-9223372036854775808", "'hidden'" },
+        { "hidden_layers", "-1", "'hidden_layers'" },
+        { "hidden_layers", "65", "'hidden_layers'" },
+        { "hidden_layers", "64", "" },
+        { "hidden_layers", "0", "" },
+        { "hidden_layers", "2", "" },
+        { "hidden_layers", "4294967297", "'hidden_layers'" },
+        { "transformer", "\"per-dimension\"", "is not" },
+        { "transformer", "\"x\"", "unknown transformer 'x'" },
         { "transformer", "0", "not a text" },
-        { "width", "0", "must be at least 1" }, { "width", "1048576", "too few" }, { "width", "2", "is not" },
-        { "layers", "0", "is not" }, { "layers", "2", "is not" }, { "layers", "64", "" }, { "layers", "65", "'layers'" },
-        { "activation", "\"relu\"", "there are tanh, softplus, swish, elu and sigmoid" }, { "activation", "[]", "not a text" },
+        { "width", "0", "must be at least 1" },
+        { "width", "1048576", "too few" },
+        { "width", "2", "is not" },
+        { "layers", "0", "is not" },
+        { "layers", "2", "is not" },
+        { "layers", "64", "" },
+        { "layers", "65", "'layers'" },
+        { "activation", "\"relu\"", "there are tanh, softplus, swish, elu and sigmoid" },
+        { "activation", "[]", "not a text" },
     };
     char text[1000];
     (void)state;
@@ -308,14 +355,21 @@ static void test_memory_bombs(void **state)
 
 static void test_bad_metadata(void **state)
 {
-    static const char *const bad[][4] = { /* format, architecture, dtype, message; "*" is the right one */
-        { NULL, "*", "f32", "not a model of hollow" },           { "", "*", "f32", "not a model of hollow" },
-        { "hollow-net 2", "*", "f32", "not a model of hollow" }, { "hollow-net 1", NULL, "f32", "not a model of hollow" },
-        { "hollow-net 1", "", "f32", "not a JSON object" },      { "hollow-net 1", "[]", "f32", "not a JSON object" },
-        { "hollow-net 1", "{", "f32", "not a JSON object" },     { "hollow-net 1", "{}", "f32", "missing" },
+    static const char *const bad[][4] = {
+        /* format, architecture, dtype, message; "*" is the right one */
+        { NULL, "*", "f32", "not a model of hollow" },
+        { "", "*", "f32", "not a model of hollow" },
+        { "hollow-net 2", "*", "f32", "not a model of hollow" },
+        { "hollow-net 1", NULL, "f32", "not a model of hollow" },
+        { "hollow-net 1", "", "f32", "not a JSON object" },
+        { "hollow-net 1", "[]", "f32", "not a JSON object" },
+        { "hollow-net 1", "{", "f32", "not a JSON object" },
+        { "hollow-net 1", "{}", "f32", "missing" },
         { "hollow-net 1", "{\"dim\": 2, \"dim\": 2}", "f32", "not a JSON object" },
-        { "hollow-net 1", "*", NULL, "no dtype" },               { "hollow-net 1", "*", "F32", "no dtype" },
-        { "hollow-net 1", "*", "f16", "no dtype" },              { "hollow-net 1", "*", "f64", "is not" },
+        { "hollow-net 1", "*", NULL, "no dtype" },
+        { "hollow-net 1", "*", "F32", "no dtype" },
+        { "hollow-net 1", "*", "f16", "no dtype" },
+        { "hollow-net 1", "*", "f64", "is not" },
         { NULL, NULL, NULL, "not a model of hollow" },
     };
     char text[1000], *deep = test_malloc(100001);
@@ -333,7 +387,18 @@ static void test_bad_metadata(void **state)
 }
 
 /* What is wrong with one tensor. */
-typedef enum fault { NO_FAULT, MISSING, EXTRA, TRANSPOSED, FLATTENED, WIDER, DOUBLE, IS_NAN, IS_INFINITE, UNMASKED } fault;
+typedef enum fault {
+    NO_FAULT,
+    MISSING,
+    EXTRA,
+    TRANSPOSED,
+    FLATTENED,
+    WIDER,
+    DOUBLE,
+    IS_NAN,
+    IS_INFINITE,
+    UNMASKED
+} fault;
 
 static void write_tensors(hl_context *ctx, const hl_net *net, fault what, size_t which, const char *path)
 {
@@ -379,10 +444,14 @@ static void test_bad_tensors(void **state)
         fault what;
         hl_status status;
         const char *message;
-    } bad[] = { { MISSING, HL_ERR_FORMAT, "is missing" },      { EXTRA, HL_ERR_FORMAT, "tensors where the architecture has" },
-                { TRANSPOSED, HL_ERR_FORMAT, "is not" },       { FLATTENED, HL_ERR_FORMAT, "is not" },
-                { WIDER, HL_ERR_FORMAT, "is not" },            { DOUBLE, HL_ERR_FORMAT, "of f32" },
-                { IS_NAN, HL_ERR_NOT_FINITE, "is NaN" },       { IS_INFINITE, HL_ERR_NOT_FINITE, "is infinite" },
+    } bad[] = { { MISSING, HL_ERR_FORMAT, "is missing" },
+                { EXTRA, HL_ERR_FORMAT, "tensors where the architecture has" },
+                { TRANSPOSED, HL_ERR_FORMAT, "is not" },
+                { FLATTENED, HL_ERR_FORMAT, "is not" },
+                { WIDER, HL_ERR_FORMAT, "is not" },
+                { DOUBLE, HL_ERR_FORMAT, "of f32" },
+                { IS_NAN, HL_ERR_NOT_FINITE, "is NaN" },
+                { IS_INFINITE, HL_ERR_NOT_FINITE, "is infinite" },
                 { UNMASKED, HL_ERR_FORMAT, "the mask of a hollow network needs 0 there" } };
     hl_context *ctx = test_context(NULL, 1);
     hl_net *net = make_net(ctx, &small), *back;
@@ -415,7 +484,8 @@ static void check_survives(const char *path, const char *label)
         CHECK_OK(ctx, hl_net_check(net));
         hl_net_free(net);
     } else {
-        if (status != HL_ERR_FORMAT && status != HL_ERR_IO && status != HL_ERR_NOT_FINITE && status != HL_ERR_UNSUPPORTED)
+        if (status != HL_ERR_FORMAT && status != HL_ERR_IO && status != HL_ERR_NOT_FINITE &&
+            status != HL_ERR_UNSUPPORTED)
             fail_msg("%s: \"%s\": %s", label, hl_status_text(status), hl_context_message(ctx));
         assert_null(net);
         check_message(ctx, path);
@@ -478,7 +548,12 @@ static void test_long_path(void **state)
 
 static hl_status whole_life(hl_context *ctx, void *user)
 {
-    hl_net_spec spec = { .dim = 3, .features = 2, .hidden = 4, .width = 3, .time = 1, .context = 1,
+    hl_net_spec spec = { .dim = 3,
+                         .features = 2,
+                         .hidden = 4,
+                         .width = 3,
+                         .time = 1,
+                         .context = 1,
                          .transformer = user ? "per-dimension" : "shared" };
     hl_net *net = NULL, *back = NULL;
     hl_operator *op = NULL;

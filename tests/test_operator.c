@@ -6,8 +6,15 @@
 
 static hl_net_spec usual(hl_dtype dtype, size_t n)
 {
-    return (hl_net_spec){ .dim = 5, .features = 6, .hidden = 21, .width = 11, .dtype = dtype, .time = 1, .context = 2,
-                          .transformer = transformer(n % 2), .activation = activation(n % 3) };
+    return (hl_net_spec){ .dim = 5,
+                          .features = 6,
+                          .hidden = 21,
+                          .width = 11,
+                          .dtype = dtype,
+                          .time = 1,
+                          .context = 2,
+                          .transformer = transformer(n % 2),
+                          .activation = activation(n % 3) };
 }
 
 /* float32 against float64 with the same weights and rows. */
@@ -22,7 +29,8 @@ static void test_precision(void **state)
         bundle ca = value_bundle(&a, 2, 24), cb = value_bundle(&b, 2, 24);
         for (size_t i = 0; i < a.params; i++)
             for (size_t k = 0; k < param(a.net, i).size; k++) {
-                CHECK_NEAR(get(HL_F32, param(a.net, i).values, k), get(HL_F64, param(b.net, i).values, k), 1e-6, "same seed");
+                CHECK_NEAR(get(HL_F32, param(a.net, i).values, k), get(HL_F64, param(b.net, i).values, k), 1e-6,
+                           "same seed");
                 set(HL_F64, param(b.net, i).values, k, get(HL_F32, param(a.net, i).values, k));
             }
         bundle va = evaluate(&a, op, 2), vb = evaluate(&b, exact, 2);
@@ -124,7 +132,8 @@ static void check_rows(const setup *s, const bundle *whole, size_t rows, size_t 
     for (size_t p = 0; p < pieces; p++) {
         size_t row = whole->piece[p].size / rows * hl_dtype_size(whole->dtype);
         if (memcmp((char *)piece(whole, p) + first * row, piece(part, p), count * row) != 0)
-            fail_msg("%s: %s of rows %zu..%zu of %zu differs", s->label, whole->piece[p].name, first, first + count - 1, rows);
+            fail_msg("%s: %s of rows %zu..%zu of %zu differs", s->label, whole->piece[p].name, first, first + count - 1,
+                     rows);
     }
 }
 
@@ -139,7 +148,8 @@ static void test_rows(void **state)
         hl_net_spec spec = usual(n / 2 ? HL_F64 : HL_F32, n);
         setup s = make(ctx, &spec, ROWS);
         hl_operator *op = compile(&s, 2, HL_TAYLOR);
-        bundle cotangent = value_bundle(&s, 2, 26), values = evaluate(&s, op, 2), gradients = gradient(&s, op, 2, &cotangent);
+        bundle cotangent = value_bundle(&s, 2, 26), values = evaluate(&s, op, 2),
+               gradients = gradient(&s, op, 2, &cotangent);
         for (size_t c = 0; c < sizeof cut / sizeof *cut; c++) {
             size_t first = cut[c][0], count = cut[c][1], element = hl_dtype_size(s.spec.dtype);
             setup part = some_rows(&s, first, count);
@@ -220,8 +230,8 @@ static void test_null_arguments(void **state)
         full = gradient(&s, op, ORDER, &zeroed);
         for (size_t p = 0; p < g.pieces; p++) /* results: all but each third, or none of the parameters */
             to[p] = (p + given) % 3 || !given ? memset(piece(&g, p), 0xA5, g.piece[p].size * 8) : NULL;
-        CHECK_OK(ctx, hl_operator_vjp(op, s.rows, s.x, s.t, s.context, from[0], given & 6 ? from + 1 : NULL, from[3], to[0],
-                                      to[1], to[2], given % 4 == 3 ? NULL : to + 3));
+        CHECK_OK(ctx, hl_operator_vjp(op, s.rows, s.x, s.t, s.context, from[0], given & 6 ? from + 1 : NULL, from[3],
+                                      to[0], to[1], to[2], given % 4 == 3 ? NULL : to + 3));
         for (size_t p = 0; p < (given % 4 == 3 ? 3 : g.pieces); p++)
             if (to[p])
                 assert_memory_equal(to[p], piece(&full, p), g.piece[p].size * 8);
@@ -299,14 +309,9 @@ static void test_reuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precision),
-        cmocka_unit_test(test_isa),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_no_allocation),
-        cmocka_unit_test(test_null_arguments),
-        cmocka_unit_test(test_no_rows),
-        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_precision), cmocka_unit_test(test_isa),           cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_rows),      cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_null_arguments),
+        cmocka_unit_test(test_no_rows),   cmocka_unit_test(test_reuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

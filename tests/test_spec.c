@@ -14,7 +14,8 @@ static void test_defaults(void **state)
     (void)state;
     CHECK_OK(ctx, hl_net_create(ctx, &spec, &net));
     hl_net_spec s = hl_net_describe(net);
-    assert_true(s.dim == 4 && s.context == 0 && s.time == 1 && s.features == 16 && s.hidden == 64 && s.hidden_layers == 2);
+    assert_true(s.dim == 4 && s.context == 0 && s.time == 1 && s.features == 16 && s.hidden == 64 &&
+                s.hidden_layers == 2);
     assert_true(s.width == 64 && s.layers == 2 && s.dtype == HL_F32);
     assert_string_equal(s.conditioner, "made");
     assert_string_equal(s.transformer, "shared");
@@ -46,7 +47,8 @@ static void test_bad_specs(void **state)
         { { .dim = 2, .hidden_layers = 65 }, "hidden_layers is 65" },
         { { .dim = 2, .layers = -7 }, "layers is -7" },
         { { .dim = 2, .layers = 65 }, "layers is 65" },
-        { { .dim = 2, .activation = "relu" }, "unknown activation 'relu'; there are tanh, softplus, swish, elu and sigmoid" },
+        { { .dim = 2, .activation = "relu" },
+          "unknown activation 'relu'; there are tanh, softplus, swish, elu and sigmoid" },
         { { .dim = 2, .activation = "" }, "unknown activation ''" },
         { { .dim = 2, .transformer = "Shared" }, "unknown transformer 'Shared'; there are shared and per-dimension" },
         { { .dim = 2, .conditioner = "mad" }, "unknown conditioner 'mad'; there is: made" },
@@ -100,7 +102,8 @@ static void test_huge_specs(void **state)
     hl_context *ctx;
     hl_net *net;
     (void)state;
-    assert_int_equal(hl_context_create(&(hl_context_options){ .alloc = modest_alloc, .release = modest_release }, &ctx), HL_OK);
+    assert_int_equal(hl_context_create(&(hl_context_options){ .alloc = modest_alloc, .release = modest_release }, &ctx),
+                     HL_OK);
     for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
         hl_status status = hl_net_create(ctx, &huge[i], &net);
         if (status != HL_ERR_NOMEM && status != HL_ERR_INVALID && status != HL_ERR_SHAPE)
@@ -190,8 +193,10 @@ static void test_bad_build(void **state)
                              hl_input(g, "c", 1, (size_t[]){ 3 }), 1000 };
         for (size_t k = 0; k < MAX_PIECES; k++)
             node[k] = choice[cases[i].params];
-        CHECK_STATUS(ctx, hl_net_build(net, g, choice[cases[i].x], choice[cases[i].t], choice[cases[i].context],
-                                       cases[i].params != NONE, node, &h, &f), cases[i].status);
+        CHECK_STATUS(ctx,
+                     hl_net_build(net, g, choice[cases[i].x], choice[cases[i].t], choice[cases[i].context],
+                                  cases[i].params != NONE, node, &h, &f),
+                     cases[i].status);
         if (cases[i].status)
             check_message(ctx, cases[i].message);
         hl_graph_free(g);
@@ -228,7 +233,8 @@ static void test_bad_operator(void **state)
     }
     CHECK_STATUS(ctx, hl_operator_create(net, &(hl_operator_options){ .plan.isa = "z80" }, &op), HL_ERR_UNSUPPORTED);
     assert_null(op);
-    CHECK_STATUS(ctx, hl_operator_create(net, &(hl_operator_options){ .plan.chunk_rows = SIZE_MAX }, &op), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_operator_create(net, &(hl_operator_options){ .plan.chunk_rows = SIZE_MAX }, &op),
+                 HL_ERR_INVALID);
     assert_null(op);
 
     CHECK_OK(ctx, hl_operator_create(net, NULL, &op));
@@ -307,15 +313,24 @@ static void test_params(void **state)
         const char *name;
         size_t shared[3], per_dimension[3]; /* 0 ends */
     } expected[] = {
-        { "conditioner.forward.0.weight", { 3, 2 }, { 3, 2 } }, { "conditioner.forward.0.bias", { 3 }, { 3 } },
-        { "conditioner.forward.0.weight_t", { 3 }, { 3 } }, { "conditioner.forward.0.weight_c", { 3, 4 }, { 3, 4 } },
-        { "conditioner.forward.1.weight", { 2, 3 }, { 2, 3 } }, { "conditioner.forward.1.bias", { 2 }, { 2 } },
-        { "conditioner.backward.0.weight", { 3, 2 }, { 3, 2 } }, { "conditioner.backward.0.bias", { 3 }, { 3 } },
-        { "conditioner.backward.0.weight_t", { 3 }, { 3 } }, { "conditioner.backward.0.weight_c", { 3, 4 }, { 3, 4 } },
-        { "conditioner.backward.1.weight", { 2, 3 }, { 2, 3 } }, { "conditioner.backward.1.bias", { 2 }, { 2 } },
-        { "transformer.0.weight_h", { 5, 2 }, { 2, 5, 2 } }, { "transformer.0.bias", { 5 }, { 2, 5 } },
-        { "transformer.0.weight_t", { 5 }, { 2, 5 } }, { "transformer.0.weight_c", { 5, 4 }, { 2, 5, 4 } },
-        { "transformer.0.weight_x", { 5 }, { 2, 5 } }, { "transformer.1.weight", { 1, 5 }, { 2, 1, 5 } },
+        { "conditioner.forward.0.weight", { 3, 2 }, { 3, 2 } },
+        { "conditioner.forward.0.bias", { 3 }, { 3 } },
+        { "conditioner.forward.0.weight_t", { 3 }, { 3 } },
+        { "conditioner.forward.0.weight_c", { 3, 4 }, { 3, 4 } },
+        { "conditioner.forward.1.weight", { 2, 3 }, { 2, 3 } },
+        { "conditioner.forward.1.bias", { 2 }, { 2 } },
+        { "conditioner.backward.0.weight", { 3, 2 }, { 3, 2 } },
+        { "conditioner.backward.0.bias", { 3 }, { 3 } },
+        { "conditioner.backward.0.weight_t", { 3 }, { 3 } },
+        { "conditioner.backward.0.weight_c", { 3, 4 }, { 3, 4 } },
+        { "conditioner.backward.1.weight", { 2, 3 }, { 2, 3 } },
+        { "conditioner.backward.1.bias", { 2 }, { 2 } },
+        { "transformer.0.weight_h", { 5, 2 }, { 2, 5, 2 } },
+        { "transformer.0.bias", { 5 }, { 2, 5 } },
+        { "transformer.0.weight_t", { 5 }, { 2, 5 } },
+        { "transformer.0.weight_c", { 5, 4 }, { 2, 5, 4 } },
+        { "transformer.0.weight_x", { 5 }, { 2, 5 } },
+        { "transformer.1.weight", { 1, 5 }, { 2, 1, 5 } },
         { "transformer.1.bias", { 1 }, { 2, 1 } },
     };
     hl_context *ctx = test_context(NULL, 1);
@@ -345,14 +360,9 @@ static void test_params(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_bad_specs),
-        cmocka_unit_test(test_huge_specs),
-        cmocka_unit_test(test_null),
-        cmocka_unit_test(test_bad_build),
-        cmocka_unit_test(test_bad_operator),
-        cmocka_unit_test(test_init),
-        cmocka_unit_test(test_params),
+        cmocka_unit_test(test_defaults), cmocka_unit_test(test_bad_specs), cmocka_unit_test(test_huge_specs),
+        cmocka_unit_test(test_null),     cmocka_unit_test(test_bad_build), cmocka_unit_test(test_bad_operator),
+        cmocka_unit_test(test_init),     cmocka_unit_test(test_params),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,10 +155,10 @@ hl_status hl_jet(hl_graph *g, int order, size_t nx, const hl_node *x, const hl_n
     return g->status;
 }
 
-/* A zero derivative as a node like f. */
+/* A derivative, perhaps zero, as a node like f. */
 static hl_node or_zero(hl_graph *g, hl_node c, hl_node f)
 {
-    return hl_broadcast_shape(g, c == HL_NONE ? hl_const(g, 0) : c, &g->node[f].shape);
+    return c == HL_NONE ? hl_constant_like(g, 0, f) : hl_broadcast_shape(g, c, &g->node[f].shape);
 }
 
 /* One reverse sweep per order, each of the result of the one before. */

@@ -93,7 +93,7 @@ hl_status hl_vjp(hl_graph *g, size_t ny, const hl_node *y, const hl_node *gy, si
             if (flags[n] == ACTIVE && cotangent[n] > 0 && g->node[n].op->vjp)
                 pull_back(g, (hl_node)n, flags, cotangent, scratch);
         for (size_t j = 0; j < nx; j++)
-            gx[j] = cotangent[x[j]] != HL_NONE ? cotangent[x[j]] : hl_broadcast_shape(g, hl_const(g, 0), &g->node[x[j]].shape);
+            gx[j] = cotangent[x[j]] != HL_NONE ? cotangent[x[j]] : hl_constant_like(g, 0, x[j]);
         g->fresh = fresh;
     }
     hl_free(g->ctx, flags);

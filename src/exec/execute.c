@@ -8,6 +8,7 @@
 
 #include "exec/plan.h"
 
+#define SHARE_UNITS 48   /* units of a product that a thread takes at a time */
 #define FLUSH_ROWS 1024 /* rows summed in the plan's precision before they go to double */
 
 typedef struct run_state {
@@ -93,6 +94,16 @@ static void rows_out(const worker *w, const chunk *c)
         }
 }
 
+/* One run on one panel of a tile that holds more. */
+static void run_on_panel(const hl_frame *tile, const hl_run *run, size_t q)
+{
+    hl_frame f = *tile;
+    f.q0 = q;
+    f.q1 = q + 1;
+    for (size_t i = run->first; i < run->first + run->count; i++)
+        hl_instr_run(&f, &f.p->instr[i]);
+}
+
 static void run_tile(const hl_frame *f, size_t segment)
 {
     const hl_plan *p = f->p;
@@ -137,9 +148,32 @@ static void run_segment(const worker *w, const chunk *c, size_t segment)
         f.first = true;
         for (f.q0 = q; f.q0 < end; f.q0 = f.q1) {
             f.q1 = f.q0 + tile < end ? f.q0 + tile : end;
+            f.tile_q = f.q0;
             run_tile(&f, segment);
             f.first = false;
         }
+    }
+}
+
+/* Few panels and several threads: all work together on every run of the segment, products cut by units of the result,
+ * everything else by panels. The tile is the first thread's; it holds all the panels. */
+static void run_together(worker *w, const chunk *c, size_t segment)
+{
+    const hl_plan *p = w->s->p;
+    const hl_segment *g = &p->segment[segment];
+    hl_frame f = frame_of(w->s, c, g, w->thread);
+    f.tile = frame_of(w->s, c, g, 0).tile;
+    for (size_t r = p->run_first[segment]; r < p->run_first[segment + 1]; r++) {
+        const hl_run *run = &p->run[r];
+        const hl_instr *t = &p->instr[run->first];
+        size_t units = run->count == 1 ? hl_instr_units(t) : 0, shares = units / SHARE_UNITS;
+        if (shares > 1)
+            for (size_t i; (i = take(w, 1)) < shares;)
+                hl_instr_linear(&f, t, units * i / shares, units * (i + 1) / shares);
+        else
+            for (size_t q; (q = take(w, 1)) < c->panels;)
+                run_on_panel(&f, run, q);
+        end_stage(w);
     }
 }
 
@@ -242,6 +276,13 @@ static chunk chunk_at(const run_state *s, size_t start, size_t since_flush)
     return c;
 }
 
+/* Is it better to share the products of a segment than its panels? */
+static bool together(const run_state *s, const chunk *c, size_t segment)
+{
+    const hl_segment *g = &s->p->segment[segment];
+    return s->threads > 1 && g->axis == 1 && c->panels <= g->tile && c->panels < 4 * (size_t)s->threads;
+}
+
 static void run_chunk(worker *w, const chunk *c)
 {
     run_state *s = w->s;
@@ -249,8 +290,12 @@ static void run_chunk(worker *w, const chunk *c)
     rows_in(w, c);
     end_stage(w);
     for (size_t g = 0; g < p->segments; g++) {
-        run_segment(w, c, g);
-        end_stage(w);
+        if (together(w->s, c, g)) {
+            run_together(w, c, g);
+        } else {
+            run_segment(w, c, g);
+            end_stage(w);
+        }
         gather_groups(s, c, g, w->thread);
         reduce(s, c, g, w->thread);
         if ((p->segment[g].grouped || p->segment[g].reduce_count) && g + 1 < p->segments)

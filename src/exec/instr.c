@@ -11,7 +11,7 @@ char *hl_address(const hl_frame *f, const hl_ref *r, size_t q)
     case HL_SPACE_SHARED: return p->shared + (r->offset + (q % f->axis) * r->axis_step) * e;
     case HL_SPACE_PARAM: return (char *)(uintptr_t)f->param[r->offset] + (q % f->axis) * r->axis_step * e;
     case HL_SPACE_CHUNK: return p->chunk + (r->offset + (q / f->axis) * r->row_step + (q % f->axis) * r->axis_step) * e;
-    case HL_SPACE_TILE: return f->tile + (r->offset + (q - f->q0) * r->row_step) * e;
+    case HL_SPACE_TILE: return f->tile + (r->offset + (q - f->tile_q) * r->row_step) * e;
     default: return f->panel + r->offset * e;
     }
 }
@@ -60,8 +60,33 @@ static void elementwise_wide(const hl_frame *f, const hl_instr *t)
 
 /* ---- products ---- */
 
-/* Panels that the product can do in one call: all of them if every operand steps evenly and the weights are the same. */
-static void linear(const hl_frame *f, const hl_instr *t)
+size_t hl_instr_units(const hl_instr *t)
+{
+    bool product = t->code == HL_DO_LINEAR || t->code == HL_DO_LINEAR_T;
+    return product && t->m == 1 && t->in[1].ref.axis_step == 0 ? (t->code == HL_DO_LINEAR ? t->n : t->k) : 0;
+}
+
+/* Results lo <= u < hi of a product: move every pointer to the first of them. */
+static void take_units(const hl_plan *p, bool forward, size_t lo, size_t hi, hl_gemm *g, hl_mask *mask)
+{
+    size_t e = p->element;
+    g->w = (const char *)g->w + lo * (forward ? g->ldw : 1) * e;
+    g->y = (char *)g->y + lo * HL_LANES * e;
+    if (g->init.p)
+        g->init.p = (const char *)g->init.p + lo * (size_t)g->init.step * e;
+    *(forward ? &g->out : &g->in) = hi - lo;
+    if (g->mask) {
+        *mask = *g->mask;
+        mask->lo += forward ? lo : 0;
+        mask->hi += forward ? lo : 0;
+        mask->tlo += forward ? 0 : lo;
+        mask->thi += forward ? 0 : lo;
+        g->mask = mask;
+    }
+}
+
+/* Results lo <= u < hi. All panels in one call if every operand steps evenly and the weights are the same. */
+void hl_instr_linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi)
 {
     const hl_plan *p = f->p;
     const hl_operand *init = t->inputs > 2 ? &t->in[2] : NULL;
@@ -72,6 +97,7 @@ static void linear(const hl_frame *f, const hl_instr *t)
     size_t x_size = forward ? t->k : t->n, y_size = forward ? t->n : t->k;
     for (size_t q = f->q0; q < f->q1; q += even ? f->q1 - f->q0 : 1)
         for (size_t m = 0; m < t->m; m++) {
+            hl_mask mask;
             hl_gemm g = { .panels = even ? f->q1 - f->q0 : 1, .out = t->n, .in = t->k, .ldw = t->k,
                           .mask = p->dense_masks ? NULL : t->attr.mask };
             g.w = hl_address(f, &t->in[1].ref, q);
@@ -83,6 +109,8 @@ static void linear(const hl_frame *f, const hl_instr *t)
                 g.init = arg(f, init, q);
                 g.init_panel = init->scalar ? 0 : panel_step(f, &init->ref);
             }
+            if (hi - lo < y_size)
+                take_units(p, forward, lo, hi, &g, &mask);
             (forward ? p->k->gemm : p->k->gemm_t)(&g);
         }
 }
@@ -327,8 +355,8 @@ void hl_instr_run(const hl_frame *f, const hl_instr *t)
             for (size_t q = f->q0; q < f->q1; q++)
                 elementwise(f, t, q, t->entries);
         break;
-    case HL_DO_LINEAR:
-    case HL_DO_LINEAR_T: linear(f, t); break;
+    case HL_DO_LINEAR: hl_instr_linear(f, t, 0, t->n); break;
+    case HL_DO_LINEAR_T: hl_instr_linear(f, t, 0, t->k); break;
     case HL_DO_OUTER:
     case HL_DO_SUM_ROWS: reduce_tile(f, t); break;
     default:

@@ -120,7 +120,7 @@ typedef struct placing {
 
 static void add_life(placing *l, hl_node n, size_t size, size_t first, size_t last)
 {
-    l->life[l->count] = (hl_life){ size, first, last < first ? first : last, 0 };
+    l->life[l->count] = (hl_life){ .size = size, .first = first, .last = last < first ? first : last };
     l->node[l->count++] = n;
 }
 

@@ -18,9 +18,9 @@ typedef enum hl_space {
     HL_SPACE_PANEL   /* batched, one panel: inside a fused run */
 } hl_space;
 
-/* Element address for panel q of a tile that starts at q0:
+/* Element address for panel q of a tile:
  * CHUNK  base + offset + (q / axis) * row_step + (q % axis) * axis_step
- * TILE   base + offset + (q - q0) * row_step;   PANEL  base + offset
+ * TILE   base + offset + (q - first of the tile) * row_step;   PANEL  base + offset
  * SHARED base + offset + (q % axis) * axis_step;  PARAM  likewise in the user's array */
 typedef struct hl_ref {
     hl_space space;
@@ -130,10 +130,14 @@ typedef struct hl_frame {
     char *tile, *panel, *scratch; /* this thread's */
     char *partials;               /* of the group at hand */
     bool first;                   /* the group's first tile: its sums start here */
-    size_t axis, q0, q1, full, tail;
+    size_t axis, tile_q, q0, q1, full, tail; /* tile_q: the panel that `tile` starts with */
 } hl_frame;
 char *hl_address(const hl_frame *f, const hl_ref *r, size_t q);
 void hl_instr_run(const hl_frame *f, const hl_instr *t);              /* all panels of the frame */
+/* Units of a product's result that can be computed apart (0: none); and results lo <= u < hi of it, for all panels. A unit's
+ * bits are the same in any range, if no range has fewer than three. */
+size_t hl_instr_units(const hl_instr *t);
+void hl_instr_linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi);
 void hl_instr_panel(const hl_frame *f, const hl_instr *t, size_t q);  /* elementwise, one panel */
 void hl_instr_shared(const hl_frame *f, const hl_instr *t);           /* prologue and epilogue */
 /* A sum over rows, over the whole chunk: share `part` of `parts` of its results into `value`. */
@@ -146,6 +150,7 @@ void hl_conv_weights(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi,
 /* Places for intervals of life: values that do not live at the same time may share memory. */
 typedef struct hl_life {
     size_t size, first, last, offset;
+    size_t next; /* of hl_life_place: the next one by offset */
 } hl_life;
 /* Assign offsets; returns the total size. */
 size_t hl_life_place(hl_life *life, size_t count);

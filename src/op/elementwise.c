@@ -217,7 +217,7 @@ hl_node hl_powi(hl_graph *g, hl_node a, int exponent)
     if (!hl_graph_node(g, a))
         return g ? hl_graph_fail(g, HL_ERR_INVALID, "hl_powi: the base is not a node of this graph") : HL_BAD;
     if (e == 0)
-        return hl_broadcast_shape(g, hl_const(g, 1), &hl_graph_node(g, a)->shape);
+        return hl_constant_like(g, 1, a);
     for (hl_node square = a; e; e >>= 1) {
         if (e & 1)
             result = result == HL_NONE ? square : hl_mul(g, result, square);

@@ -13,7 +13,9 @@ extern const hl_op *const hl_ops[];
 
 /* x stretched to the shape's dimensions and kind (batched or shared). */
 hl_node hl_broadcast_shape(hl_graph *g, hl_node x, const hl_shape *shape);
-/* The opposite: sum x until it has the shape's dimensions and kind. */
+/* A constant of the dimensions and kind of node `like`. */
+hl_node hl_constant_like(hl_graph *g, double value, hl_node like);
+/* The opposite of a broadcast: sum x until it has the shape's dimensions and kind. */
 hl_node hl_sum_to(hl_graph *g, hl_node x, const hl_shape *target);
 /* a + b where HL_NONE is zero. */
 hl_node hl_accumulate(hl_graph *g, hl_node a, hl_node b);

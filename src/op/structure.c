@@ -59,6 +59,12 @@ hl_node hl_broadcast_shape(hl_graph *g, hl_node x, const hl_shape *shape)
     return hl_graph_add(g, &hl_op_broadcast, 1, &x, &(hl_attr){ .shape = *shape });
 }
 
+hl_node hl_constant_like(hl_graph *g, double value, hl_node like)
+{
+    hl_shape shape = *shape_of(g, like); /* a copy: a node's own moves when nodes are added */
+    return hl_broadcast_shape(g, hl_const(g, value), &shape);
+}
+
 hl_node hl_broadcast(hl_graph *g, hl_node x, int rank, const size_t *dims)
 {
     hl_shape shape = { .rank = rank, .batched = hl_node_batched(g, x) };

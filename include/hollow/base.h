@@ -50,7 +50,7 @@ HL_API const char *hl_dtype_name(hl_dtype dtype);
 
 typedef struct hl_context hl_context; /* opaque */
 
-/* Zero in any field means the default. */
+/* Zero in any field means the default. Give both alloc and release, or neither. */
 typedef struct hl_context_options {
     int threads;                                   /* threads a run may use; default 1, at most 256 */
     void *(*alloc)(void *user, size_t bytes);      /* default malloc; must return memory aligned as malloc does */

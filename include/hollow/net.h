@@ -1,4 +1,5 @@
-/* hollow/net.h - hollow networks: f_i = tau(x_i, h_i, t, context), where h_i never sees x_i.
+/* hollow/net.h - hollow networks: f_i = tau(x_i, h_i, t, context), where h_i never sees x_i: for finite x, changing x_i
+ * leaves every bit of h_i as it is.
  *
  *     hl_net_spec spec = { .dim = 43, .hidden = 256, .width = 64 };
  *     hl_net_create(ctx, &spec, &net);

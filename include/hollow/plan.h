@@ -19,7 +19,8 @@ typedef struct hl_plan_options {
     hl_dtype dtype;      /* default HL_F32 */
     size_t chunk_rows;   /* rows that go through together; default chosen from the graph; changes no row's bits */
     const char *isa;     /* "avx512", "avx2", "base"; default the best that the machine runs */
-    int dense_masks;     /* nonzero: multiply masked zeros instead of skipping them (to measure what skipping gains) */
+    int dense_masks;     /* nonzero: treat masked weights as any others, to measure what skipping them gains; their
+                          * gradients are then not zero */
     int no_fusion;       /* nonzero: elementwise runs are not fused (to measure what fusion gains) */
 } hl_plan_options;
 

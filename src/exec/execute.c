@@ -9,6 +9,7 @@
 #include "exec/plan.h"
 
 #define SHARE_UNITS 48   /* units of a product that a thread takes at a time */
+#define PART_UNITS 128   /* units of a sum over rows that are worth a part of their own */
 #define FLUSH_ROWS 1024 /* rows summed in the plan's precision before they go to double */
 
 typedef struct run_state {
@@ -196,16 +197,28 @@ static void gather_groups(run_state *s, const chunk *c, size_t segment, int thre
     }
 }
 
-/* Sums over rows after a segment: every thread takes its share of the results. */
-static void reduce(run_state *s, const chunk *c, size_t segment, int thread)
+/* Parts in which a sum over rows is computed: large ones are cut by units of the result. */
+static size_t parts_of(const run_state *s, const hl_instr *t)
 {
-    const hl_plan *p = s->p;
-    const hl_segment *g = &p->segment[segment];
-    hl_frame f = frame_of(s, c, NULL, thread);
+    size_t units = t->groups > 1 ? t->groups * t->n : t->n, parts = units / PART_UNITS, most = 2 * (size_t)s->threads;
+    return s->threads == 1 || parts < 2 ? 1 : parts < most ? parts : most;
+}
+
+/* Sums over rows after a segment: the threads take parts as they go. */
+static void reduce(const worker *w, const chunk *c, size_t segment)
+{
+    const run_state *s = w->s;
+    const hl_segment *g = &s->p->segment[segment];
+    hl_frame f = frame_of(s, c, NULL, w->thread);
+    size_t mine = take(w, 1), item = 0;
     for (size_t i = g->reduce_first; i < g->reduce_first + g->reduce_count; i++) {
-        const hl_instr *t = &p->instr[i];
-        hl_instr_reduce(&f, t, (size_t)thread, (size_t)s->threads, sum_place(s, &p->reduction[t->reduction]),
-                        !c->first_since_flush);
+        const hl_instr *t = &s->p->instr[i];
+        size_t parts = parts_of(s, t);
+        for (size_t part = 0; part < parts; part++, item++)
+            if (item == mine) {
+                hl_instr_reduce(&f, t, part, parts, sum_place(s, &s->p->reduction[t->reduction]), !c->first_since_flush);
+                mine = take(w, 1);
+            }
     }
 }
 
@@ -297,8 +310,9 @@ static void run_chunk(worker *w, const chunk *c)
             end_stage(w);
         }
         gather_groups(s, c, g, w->thread);
-        reduce(s, c, g, w->thread);
-        if ((p->segment[g].grouped || p->segment[g].reduce_count) && g + 1 < p->segments)
+        if (p->segment[g].reduce_count)
+            reduce(w, c, g);
+        if (p->segment[g].grouped || p->segment[g].reduce_count)
             end_stage(w); /* the next segment writes over partial sums and over values that the sums read */
     }
     rows_out(w, c);

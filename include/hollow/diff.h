@@ -25,7 +25,7 @@ HL_API hl_status hl_vjp(hl_graph *g, size_t ny, const hl_node *y, const hl_node 
 
 /* Taylor mode: along the curve x[j](e) = x[j] + sum_{m=1..order} cx[j * order + m - 1] e^m, the coefficients of
  * y[i](e), cy[i * order + m - 1]. Coefficients are derivatives over m!. A cx of HL_NONE is zero; a zero cy comes back as
- * HL_NONE. Order 1 is the Jacobian-vector product. `hold` may be NULL. */
+ * HL_NONE, and one that is the same for all rows may come back as a shared node. Order 1 is the Jacobian-vector product. `hold` may be NULL. */
 HL_API hl_status hl_jet(hl_graph *g, int order, size_t nx, const hl_node *x, const hl_node *cx, const hl_hold *hold,
                         size_t ny, const hl_node *y, hl_node *cy);
 

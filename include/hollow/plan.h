@@ -17,7 +17,7 @@ typedef struct hl_plan hl_plan; /* opaque */
 /* Zero in any field means the default. */
 typedef struct hl_plan_options {
     hl_dtype dtype;      /* default HL_F32 */
-    size_t chunk_rows;   /* rows that go through together; default chosen from the graph; changes no row's bits */
+    size_t chunk_rows;   /* rows that go through together, at most 1024; default chosen from the graph; changes no row's bits */
     const char *isa;     /* "avx512", "avx2", "base"; default the best that the machine runs */
     int dense_masks;     /* nonzero: treat masked weights as any others, to measure what skipping them gains; their
                           * gradients are then not zero */

@@ -5,6 +5,7 @@
 #include "op/op.h"
 
 #define TARGET_CHUNK_BYTES ((size_t)1 << 20) /* what the chunk's values may take */
+#define MAX_CHUNK_BYTES ((size_t)256 << 20)   /* and what they must not, if a single panel does not */
 #define MIN_CHUNK_PANELS 8
 #define MAX_CHUNK_PANELS 32
 #define TILE_PANELS 8         /* panels per tile along an axis */
@@ -138,6 +139,17 @@ static size_t entries_of(const hl_compiler *c, hl_node n)
     return hl_shape_size(&data(c, n)->shape);
 }
 
+/* Many panels for little values, at least MIN_CHUNK_PANELS to make use of the weights while they are at hand, but fewer if
+ * that takes more memory than a chunk may. */
+static size_t default_chunk(size_t bytes_per_panel)
+{
+    size_t panels = TARGET_CHUNK_BYTES / bytes_per_panel;
+    panels = panels < MIN_CHUNK_PANELS ? MIN_CHUNK_PANELS : panels > MAX_CHUNK_PANELS ? MAX_CHUNK_PANELS : panels;
+    if (panels * bytes_per_panel > MAX_CHUNK_BYTES)
+        panels = MAX_CHUNK_BYTES / bytes_per_panel;
+    return panels ? panels : 1;
+}
+
 static void place_chunk(hl_compiler *c, placing *l, const size_t *last, size_t *elements_per_panel)
 {
     hl_plan *p = c->plan;
@@ -151,14 +163,8 @@ static void place_chunk(hl_compiler *c, placing *l, const size_t *last, size_t *
                  at == SIZE_MAX ? end : use);
     }
     *elements_per_panel = hl_life_place(l->life, l->count);
-    size_t bytes = *elements_per_panel * p->element + 1;
-    if (!p->chunk_panels) {
-        p->chunk_panels = TARGET_CHUNK_BYTES / bytes;
-        if (p->chunk_panels < MIN_CHUNK_PANELS)
-            p->chunk_panels = MIN_CHUNK_PANELS;
-        if (p->chunk_panels > MAX_CHUNK_PANELS)
-            p->chunk_panels = MAX_CHUNK_PANELS;
-    }
+    if (!p->chunk_panels)
+        p->chunk_panels = default_chunk(*elements_per_panel * p->element + 1);
     finish_lives(c, l, p->chunk_panels);
 }
 

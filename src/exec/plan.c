@@ -51,6 +51,8 @@ static hl_status compile(hl_plan *p, const hl_graph *g, size_t outputs, const hl
     hl_compiler c = { .plan = p, .g = g, .outputs = outputs, .output = output, .fuse = !o->no_fusion };
     hl_status status = compiler_init(&c);
     p->chunk_panels = (o->chunk_rows + HL_LANES - 1) / HL_LANES;
+    if (p->chunk_panels > HL_CHUNK_PANELS)
+        p->chunk_panels = HL_CHUNK_PANELS;
     if (status == HL_OK)
         status = hl_analyse(&c);
     for (size_t n = 1; status == HL_OK && n <= g->count; n++)

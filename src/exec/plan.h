@@ -9,6 +9,8 @@
 #include "hollow/plan.h"
 #include "kernel/kernel.h"
 
+#define HL_CHUNK_PANELS 64 /* most panels in a chunk: its sums over rows are one chain in the plan's precision */
+
 /* Where a value lives. */
 typedef enum hl_space {
     HL_SPACE_SHARED, /* one value for all rows: constants, prologue, epilogue, results of sums over rows */

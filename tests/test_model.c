@@ -274,7 +274,7 @@ static void test_bad_architecture(void **state)
         { "time", "\"true\"", "'time'" },
         { "time", "null", "'time'" },
         { "time", "true", "missing" },
-        { "conditioner", "\"mada\"", "unknown conditioner 'mada'; there is: made" },
+        { "conditioner", "\"mada\"", "unknown conditioner 'mada'; there are: made, sum, tree, attention" },
         { "conditioner", "3", "not a text" },
         { "conditioner", "null", "not a text" },
         { "conditioner", "\"\"", "unknown conditioner" },

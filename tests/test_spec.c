@@ -51,7 +51,7 @@ static void test_bad_specs(void **state)
           "unknown activation 'relu'; there are tanh, softplus, swish, elu and sigmoid" },
         { { .dim = 2, .activation = "" }, "unknown activation ''" },
         { { .dim = 2, .transformer = "Shared" }, "unknown transformer 'Shared'; there are shared and per-dimension" },
-        { { .dim = 2, .conditioner = "mad" }, "unknown conditioner 'mad'; there is: made" },
+        { { .dim = 2, .conditioner = "mad" }, "unknown conditioner 'mad'; there are: made, sum, tree, attention" },
         { { .dim = 2, .dtype = (hl_dtype)2 }, "unknown dtype 2" },
         { { .dim = 2, .dtype = (hl_dtype)1000 }, "unknown dtype 1000" },
     };

@@ -97,6 +97,11 @@ hl_node hl_builder_offset(hl_builder *b, const char *name, size_t units, bool pe
 static hl_node build(hl_builder *b, hl_node *h)
 {
     *h = b->net->conditioner->build(b);
+    if (hl_graph_node(b->g, *h)) { /* a constant h is still one per row */
+        hl_shape shape = hl_graph_node(b->g, *h)->shape;
+        shape.batched = true;
+        *h = hl_broadcast_shape(b->g, *h, &shape);
+    }
     return hl_transformer_build(b, *h);
 }
 

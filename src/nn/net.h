@@ -45,13 +45,20 @@ hl_node hl_builder_masked(hl_builder *b, const char *name, hl_node x, size_t out
 /* w_t t + w_c context + bias for `units` units: [units] or [dim, units] if each dimension has its own. */
 hl_node hl_builder_offset(hl_builder *b, const char *name, size_t units, bool per_dimension, size_t fan_in);
 
+/* A dense layer, weights shared by all leading axes: act(w y + bias), or without act. */
+hl_node hl_builder_dense(hl_builder *b, const char *name, hl_node y, size_t out, size_t in, bool active);
+/* A vector of its own for each dimension, [dim, units]. */
+hl_node hl_builder_place(hl_builder *b, const char *name, size_t units, size_t fan_in);
+/* Every x_j by itself, [dim, units] (encode.c). */
+hl_node hl_builder_encode(hl_builder *b, size_t units);
+
 /* How h_i is made from the other x. One row per conditioner. */
 struct hl_conditioner {
     const char *name;
     hl_status (*check)(hl_context *ctx, const hl_net_spec *spec);
     hl_node (*build)(hl_builder *b); /* [dim, features] */
 };
-extern const hl_conditioner hl_conditioner_made;
+extern const hl_conditioner hl_conditioner_made, hl_conditioner_sum, hl_conditioner_tree, hl_conditioner_attention;
 extern const hl_conditioner *const hl_conditioners[]; /* ends with NULL */
 
 /* Check the specification and fill in the defaults; sets spec, conditioner, activation, per_dimension. */

@@ -10,7 +10,8 @@ static const struct {
 } activations[] = { { "tanh", hl_tanh }, { "softplus", hl_softplus }, { "swish", hl_swish }, { "elu", hl_elu },
                     { "sigmoid", hl_sigmoid } };
 
-const hl_conditioner *const hl_conditioners[] = { &hl_conditioner_made, NULL };
+const hl_conditioner *const hl_conditioners[] = { &hl_conditioner_made, &hl_conditioner_sum, &hl_conditioner_tree,
+                                                  &hl_conditioner_attention, NULL };
 
 static hl_status set_activation(hl_net *net, const char *name)
 {
@@ -38,7 +39,7 @@ static hl_status set_conditioner(hl_net *net, const char *name)
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", hl_conditioners[i]->name);
     }
-    return hl_fail(net->ctx, HL_ERR_INVALID, "unknown conditioner '%.60s'; there is: %s", name, known);
+    return hl_fail(net->ctx, HL_ERR_INVALID, "unknown conditioner '%.60s'; there are: %s", name, known);
 }
 
 static hl_status set_transformer(hl_net *net, const char *name)

@@ -14,10 +14,10 @@ enum { MIN_ROUNDS = 15, MAX_ROUNDS = 2000, MAX_REPEATS = 32 };
 static const double slice = 0.004; /* seconds of one job in one round, if it is shorter */
 
 static const bench_case cases[] = {
-    { "a", 2, 16, 64, 64, 512 },
-    { "b", 43, 32, 256, 64, 1000 },
-    { "c", 64, 100, 512, 100, 100 },
-    { "d", 784, 16, 1024, 32, 64 },
+    { "a", 2, 16, 64, 64, 512, NULL },
+    { "b", 43, 32, 256, 64, 1000, NULL },
+    { "c", 64, 100, 512, 100, 100, NULL },
+    { "d", 784, 16, 1024, 32, 64, NULL },
 };
 static const char *const case_names[] = { "a", "b", "c", "d", "all", NULL };
 static const char *const dtype_names[] = { "f32", "f64", NULL };
@@ -48,7 +48,8 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
                            "Jacobian; and a training step, with the gradients of a loss of f and D f with\n"
                            "respect to all parameters. Before that, it verifies them against brute force.\n"
                            "It prints one line of JSON for each case on stdout and a table on stderr.\n"
-                           "Without a name it runs all there is: ddim.\n"
+                           "conditioners times the same three for every conditioner as d grows, per sample,\n"
+                           "in batches of 16. Without a name it runs ddim.\n"
                            "\n"
                            "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
                            "  a       2        16      64     64    512\n"
@@ -65,7 +66,7 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
 
 static int run(int argc, char **argv);
 const cli_command cli_bench = {
-    "bench", "[ddim] [--option VALUE ...]", "time against the machine's limits, as JSON lines", text, options, 0, 1, run
+    "bench", "[ddim|conditioners] [--option VALUE ...]", "time against the machine's limits, as JSON lines", text, options, 0, 1, run
 };
 
 /* ---- measuring ---- */
@@ -350,13 +351,19 @@ static int run(int argc, char **argv)
     int result = cli_parse(&cli_bench, argc, argv, &set, name);
     if (result >= 0)
         return result;
-    if (name[0] && strcmp(name[0], "ddim") != 0)
-        return cli_fail(&cli_bench, CLI_WRONG, "unknown benchmark '%s'; there is ddim", name[0]);
+    bool others = name[0] && strcmp(name[0], "conditioners") == 0;
+    if (name[0] && strcmp(name[0], "ddim") != 0 && !others)
+        return cli_fail(&cli_bench, CLI_WRONG, "unknown benchmark '%s'; there are ddim and conditioners", name[0]);
     if (set.threads > 1 && strcmp(set.clock, "cpu") == 0)
         return cli_fail(&cli_bench, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", (int)set.threads);
+    if (others && strcmp(set.name, "all") != 0)
+        return cli_fail(&cli_bench, CLI_WRONG, "--case is for ddim");
     bool head = true;
     result = CLI_OK;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases && result != CLI_STOPPED; i++)
+    if (others)
+        result = bench_conditioners(strcmp(set.dtype, "f64") == 0 ? HL_F64 : HL_F32, (int)set.threads, (size_t)set.rows,
+                                    set.seconds / 5, strcmp(set.clock, "cpu") == 0 ? cli_cpu_time : cli_now);
+    for (size_t i = 0; !others && i < sizeof cases / sizeof *cases && result != CLI_STOPPED; i++)
         if (strcmp(set.name, "all") == 0 || strcmp(set.name, cases[i].name) == 0) {
             int status = run_case(&cases[i], &set, head);
             result = status != CLI_OK ? status : result;

@@ -7,6 +7,7 @@
 typedef struct bench_case {
     const char *name;
     size_t dim, features, hidden, width, rows;
+    const char *conditioner; /* NULL: the default */
 } bench_case;
 
 /* f; f and D^1 f; a training step: f, D^1 f, loss, gradients of all parameters. */
@@ -48,5 +49,8 @@ double bench_difference(const bench_subject *a, const bench_subject *b, bool tra
 bool bench_same_bits(const bench_subject *a, const bench_subject *b);
 /* Is every error within what its kind of comparison allows? */
 bool bench_errors_small(const bench_errors *e);
+
+/* `hollow bench conditioners`; rows 0: the default. Returns the exit status. */
+int bench_conditioners(hl_dtype dtype, int threads, size_t rows, double seconds, double (*clock)(void));
 
 #endif

@@ -63,7 +63,8 @@ static hl_status make_plans(bench_subject *s, hl_graph *g, hl_node *node, const 
 hl_status bench_subject_create(bench_subject *s, const bench_case *c, hl_dtype dtype, int threads, bool dense)
 {
     hl_net_spec spec = {
-        .dim = c->dim, .features = c->features, .hidden = c->hidden, .width = c->width, .dtype = dtype
+        .dim = c->dim, .features = c->features, .hidden = c->hidden, .width = c->width, .dtype = dtype,
+        .conditioner = c->conditioner
     };
     *s = (bench_subject){ .dtype = dtype, .rows = c->rows, .dim = c->dim };
     hl_graph *g = NULL;

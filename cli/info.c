@@ -56,6 +56,8 @@ static void print_text(const char *path, const hl_net *net, const hl_net *random
     printf("dimensions     %zu\ncontext        %zu\ntime           %s\n", s.dim, s.context, s.time ? "yes" : "no");
     printf("conditioner    %s, %zu features, %d hidden layers of %zu\n", s.conditioner, s.features,
            layers(s.hidden_layers), s.hidden);
+    if (s.kernel)
+        printf("image          %zu x %zu x %zu, kernel %zu\n", s.image[0], s.image[1], s.image[2], s.kernel);
     printf("transformer    %s, %d hidden layers of %zu\n", s.transformer, layers(s.layers), s.width);
     printf("activation     %s\nprecision      %s\n\n", s.activation, hl_dtype_name(s.dtype));
     printf("%-32s %16s %10s %10s\n", "parameter", "shape", "values", "masked");
@@ -84,6 +86,13 @@ static void print_json(const char *path, const hl_net *net, const hl_net *random
     cli_json_count(&json, "context", s.context);
     cli_json_bool(&json, "time", s.time != 0);
     cli_json_text(&json, "conditioner", s.conditioner);
+    if (s.kernel) {
+        cli_json_open(&json, "image", '[');
+        for (int i = 0; i < 3; i++)
+            cli_json_count(&json, NULL, s.image[i]);
+        cli_json_close(&json, ']');
+        cli_json_count(&json, "kernel", s.kernel);
+    }
     cli_json_count(&json, "features", s.features);
     cli_json_count(&json, "hidden", s.hidden);
     cli_json_count(&json, "hidden_layers", (uint64_t)layers(s.hidden_layers));

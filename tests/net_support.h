@@ -9,7 +9,7 @@
 
 #include "hollow/net.h"
 
-enum { MAX_PIECES = 64, TOP = 8 /* highest order */ };
+enum { MAX_PIECES = 128, TOP = 8 /* highest order */ };
 
 /* What a network may be: the n-th of each kind, in turn. */
 static inline const char *activation(size_t n)

@@ -103,7 +103,7 @@ static void check_same(const hl_net *a, const hl_net *b)
     assert_true(s.dim == t.dim && s.context == t.context && s.time == t.time && s.features == t.features);
     assert_true(s.hidden == t.hidden && s.hidden_layers == t.hidden_layers && s.width == t.width &&
                 s.layers == t.layers);
-    assert_true(s.dtype == t.dtype);
+    assert_true(s.dtype == t.dtype && s.kernel == t.kernel && memcmp(s.image, t.image, sizeof s.image) == 0);
     assert_string_equal(s.conditioner, t.conditioner);
     assert_string_equal(s.transformer, t.transformer);
     assert_string_equal(s.activation, t.activation);
@@ -132,10 +132,17 @@ static void test_round_trip(void **state)
                              .layers = depth(n / 4 % 4),
                              .activation = activation(n % 5),
                              .dtype = n / 8 % 2 };
+        spec.conditioner = (const char *const[]){ "made", "sum", "tree", "attention", "conv" }[n / 2 % 5];
+        if (n / 2 % 5 == 4) {
+            spec.image[0] = spec.image[2] = 1;
+            spec.image[1] = spec.dim;
+            spec.kernel = 5;
+            spec.hidden_layers = 2;
+        }
         hl_net *net = make_net(ctx, &spec), *back;
         char *first, *second;
         size_t size[2];
-        hl_net_param bias = param_named(net, "transformer.0.bias");
+        hl_net_param bias = param_named(net, "transformer.0.bias"); /* every network has it */
         memset(bias.values, 0x3e, bias.size * hl_dtype_size(spec.dtype)); /* all the bits of a value */
         CHECK_OK(ctx, hl_net_save(net, "a.hollow"));
         CHECK_OK(ctx, hl_net_load(ctx, "a.hollow", &back));
@@ -226,7 +233,8 @@ static const struct {
 } architecture[] = {
     { "dim", "2" },      { "context", "0" }, { "time", "false" },         { "conditioner", "\"made\"" },
     { "features", "2" }, { "hidden", "3" },  { "hidden_layers", "1" },    { "transformer", "\"shared\"" },
-    { "width", "3" },    { "layers", "1" },  { "activation", "\"tanh\"" }
+    { "width", "3" },    { "layers", "1" },  { "activation", "\"tanh\"" },  { "image", "[0, 0, 0]" },
+    { "kernel", "0" }
 };
 
 /* The small network's architecture with some entries replaced, or left out if their value is NULL. */
@@ -274,7 +282,13 @@ static void test_bad_architecture(void **state)
         { "time", "\"true\"", "'time'" },
         { "time", "null", "'time'" },
         { "time", "true", "missing" },
-        { "conditioner", "\"mada\"", "unknown conditioner 'mada'; there are: made, sum, tree, attention" },
+        { "conditioner", "\"mada\"", "unknown conditioner 'mada'; there are: made, sum, tree, attention, conv" },
+        { "conditioner", "\"conv\"", "conditioner conv needs an image of channels x height x width = dim" },
+        { "conditioner", "\"tree\"", "" },
+        { "image", "[1, 2]", "'image'" },
+        { "image", "[1, 2, -1]", "'image'" },
+        { "image", "7", "'image'" },
+        { "kernel", "32", "'kernel'" },
         { "conditioner", "3", "not a text" },
         { "conditioner", "null", "not a text" },
         { "conditioner", "\"\"", "unknown conditioner" },

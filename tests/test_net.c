@@ -771,6 +771,65 @@ static void test_conditioner_gradients(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Images: one row, one column, one pixel, several channels, kernels larger than the image. */
+static void test_conv(void **state)
+{
+    static const size_t images[][3] = { { 1, 1, 1 }, { 1, 1, 5 }, { 1, 4, 1 }, { 1, 3, 4 }, { 2, 3, 2 }, { 3, 2, 2 } };
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t n = 0; n < 6 * 6; n++) {
+        hl_net_spec spec = other_spec(n, 0);
+        spec.conditioner = "conv";
+        memcpy(spec.image, images[n % 6], sizeof spec.image);
+        spec.dim = spec.image[0] * spec.image[1] * spec.image[2];
+        spec.features = 2 + n % 2 * 2;
+        spec.hidden_layers = 1 + (int)(n / 6 % 3);
+        spec.kernel = (size_t[]){ 3, 5, 1 }[n / 12 % 3];
+        setup s = make(ctx, &spec, 3);
+        check_values(&s, 3, NESTED_REVERSE, 1e-10);
+        hl_operator *op = compile(&s, 2, HL_TAYLOR);
+        bundle cotangent = value_bundle(&s, 2, 24), expected = brute_gradient(&s, 2, &cotangent);
+        bundle gradients = gradient(&s, op, 2, &cotangent);
+        check_close(&s, &gradients, &expected, 1e-9, 0);
+        check_masked(&s, &gradients);
+        drop_bundle(&cotangent);
+        drop_bundle(&expected);
+        drop_bundle(&gradients);
+        hl_operator_free(op);
+        drop(&s);
+    }
+    test_context_free(ctx, NULL);
+}
+
+/* A kernel of 3 and two layers reach two pixels: h of a pixel sees exactly the pixels of other places within its reach, and
+ * none of them is in a blind spot. */
+static void test_conv_sight(void **state)
+{
+    enum { H = 5, W = 5, D = H * W };
+    hl_context *ctx = test_context(NULL, 1);
+    hl_net_spec spec = { .dim = D, .conditioner = "conv", .image = { 1, H, W }, .features = 2, .hidden = 6,
+                         .hidden_layers = 2, .dtype = HL_F64 };
+    setup s = make(ctx, &spec, 1 + D);
+    double *x = s.x;
+    (void)state;
+    for (size_t r = 1; r <= D; r++) {
+        memcpy(x + r * D, x, D * sizeof *x);
+        x[r * D + r - 1] += 0.7;
+    }
+    const double *h = (const double *)(const void *)conditioner_values(&s, NULL);
+    for (size_t j = 0; j < D; j++)
+        for (size_t i = 0; i < D; i++) {
+            bool sees = memcmp(h + ((j + 1) * D + i) * 2, h + i * 2, 2 * sizeof *h) != 0;
+            long dy = labs((long)(j / W) - (long)(i / W)), dx = labs((long)(j % W) - (long)(i % W));
+            bool near = dy <= 1 && dx <= 1 && i != j;
+            CHECK(!sees || i != j, "a pixel sees itself");
+            CHECK(sees || !near, "a blind spot");
+        }
+    test_free((void *)(uintptr_t)h);
+    drop(&s);
+    test_context_free(ctx, NULL);
+}
+
 static void test_conditioner_hollow(void **state)
 {
     static const size_t dims[] = { 1, 2, 3, 7, 12, 33 };
@@ -801,6 +860,8 @@ int main(void)
         cmocka_unit_test(test_conditioner_derivatives),
         cmocka_unit_test(test_conditioner_gradients),
         cmocka_unit_test(test_conditioner_hollow),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_conv_sight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

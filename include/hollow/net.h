@@ -26,7 +26,9 @@ typedef struct hl_net_spec {
     size_t dim;              /* d: values per row, 1..1000000 */
     size_t context;          /* context values per row; default 0 */
     int time;                /* nonzero: t is an input, one per row */
-    const char *conditioner; /* "made" (default), "sum", "tree", "attention"; see docs/conditioners.md */
+    const char *conditioner; /* "made" (default), "sum", "tree", "attention", "conv"; see docs/conditioners.md */
+    size_t image[3];         /* conv: channels, height, width; their product is dim */
+    size_t kernel;           /* conv: size of the kernel, odd; default 3 */
     size_t features;         /* d_h: values of each h_i, both directions together, even; default 16 */
     size_t hidden;           /* units of each conditioner layer; default 64 */
     int hidden_layers;       /* layers of each conditioner; default 2; -1 for none */

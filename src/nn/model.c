@@ -1,7 +1,7 @@
 /* model.c - model files: safetensors whose metadata say what the network is.
  *
  *   format        "hollow-net 1"
- *   architecture  {"dim": 2, "context": 0, "time": true, "conditioner": "made", "features": 16, "hidden": 64,
+ *   architecture  {"dim": 2, "context": 0, "time": true, "conditioner": "made", "image": [0, 0, 0], "kernel": 0, "features": 16, "hidden": 64,
  *                  "hidden_layers": 2, "transformer": "shared", "width": 64, "layers": 2, "activation": "tanh"}
  *   dtype         "f32" or "f64"
  *
@@ -26,9 +26,10 @@ static int layers_out(int layers)
 
 static char *architecture_text(const hl_net_spec *s)
 {
-    json_t *j = json_pack("{s:I, s:I, s:b, s:s, s:I, s:I, s:i, s:s, s:I, s:i, s:s}", "dim", (json_int_t)s->dim, "context",
-                          (json_int_t)s->context, "time", s->time, "conditioner", s->conditioner, "features",
-                          (json_int_t)s->features, "hidden", (json_int_t)s->hidden, "hidden_layers",
+    json_t *j = json_pack("{s:I, s:I, s:b, s:s, s:[I, I, I], s:I, s:I, s:I, s:i, s:s, s:I, s:i, s:s}", "dim", (json_int_t)s->dim, "context",
+                          (json_int_t)s->context, "time", s->time, "conditioner", s->conditioner, "image",
+                          (json_int_t)s->image[0], (json_int_t)s->image[1], (json_int_t)s->image[2], "kernel",
+                          (json_int_t)s->kernel, "features", (json_int_t)s->features, "hidden", (json_int_t)s->hidden, "hidden_layers",
                           layers_out(s->hidden_layers), "transformer", s->transformer, "width", (json_int_t)s->width,
                           "layers", layers_out(s->layers), "activation", s->activation);
     char *text = j ? json_dumps(j, JSON_PRESERVE_ORDER) : NULL;
@@ -115,10 +116,18 @@ static int layers_in(size_t layers)
 static hl_net_spec read_spec(reader *r)
 {
     hl_net_spec s = { .dim = integer(r, "dim", 1000000), .context = integer(r, "context", 1000000),
-                      .conditioner = text(r, "conditioner"), .features = integer(r, "features", 65536),
+                      .conditioner = text(r, "conditioner"), .kernel = integer(r, "kernel", 31), .features = integer(r, "features", 65536),
                       .hidden = integer(r, "hidden", 1 << 20), .hidden_layers = layers_in(integer(r, "hidden_layers", 64)),
                       .transformer = text(r, "transformer"), .width = integer(r, "width", 1 << 20),
                       .layers = layers_in(integer(r, "layers", 64)), .activation = text(r, "activation") };
+    const json_t *image = json_object_get(r->architecture, "image");
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *size = json_array_get(image, i);
+        if (r->status == HL_OK && (json_array_size(image) != 3 || !json_is_integer(size) || json_integer_value(size) < 0 ||
+                                   json_integer_value(size) > 1000000))
+            bad(r, "architecture: 'image' is missing or not three integers in 0..1000000");
+        s.image[i] = r->status == HL_OK ? (size_t)json_integer_value(size) : 0;
+    }
     const json_t *time = json_object_get(r->architecture, "time");
     if (r->status == HL_OK && !json_is_boolean(time))
         bad(r, "architecture: 'time' is missing or not a truth value");

@@ -70,6 +70,31 @@ hl_node hl_builder_masked(hl_builder *b, const char *name, hl_node x, size_t out
     return mask ? hl_linear_trusted(b->g, x, w, mask) : HL_BAD;
 }
 
+hl_node hl_builder_conv(hl_builder *b, const char *name, hl_node y, size_t out, size_t in, size_t kernel,
+                        const unsigned char *taps)
+{
+    char weight[64];
+    size_t rows = hl_size_mul(hl_size_mul(out, in), kernel), seen = 0;
+    for (size_t i = 0; i < kernel * kernel; i++)
+        seen += !taps || taps[i];
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    hl_node w = hl_builder_param(b, weight, 4, (size_t[]){ out, in, kernel, kernel }, in * (seen ? seen : 1));
+    if (w != HL_BAD && b->declaring && taps) {
+        uint32_t *lo = hl_calloc(b->g->ctx, rows, 2 * sizeof *lo), *hi = lo + rows;
+        for (size_t r = 0; lo && r < rows; r++)
+            for (size_t k = kernel; k-- > 0;)
+                if (taps[r % kernel * kernel + k]) {
+                    lo[r] = (uint32_t)k;
+                    hi[r] = hi[r] ? hi[r] : (uint32_t)k + 1;
+                }
+        hl_status status = lo ? declare_mask(b->net, rows, lo, hi) : HL_ERR_NOMEM;
+        hl_free(b->g->ctx, lo);
+        if (status != HL_OK)
+            return hl_graph_fail(b->g, HL_ERR_NOMEM, "out of memory for the masks");
+    }
+    return hl_conv(b->g, y, w, &(hl_conv_options){ .pad = { kernel / 2, kernel / 2 }, .taps = taps });
+}
+
 hl_node hl_builder_offset(hl_builder *b, const char *name, size_t units, bool per_dimension, size_t fan_in)
 {
     const hl_net_spec *s = &b->net->spec;
@@ -231,7 +256,7 @@ static void row_range(const hl_param_info *p, size_t n, size_t columns, size_t *
 
 static size_t columns_of(const hl_param_info *p)
 {
-    return p->lo ? p->shape.dim[1] : hl_shape_size(&p->shape);
+    return p->lo ? p->shape.dim[p->shape.rank - 1] : hl_shape_size(&p->shape);
 }
 
 hl_status hl_net_init(hl_net *net, uint64_t seed)
@@ -244,7 +269,7 @@ hl_status hl_net_init(hl_net *net, uint64_t seed)
         for (size_t n = 0; n < size / columns; n++) {
             size_t lo, hi;
             row_range(p, n, columns, &lo, &hi);
-            size_t fan_in = p->lo ? hi - lo : p->fan_in;
+            size_t fan_in = p->lo && p->shape.rank == 2 ? hi - lo : p->fan_in;
             for (size_t k = 0; k < columns; k++) {
                 size_t at = n * columns + k;
                 bool zero = p->fan_in == 0 || k < lo || k >= hi;

@@ -12,7 +12,7 @@ typedef struct hl_param_info {
     char name[64];
     hl_shape shape;
     size_t fan_in;        /* variance of the initial values is 1 / fan_in; 0: they start at 0 */
-    uint32_t *lo, *hi;    /* mask of a matrix: inputs lo[n] <= k < hi[n] of unit n; NULL: dense */
+    uint32_t *lo, *hi;    /* mask: of row n along the last axis, only lo[n] <= k < hi[n] is there; NULL: dense */
     size_t offset;        /* in the network's values, in elements */
 } hl_param_info;
 
@@ -42,6 +42,10 @@ hl_node hl_builder_param(hl_builder *b, const char *name, int rank, const size_t
 /* The next parameter, a matrix under an interval mask, applied to x. lo and hi are copied. */
 hl_node hl_builder_masked(hl_builder *b, const char *name, hl_node x, size_t out, size_t in, const uint32_t *lo,
                           const uint32_t *hi);
+/* A convolution that keeps the image's size. `taps`, kernel x kernel, says which taps exist (NULL: all); in each row of the
+ * kernel they are neighbours. */
+hl_node hl_builder_conv(hl_builder *b, const char *name, hl_node y, size_t out, size_t in, size_t kernel,
+                        const unsigned char *taps);
 /* w_t t + w_c context + bias for `units` units: [units] or [dim, units] if each dimension has its own. */
 hl_node hl_builder_offset(hl_builder *b, const char *name, size_t units, bool per_dimension, size_t fan_in);
 
@@ -58,7 +62,8 @@ struct hl_conditioner {
     hl_status (*check)(hl_context *ctx, const hl_net_spec *spec);
     hl_node (*build)(hl_builder *b); /* [dim, features] */
 };
-extern const hl_conditioner hl_conditioner_made, hl_conditioner_sum, hl_conditioner_tree, hl_conditioner_attention;
+extern const hl_conditioner hl_conditioner_made, hl_conditioner_sum, hl_conditioner_tree, hl_conditioner_attention,
+    hl_conditioner_conv;
 extern const hl_conditioner *const hl_conditioners[]; /* ends with NULL */
 
 /* Check the specification and fill in the defaults; sets spec, conditioner, activation, per_dimension. */

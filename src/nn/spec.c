@@ -11,7 +11,7 @@ static const struct {
                     { "sigmoid", hl_sigmoid } };
 
 const hl_conditioner *const hl_conditioners[] = { &hl_conditioner_made, &hl_conditioner_sum, &hl_conditioner_tree,
-                                                  &hl_conditioner_attention, NULL };
+                                                  &hl_conditioner_attention, &hl_conditioner_conv, NULL };
 
 static hl_status set_activation(hl_net *net, const char *name)
 {
@@ -76,6 +76,7 @@ hl_status hl_net_set_spec(hl_net *net, const hl_net_spec *given)
     s->width = s->width ? s->width : 64;
     s->layers = s->layers ? s->layers : 2;
     s->time = s->time != 0;
+    s->kernel = s->kernel ? s->kernel : 3;
     if (!hl_dtype_size(s->dtype))
         return hl_fail(net->ctx, HL_ERR_INVALID, "unknown dtype %d", (int)s->dtype);
     hl_status status = check_range(net, "dim", s->dim, 1, 1000000);
@@ -97,5 +98,11 @@ hl_status hl_net_set_spec(hl_net *net, const hl_net_spec *given)
         status = set_transformer(net, given->transformer);
     if (status == HL_OK)
         status = set_conditioner(net, given->conditioner);
-    return status == HL_OK ? net->conditioner->check(net->ctx, s) : status;
+    if (status != HL_OK)
+        return status;
+    if (net->conditioner != &hl_conditioner_conv) { /* nothing but conv looks at them */
+        s->kernel = 0;
+        memset(s->image, 0, sizeof s->image);
+    }
+    return net->conditioner->check(net->ctx, s);
 }

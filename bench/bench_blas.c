@@ -34,7 +34,14 @@ static int bench(const hl_kernels *k, size_t out, size_t in, float *w, float *x,
 {
     double own = 1e30, blas = 1e30, flops = 2.0 * ROWS * (double)(out * in);
     int repeat = (int)(2e7 / flops) + 1;
-    hl_gemm g = { .panels = PANELS, .out = out, .in = in, .w = w, .ldw = in, .x = x, .x_panel = in * HL_LANES, .y = y,
+    hl_gemm g = { .panels = PANELS,
+                  .out = out,
+                  .in = in,
+                  .w = w,
+                  .ldw = in,
+                  .x = x,
+                  .x_panel = in * HL_LANES,
+                  .y = y,
                   .y_panel = out * HL_LANES };
     for (size_t r = 0; r < ROWS; r++)
         for (size_t i = 0; i < in; i++)
@@ -45,8 +52,8 @@ static int bench(const hl_kernels *k, size_t out, size_t in, float *w, float *x,
             k->gemm(&g);
         double middle = now();
         for (int j = 0; j < repeat; j++)
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, ROWS, (int)out, (int)in, 1, rows, (int)in, w, (int)in, 0, z,
-                        (int)out);
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, ROWS, (int)out, (int)in, 1, rows, (int)in, w, (int)in,
+                        0, z, (int)out);
         double end = now();
         own = fmin(own, (middle - start) / repeat);
         blas = fmin(blas, (end - middle) / repeat);
@@ -60,8 +67,8 @@ static int bench(const hl_kernels *k, size_t out, size_t in, float *w, float *x,
 
 int main(void)
 {
-    static const size_t sizes[][2] = { { 64, 32 }, { 64, 64 }, { 1, 64 }, { 100, 100 }, { 32, 16 }, { 256, 256 }, { 688, 256 },
-                                       { 1024, 1024 } };
+    static const size_t sizes[][2] = { { 64, 32 }, { 64, 64 },   { 1, 64 },    { 100, 100 },
+                                       { 32, 16 }, { 256, 256 }, { 688, 256 }, { 1024, 1024 } };
     const hl_kernels *k = hl_kernels_pick(HL_F32, NULL);
     float *all = aligned_alloc(64, sizeof(float) * MOST * (MOST + 4 * ROWS));
     if (!all)

@@ -66,13 +66,15 @@ static double check(const hl_kernels *k, int kind, const hl_gemm *g, const hl_ge
             double s = 0, got;
             if (kind < 2) {
                 for (size_t i = 0; i < (kind ? g->out : g->in); i++)
-                    s += value(k, g->w, kind ? i * g->ldw + u : u * g->ldw + i) * value(k, g->x, p * g->x_panel + i * L + 3);
+                    s += value(k, g->w, kind ? i * g->ldw + u : u * g->ldw + i) *
+                         value(k, g->x, p * g->x_panel + i * L + 3);
                 got = value(k, g->y, p * g->y_panel + u * L + 3);
             } else {
                 const size_t i = gw->mask ? gw->mask->lo[u] : 0;
                 for (size_t q = 0; q < gw->panels; q++)
                     for (size_t l = 0; l < L; l++)
-                        s += value(k, gw->y, q * gw->y_panel + u * L + l) * value(k, gw->x, q * gw->x_panel + i * L + l);
+                        s +=
+                            value(k, gw->y, q * gw->y_panel + u * L + l) * value(k, gw->x, q * gw->x_panel + i * L + l);
                 got = value(k, gw->gw, u * gw->ldw + i);
                 if (gw->mask && gw->mask->hi[u] <= i)
                     got = s;
@@ -100,13 +102,31 @@ static void bench_product(const hl_kernels *k, shape s, double limit)
         while (tlo[i] < s.out && hi[tlo[i]] <= i)
             tlo[i]++;
     }
-    const hl_mask mask = {s.out, s.in, lo, hi, tlo, thi};
-    const hl_gemm g = {.panels = s.panels, .out = s.out, .in = s.in, .w = w, .ldw = s.in, .mask = s.triangular ? &mask : NULL,
-                       .x = x, .x_panel = big * L, .y = y, .y_panel = big * L};
-    const hl_gemm_w h = {.panels = s.panels, .full = s.panels, .out = s.out, .in = s.in, .out_hi = s.out, .y = y,
-                         .y_panel = big * L, .x = x, .x_panel = big * L, .mask = g.mask, .gw = gw, .ldw = s.in,
-                         .scratch = scratch};
-    static const char *const names[] = {"gemm", "gemm_t", "gemm_w"};
+    const hl_mask mask = { s.out, s.in, lo, hi, tlo, thi };
+    const hl_gemm g = { .panels = s.panels,
+                        .out = s.out,
+                        .in = s.in,
+                        .w = w,
+                        .ldw = s.in,
+                        .mask = s.triangular ? &mask : NULL,
+                        .x = x,
+                        .x_panel = big * L,
+                        .y = y,
+                        .y_panel = big * L };
+    const hl_gemm_w h = { .panels = s.panels,
+                          .full = s.panels,
+                          .out = s.out,
+                          .in = s.in,
+                          .out_hi = s.out,
+                          .y = y,
+                          .y_panel = big * L,
+                          .x = x,
+                          .x_panel = big * L,
+                          .mask = g.mask,
+                          .gw = gw,
+                          .ldw = s.in,
+                          .scratch = scratch };
+    static const char *const names[] = { "gemm", "gemm_t", "gemm_w" };
     const double flops = 2 * terms * (double)s.panels * L;
     for (int kind = 0; kind < 3; kind++) {
         double best = 1e30, spent = 0, wrong = 0;
@@ -132,15 +152,15 @@ static void bench_product(const hl_kernels *k, shape s, double limit)
 }
 
 #define NAME_UN(n) #n,
-static const char *const unary_names[] = {HL_UNARY_LIST(NAME_UN)};
-static const char *const binary_names[] = {HL_BINARY_LIST(NAME_UN)};
-static const char *const ternary_names[] = {HL_TERNARY_LIST(NAME_UN)};
+static const char *const unary_names[] = { HL_UNARY_LIST(NAME_UN) };
+static const char *const binary_names[] = { HL_BINARY_LIST(NAME_UN) };
+static const char *const ternary_names[] = { HL_TERNARY_LIST(NAME_UN) };
 
 static void bench_functions(const hl_kernels *k)
 {
     enum { N = 64, ROUNDS = 50 };
     void *a = filled(k, N * L, 4), *b = filled(k, N * L, 4), *c = filled(k, N * L, 4), *y = filled(k, N * L, 4);
-    const hl_arg fa = {a, L, 0}, fb = {b, L, 0}, fc = {c, L, 0}, sb = {b, 1, 1}, ob = {b, 0, 1};
+    const hl_arg fa = { a, L, 0 }, fb = { b, L, 0 }, fc = { c, L, 0 }, sb = { b, 1, 1 }, ob = { b, 0, 1 };
     for (int f = 0; f < HL_UNARY_COUNT + 3 * HL_BINARY_COUNT + HL_TERNARY_COUNT; f++) {
         double best = 1e30;
         char name[32];
@@ -150,7 +170,11 @@ static void bench_functions(const hl_kernels *k)
                 if (f < HL_UNARY_COUNT)
                     k->unary[f](N, a, y);
                 else if (f < HL_UNARY_COUNT + 3 * HL_BINARY_COUNT)
-                    k->binary[(f - HL_UNARY_COUNT) / 3](N, fa, (f - HL_UNARY_COUNT) % 3 == 0 ? fb : (f - HL_UNARY_COUNT) % 3 == 1 ? sb : ob, y);
+                    k->binary[(f - HL_UNARY_COUNT) / 3](N, fa,
+                                                        (f - HL_UNARY_COUNT) % 3 == 0   ? fb
+                                                        : (f - HL_UNARY_COUNT) % 3 == 1 ? sb
+                                                                                        : ob,
+                                                        y);
                 else
                     k->ternary[f - HL_UNARY_COUNT - 3 * HL_BINARY_COUNT](N, fa, fb, fc, y);
             }
@@ -161,7 +185,7 @@ static void bench_functions(const hl_kernels *k)
             snprintf(name, sizeof(name), "%s", unary_names[f]);
         else if (f < HL_UNARY_COUNT + 3 * HL_BINARY_COUNT)
             snprintf(name, sizeof(name), "%s %s", binary_names[(f - HL_UNARY_COUNT) / 3],
-                     (const char *const[]){"full full", "full units", "full one"}[(f - HL_UNARY_COUNT) % 3]);
+                     (const char *const[]){ "full full", "full units", "full one" }[(f - HL_UNARY_COUNT) % 3]);
         else
             snprintf(name, sizeof(name), "%s", ternary_names[f - HL_UNARY_COUNT - 3 * HL_BINARY_COUNT]);
         printf("{\"function\": \"%s\", \"isa\": \"%s\", \"dtype\": \"%s\", \"elements_per_ns\": %.3f}\n", name, k->isa,
@@ -172,9 +196,11 @@ static void bench_functions(const hl_kernels *k)
 
 int main(int argc, char **argv)
 {
-    static const shape shapes[] = {{64, 64, 4, 0},    {64, 64, 8, 0},   {64, 33, 8, 0},    {32, 16, 8, 0}, {100, 100, 8, 0},
-                                   {43, 43, 8, 0},    {1, 64, 8, 0},    {2, 64, 8, 0},     {512, 512, 4, 0}, {256, 256, 4, 1},
-                                   {6272, 1024, 4, 1}, {6272, 1024, 4, 0}};
+    static const shape shapes[] = {
+        { 64, 64, 4, 0 },   { 64, 64, 8, 0 },   { 64, 33, 8, 0 },     { 32, 16, 8, 0 },
+        { 100, 100, 8, 0 }, { 43, 43, 8, 0 },   { 1, 64, 8, 0 },      { 2, 64, 8, 0 },
+        { 512, 512, 4, 0 }, { 256, 256, 4, 1 }, { 6272, 1024, 4, 1 }, { 6272, 1024, 4, 0 }
+    };
     for (int d = 0; d < 2; d++) {
         const hl_kernels *k = hl_kernels_pick(d ? HL_F64 : HL_F32, argc > 1 ? argv[1] : NULL);
         if (!k)

@@ -65,9 +65,14 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
                            "verification fails. The manual page explains every member.\n";
 
 static int run(int argc, char **argv);
-const cli_command cli_bench = {
-    "bench", "[ddim|conditioners] [--option VALUE ...]", "time against the machine's limits, as JSON lines", text, options, 0, 1, run
-};
+const cli_command cli_bench = { "bench",
+                                "[ddim|conditioners] [--option VALUE ...]",
+                                "time against the machine's limits, as JSON lines",
+                                text,
+                                options,
+                                0,
+                                1,
+                                run };
 
 /* ---- measuring ---- */
 

@@ -65,8 +65,8 @@ static void print(const bench_case *c, const bench_subject *s, const double best
     cli_json_close(&json, '}');
     putchar('\n');
     fflush(stdout);
-    fprintf(stderr, "%-10s %6zu | %10.4g %10.4g %10.4g ms | %7.1f ns per dimension | %8.1f MB\n", c->conditioner, c->dim,
-            1e3 * best[BENCH_F] / rows, 1e3 * best[BENCH_FD] / rows, 1e3 * best[BENCH_TRAIN] / rows,
+    fprintf(stderr, "%-10s %6zu | %10.4g %10.4g %10.4g ms | %7.1f ns per dimension | %8.1f MB\n", c->conditioner,
+            c->dim, 1e3 * best[BENCH_F] / rows, 1e3 * best[BENCH_FD] / rows, 1e3 * best[BENCH_TRAIN] / rows,
             1e9 * best[BENCH_FD] / rows / (double)c->dim, 1e-6 * (double)train.bytes);
 }
 
@@ -79,7 +79,11 @@ int bench_conditioners(hl_dtype dtype, int threads, size_t rows, double seconds,
             size_t d = dims[i], hidden = d < conditioners[n].hidden ? conditioners[n].hidden : d;
             if (d > conditioners[n].most_dim)
                 break;
-            bench_case c = { .name = "", .dim = d, .features = 16, .width = 32, .rows = rows ? rows : 16,
+            bench_case c = { .name = "",
+                             .dim = d,
+                             .features = 16,
+                             .width = 32,
+                             .rows = rows ? rows : 16,
                              .hidden = hidden > conditioners[n].most_hidden ? conditioners[n].most_hidden : hidden,
                              .conditioner = conditioners[n].name };
             bench_subject s;

@@ -62,10 +62,12 @@ static hl_status make_plans(bench_subject *s, hl_graph *g, hl_node *node, const 
 
 hl_status bench_subject_create(bench_subject *s, const bench_case *c, hl_dtype dtype, int threads, bool dense)
 {
-    hl_net_spec spec = {
-        .dim = c->dim, .features = c->features, .hidden = c->hidden, .width = c->width, .dtype = dtype,
-        .conditioner = c->conditioner
-    };
+    hl_net_spec spec = { .dim = c->dim,
+                         .features = c->features,
+                         .hidden = c->hidden,
+                         .width = c->width,
+                         .dtype = dtype,
+                         .conditioner = c->conditioner };
     *s = (bench_subject){ .dtype = dtype, .rows = c->rows, .dim = c->dim };
     hl_graph *g = NULL;
     hl_status status = hl_context_create(&(hl_context_options){ .threads = threads }, &s->ctx);

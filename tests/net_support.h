@@ -111,8 +111,8 @@ static inline setup make(hl_context *ctx, const hl_net_spec *spec, size_t rows)
     s.t = s.spec.time ? normals(s.spec.dtype, rows, 12) : NULL;
     s.context = s.spec.context ? normals(s.spec.dtype, rows * s.spec.context, 13) : NULL;
     snprintf(s.label, sizeof s.label, "%s d=%zu %s %s conditioner %d transformer %d %s time %d context %zu, %zu rows",
-             hl_dtype_name(s.spec.dtype), s.spec.dim, s.spec.transformer, s.spec.conditioner, s.spec.hidden_layers, s.spec.layers,
-             s.spec.activation, s.spec.time, s.spec.context, rows);
+             hl_dtype_name(s.spec.dtype), s.spec.dim, s.spec.transformer, s.spec.conditioner, s.spec.hidden_layers,
+             s.spec.layers, s.spec.activation, s.spec.time, s.spec.context, rows);
     return s;
 }
 

@@ -108,8 +108,14 @@ F(elu, x[0] > 0 ? x[0] : exp(x[0]) - 1)
 F(relu, x[0] > 0 ? x[0] : 0)
 F(clamp, fmin(fmax(x[0], -1), 1.5))
 
-#define S(...) { .rank = (int)(sizeof((size_t[]){ __VA_ARGS__ }) / sizeof(size_t)), .dim = { __VA_ARGS__ } }
-#define S0 { .rank = 0 }
+#define S(...)                                                                                                         \
+    {                                                                                                                  \
+        .rank = (int)(sizeof((size_t[]){ __VA_ARGS__ }) / sizeof(size_t)), .dim = { __VA_ARGS__ }                      \
+    }
+#define S0                                                                                                             \
+    {                                                                                                                  \
+        .rank = 0                                                                                                      \
+    }
 
 static const hl_shape unary_shapes[][1] = { { S(5) }, { S0 }, { S(2, 3) }, { S(1, 17) } };
 static const hl_shape binary_shapes[][2] = {
@@ -197,9 +203,9 @@ F(power_inverse_square, 1 / (x[0] * x[0]))
 F(exponential, pow(1.7, x[0]))
 F(quotient, sin(x[0]) / (2 + cos(x[0])) + cos(x[0]) * sin(x[0]))
 F(twice, x[0] * x[0] / (x[0] + x[0] * x[0] * x[0]))
-/* clang-format on */
+    /* clang-format on */
 
-static void add_elementwise(void)
+    static void add_elementwise(void)
 {
 #define UNARY(name, ...)                                                                                               \
     unary_cases((op_case){ .op = &hl_op_##name, .label = #name, .unary = hl_##name, .f = f_##name, __VA_ARGS__ })

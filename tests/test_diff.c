@@ -11,24 +11,75 @@ enum { ROWS = 19, N = 3 };
 typedef hl_node make_fn(hl_graph *g, hl_node x);
 typedef hl_node use_fn(hl_graph *g, hl_node x, hl_node h);
 
-static hl_node make_tanh(hl_graph *g, hl_node x) { return hl_tanh(g, x); }
-static hl_node make_neg(hl_graph *g, hl_node x) { return hl_neg(g, x); }
-static hl_node make_scale(hl_graph *g, hl_node x) { return hl_scale(g, 3, x); }
-static hl_node make_neg_tanh(hl_graph *g, hl_node x) { return hl_neg(g, hl_tanh(g, x)); }
-static hl_node make_stretch(hl_graph *g, hl_node x) { return hl_broadcast(g, hl_cos(g, x), 2, (size_t[]){ 2, N }); }
-static hl_node make_reshape(hl_graph *g, hl_node x) { return hl_reshape(g, x, 2, (size_t[]){ 1, N }); }
-static hl_node make_add(hl_graph *g, hl_node x) { return hl_add(g, x, hl_const(g, 0.5)); }
-static hl_node make_gather(hl_graph *g, hl_node x) { return hl_gather(g, x, 0, N, (size_t[]){ 2, 0, 0 }); }
+static hl_node make_tanh(hl_graph *g, hl_node x)
+{
+    return hl_tanh(g, x);
+}
+static hl_node make_neg(hl_graph *g, hl_node x)
+{
+    return hl_neg(g, x);
+}
+static hl_node make_scale(hl_graph *g, hl_node x)
+{
+    return hl_scale(g, 3, x);
+}
+static hl_node make_neg_tanh(hl_graph *g, hl_node x)
+{
+    return hl_neg(g, hl_tanh(g, x));
+}
+static hl_node make_stretch(hl_graph *g, hl_node x)
+{
+    return hl_broadcast(g, hl_cos(g, x), 2, (size_t[]){ 2, N });
+}
+static hl_node make_reshape(hl_graph *g, hl_node x)
+{
+    return hl_reshape(g, x, 2, (size_t[]){ 1, N });
+}
+static hl_node make_add(hl_graph *g, hl_node x)
+{
+    return hl_add(g, x, hl_const(g, 0.5));
+}
+static hl_node make_gather(hl_graph *g, hl_node x)
+{
+    return hl_gather(g, x, 0, N, (size_t[]){ 2, 0, 0 });
+}
 
-static hl_node use_mul(hl_graph *g, hl_node x, hl_node h) { return hl_mul(g, x, h); }
-static hl_node use_square(hl_graph *g, hl_node x, hl_node h) { return hl_mul(g, hl_sin(g, x), hl_mul(g, h, h)); }
-static hl_node use_add(hl_graph *g, hl_node x, hl_node h) { return hl_exp(g, hl_add(g, x, h)); }
-static hl_node use_sub(hl_graph *g, hl_node x, hl_node h) { return hl_exp(g, hl_sub(g, x, h)); }
-static hl_node use_double(hl_graph *g, hl_node x, hl_node h) { return hl_mul(g, hl_add(g, h, h), hl_mul(g, x, x)); }
-static hl_node use_neg(hl_graph *g, hl_node x, hl_node h) { return hl_mul(g, hl_neg(g, h), hl_sin(g, x)); }
-static hl_node use_scale(hl_graph *g, hl_node x, hl_node h) { return hl_mul(g, hl_scale(g, 2, h), hl_sin(g, x)); }
-static hl_node use_exp(hl_graph *g, hl_node x, hl_node h) { return hl_mul(g, hl_exp(g, h), hl_sin(g, x)); }
-static hl_node use_div(hl_graph *g, hl_node x, hl_node h) { return hl_div(g, hl_sin(g, x), hl_add(g, h, hl_const(g, 8))); }
+static hl_node use_mul(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_mul(g, x, h);
+}
+static hl_node use_square(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_mul(g, hl_sin(g, x), hl_mul(g, h, h));
+}
+static hl_node use_add(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_exp(g, hl_add(g, x, h));
+}
+static hl_node use_sub(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_exp(g, hl_sub(g, x, h));
+}
+static hl_node use_double(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_mul(g, hl_add(g, h, h), hl_mul(g, x, x));
+}
+static hl_node use_neg(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_mul(g, hl_neg(g, h), hl_sin(g, x));
+}
+static hl_node use_scale(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_mul(g, hl_scale(g, 2, h), hl_sin(g, x));
+}
+static hl_node use_exp(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_mul(g, hl_exp(g, h), hl_sin(g, x));
+}
+static hl_node use_div(hl_graph *g, hl_node x, hl_node h)
+{
+    return hl_div(g, hl_sin(g, x), hl_add(g, h, hl_const(g, 8)));
+}
 
 static hl_node use_reshape(hl_graph *g, hl_node x, hl_node h)
 {
@@ -148,9 +199,13 @@ static void test_hold_by_hand(void **state)
 /* A parameter's gradient is summed over the rows, in the kind and shape of the parameter, whatever the way it broadcasts. */
 static void test_shared_gradient(void **state)
 {
-    static const hl_shape shapes[] = { { .rank = 0 }, { .rank = 1, .dim = { 4 } }, { .rank = 2, .dim = { 2, 1 } },
-                                       { .rank = 2, .dim = { 1, 4 } }, { .rank = 2, .dim = { 1, 1 } },
-                                       { .rank = 2, .dim = { 2, 4 } }, { .rank = 3, .dim = { 3, 2, 4 } } };
+    static const hl_shape shapes[] = { { .rank = 0 },
+                                       { .rank = 1, .dim = { 4 } },
+                                       { .rank = 2, .dim = { 2, 1 } },
+                                       { .rank = 2, .dim = { 1, 4 } },
+                                       { .rank = 2, .dim = { 1, 1 } },
+                                       { .rank = 2, .dim = { 2, 4 } },
+                                       { .rank = 3, .dim = { 3, 2, 4 } } };
     hl_context *ctx = test_context(NULL, 1);
 
     (void)state;
@@ -184,16 +239,17 @@ static void test_cotangents(void **state)
     hl_node w = model_leaf(&m, true, SHAPE(N), 5), s = model_leaf(&m, false, SHAPE(N), 7);
     hl_node unused = model_leaf(&m, true, SHAPE(2, 2), 1), unused_p = model_leaf(&m, false, SCALAR, 1);
     hl_node square = hl_mul(g, x, x), cube = hl_mul(g, square, x), shared = hl_exp(g, p), gx[8], zero[3];
-    const double *vx = model_values(&m, x), *vw = model_values(&m, w), *vs = model_values(&m, s), *vp = model_values(&m, p);
+    const double *vx = model_values(&m, x), *vw = model_values(&m, w), *vs = model_values(&m, s),
+                 *vp = model_values(&m, p);
     double *out[8];
 
     (void)state;
     CHECK_OK(ctx, hl_vjp(g, 1, &square, NULL, 1, &x, NULL, &gx[0]));
     CHECK_OK(ctx, hl_vjp(g, 3, (hl_node[]){ square, cube, square }, (hl_node[]){ w, HL_NONE, s }, 1, &x, NULL, &gx[1]));
     CHECK_OK(ctx, hl_vjp(g, 1, &square, (hl_node[]){ hl_const(g, 3) }, 1, &x, NULL, &gx[2]));
-    CHECK_OK(ctx, hl_vjp(g, 1, &square, &w, 1, &square, NULL, &gx[3]));              /* x is y */
-    CHECK_OK(ctx, hl_vjp(g, 1, &cube, NULL, 1, &square, NULL, &gx[4]));              /* through one of its uses only */
-    CHECK_OK(ctx, hl_vjp(g, 1, &shared, &w, 1, &p, NULL, &gx[5]));                   /* a batched cotangent of a shared y */
+    CHECK_OK(ctx, hl_vjp(g, 1, &square, &w, 1, &square, NULL, &gx[3])); /* x is y */
+    CHECK_OK(ctx, hl_vjp(g, 1, &cube, NULL, 1, &square, NULL, &gx[4])); /* through one of its uses only */
+    CHECK_OK(ctx, hl_vjp(g, 1, &shared, &w, 1, &p, NULL, &gx[5]));      /* a batched cotangent of a shared y */
     CHECK_OK(ctx, hl_vjp(g, 1, &shared, (hl_node[]){ hl_sum(g, w, 0) }, 1, &p, NULL, &gx[6])); /* and a smaller one */
     CHECK_OK(ctx, hl_vjp(g, 1, &square, NULL, 3, (hl_node[]){ unused, unused_p, x }, &(hl_hold){ 1, &x }, zero));
     model_eval(&m, HL_F64, 7, gx, out);
@@ -288,10 +344,17 @@ static void test_own_nodes(void **state)
         hl_graph *g = m.g;
         hl_node x = model_leaf(&m, true, SHAPE(N), 1), y = hl_exp(g, x), one = hl_const(g, 1), d[2], n;
         switch (i) {
-        case 0: CHECK_OK(ctx, hl_vjp(g, 1, &y, NULL, 1, &x, NULL, d)); break;
-        case 1: CHECK_OK(ctx, hl_jet(g, 1, 1, &x, &one, NULL, 1, &y, d)); break;
-        case 2: CHECK_OK(ctx, hl_dim_derivatives(g, y, x, NULL, 2, HL_TAYLOR, d)); break;
-        default: CHECK_OK(ctx, hl_dim_derivatives(g, y, x, NULL, 2, HL_REVERSE, d));
+        case 0:
+            CHECK_OK(ctx, hl_vjp(g, 1, &y, NULL, 1, &x, NULL, d));
+            break;
+        case 1:
+            CHECK_OK(ctx, hl_jet(g, 1, 1, &x, &one, NULL, 1, &y, d));
+            break;
+        case 2:
+            CHECK_OK(ctx, hl_dim_derivatives(g, y, x, NULL, 2, HL_TAYLOR, d));
+            break;
+        default:
+            CHECK_OK(ctx, hl_dim_derivatives(g, y, x, NULL, 2, HL_REVERSE, d));
         }
         n = hl_neg(g, x);
         assert_int_equal(hl_graph_node(g, hl_mul(g, n, y))->in[0], n);
@@ -465,10 +528,13 @@ static void test_errors(void **state)
 
     (void)state;
     for (int i = 0; i < 14; i++) {
-        static const char *const words[] = { "hl_vjp: y", "hl_vjp: x", "hl_vjp: hold", "broadcast", "hl_jet: x 0",
-                                             "hl_jet: coefficient 0", "hl_jet: y 0", "hl_jet: held node 0",
-                                             "hl_dim_derivatives", "hl_dim_derivatives", "broadcast", "hl_vjp: y",
-                                             "broadcast", "broadcast" };
+        static const char *const words[] = { "hl_vjp: y",          "hl_vjp: x",
+                                             "hl_vjp: hold",       "broadcast",
+                                             "hl_jet: x 0",        "hl_jet: coefficient 0",
+                                             "hl_jet: y 0",        "hl_jet: held node 0",
+                                             "hl_dim_derivatives", "hl_dim_derivatives",
+                                             "broadcast",          "hl_vjp: y",
+                                             "broadcast",          "broadcast" };
         model m = model_make(ctx, 1);
         hl_graph *g = m.g;
         hl_node x = model_leaf(&m, true, SHAPE(3), 0), y = hl_exp(g, x), wide = model_leaf(&m, true, SHAPE(4), 0);
@@ -476,20 +542,48 @@ static void test_errors(void **state)
         hl_status status = HL_OK;
         one = hl_const(g, 1);
         switch (i) {
-        case 0: status = hl_vjp(g, 1, &bad, NULL, 1, &x, NULL, out); break;
-        case 1: status = hl_vjp(g, 1, &y, NULL, 1, &bad, NULL, out); break;
-        case 2: status = hl_vjp(g, 1, &y, NULL, 1, &x, &(hl_hold){ 1, &bad }, out); break;
-        case 3: status = hl_vjp(g, 1, &y, &bad, 1, &x, NULL, out); break;
-        case 4: status = hl_jet(g, 1, 1, &bad, &one, NULL, 1, &y, out); break;
-        case 5: status = hl_jet(g, 1, 1, &x, &bad, NULL, 1, &y, out); break;
-        case 6: status = hl_jet(g, 1, 1, &x, &one, NULL, 1, &bad, out); break;
-        case 7: status = hl_jet(g, 1, 1, &x, &one, &(hl_hold){ 1, &bad }, 1, &y, out); break;
-        case 8: status = hl_dim_derivatives(g, y, wide, NULL, 1, HL_TAYLOR, out); break;
-        case 9: status = hl_dim_derivatives(g, bad, x, NULL, 1, HL_REVERSE, out); break;
-        case 10: status = hl_vjp(g, 1, &y, &wide, 1, &x, NULL, out); break; /* a cotangent that does not fit */
-        case 11: status = hl_vjp(g, 1, &negative, NULL, 1, &x, NULL, out); break;
-        case 12: status = hl_vjp(g, 1, &y, &negative, 1, &x, NULL, out); break;
-        default: status = hl_jet(g, 1, 1, &x, &wide, NULL, 1, &y, out); break; /* a seed that does not fit */
+        case 0:
+            status = hl_vjp(g, 1, &bad, NULL, 1, &x, NULL, out);
+            break;
+        case 1:
+            status = hl_vjp(g, 1, &y, NULL, 1, &bad, NULL, out);
+            break;
+        case 2:
+            status = hl_vjp(g, 1, &y, NULL, 1, &x, &(hl_hold){ 1, &bad }, out);
+            break;
+        case 3:
+            status = hl_vjp(g, 1, &y, &bad, 1, &x, NULL, out);
+            break;
+        case 4:
+            status = hl_jet(g, 1, 1, &bad, &one, NULL, 1, &y, out);
+            break;
+        case 5:
+            status = hl_jet(g, 1, 1, &x, &bad, NULL, 1, &y, out);
+            break;
+        case 6:
+            status = hl_jet(g, 1, 1, &x, &one, NULL, 1, &bad, out);
+            break;
+        case 7:
+            status = hl_jet(g, 1, 1, &x, &one, &(hl_hold){ 1, &bad }, 1, &y, out);
+            break;
+        case 8:
+            status = hl_dim_derivatives(g, y, wide, NULL, 1, HL_TAYLOR, out);
+            break;
+        case 9:
+            status = hl_dim_derivatives(g, bad, x, NULL, 1, HL_REVERSE, out);
+            break;
+        case 10:
+            status = hl_vjp(g, 1, &y, &wide, 1, &x, NULL, out);
+            break; /* a cotangent that does not fit */
+        case 11:
+            status = hl_vjp(g, 1, &negative, NULL, 1, &x, NULL, out);
+            break;
+        case 12:
+            status = hl_vjp(g, 1, &y, &negative, 1, &x, NULL, out);
+            break;
+        default:
+            status = hl_jet(g, 1, 1, &x, &wide, NULL, 1, &y, out);
+            break; /* a seed that does not fit */
         }
         CHECK(status == HL_ERR_INVALID || status == HL_ERR_SHAPE, words[i]);
         assert_int_equal(hl_graph_status(g), status);
@@ -516,10 +610,18 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hold),       cmocka_unit_test(test_hold_by_hand),    cmocka_unit_test(test_shared_gradient),
-        cmocka_unit_test(test_cotangents), cmocka_unit_test(test_cut_paths),       cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_seeds),      cmocka_unit_test(test_dim_derivatives), cmocka_unit_test(test_graph_growth),
-        cmocka_unit_test(test_no_dead_work), cmocka_unit_test(test_own_nodes),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_hold_by_hand),
+        cmocka_unit_test(test_shared_gradient),
+        cmocka_unit_test(test_cotangents),
+        cmocka_unit_test(test_cut_paths),
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_dim_derivatives),
+        cmocka_unit_test(test_graph_growth),
+        cmocka_unit_test(test_no_dead_work),
+        cmocka_unit_test(test_own_nodes),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,54 +28,102 @@ static hl_node build(int i, hl_graph *g, hl_node x)
     static const int axes[] = { 1, 0 };
     static const uint32_t lo[] = { 0, 0 }, hi[] = { 1, 1 };
     switch (i) {
-    case 0: return hl_add(g, x, x);
-    case 1: return hl_sub(g, x, x);
-    case 2: return hl_mul(g, x, x);
-    case 3: return hl_div(g, x, x);
-    case 4: return hl_pow(g, x, x);
-    case 5: return hl_powi(g, x, 3);
-    case 6: return hl_min(g, x, x);
-    case 7: return hl_max(g, x, x);
-    case 8: return hl_less(g, x, x);
-    case 9: return hl_select(g, x, x, x);
-    case 10: return hl_clamp(g, x, 0, 1);
-    case 11: return hl_scale(g, 2, x);
-    case 12: return hl_neg(g, x);
-    case 13: return hl_exp(g, x);
-    case 14: return hl_log(g, x);
-    case 15: return hl_log1p(g, x);
-    case 16: return hl_expm1(g, x);
-    case 17: return hl_sin(g, x);
-    case 18: return hl_cos(g, x);
-    case 19: return hl_tanh(g, x);
-    case 20: return hl_sigmoid(g, x);
-    case 21: return hl_softplus(g, x);
-    case 22: return hl_swish(g, x);
-    case 23: return hl_elu(g, x);
-    case 24: return hl_relu(g, x);
-    case 25: return hl_erf(g, x);
-    case 26: return hl_sqrt(g, x);
-    case 27: return hl_abs(g, x);
-    case 28: return hl_sign(g, x);
-    case 29: return hl_stop(g, x);
-    case 30: return hl_sum(g, x, 0);
-    case 31: return hl_mean(g, x, -1);
-    case 32: return hl_max_over(g, x, 1);
-    case 33: return hl_sum_all(g, x);
-    case 34: return hl_sum_rows(g, x);
-    case 35: return hl_logsumexp(g, x, -1);
-    case 36: return hl_softmax(g, x, 0);
-    case 37: return hl_cumsum(g, x, -1, 1, 1);
-    case 38: return hl_reshape(g, x, 2, dims);
-    case 39: return hl_broadcast(g, x, 2, dims);
-    case 40: return hl_permute(g, x, axes);
-    case 41: return hl_concat(g, 2, (hl_node[]){ x, x }, 0);
-    case 42: return hl_slice(g, x, 0, 0, 1);
-    case 43: return hl_gather(g, x, 0, 1, index);
-    case 44: return hl_linear(g, x, x);
-    case 45: return hl_linear_masked(g, x, x, lo, hi);
-    case 46: return hl_matmul(g, x, x);
-    default: return hl_conv(g, x, x, NULL);
+    case 0:
+        return hl_add(g, x, x);
+    case 1:
+        return hl_sub(g, x, x);
+    case 2:
+        return hl_mul(g, x, x);
+    case 3:
+        return hl_div(g, x, x);
+    case 4:
+        return hl_pow(g, x, x);
+    case 5:
+        return hl_powi(g, x, 3);
+    case 6:
+        return hl_min(g, x, x);
+    case 7:
+        return hl_max(g, x, x);
+    case 8:
+        return hl_less(g, x, x);
+    case 9:
+        return hl_select(g, x, x, x);
+    case 10:
+        return hl_clamp(g, x, 0, 1);
+    case 11:
+        return hl_scale(g, 2, x);
+    case 12:
+        return hl_neg(g, x);
+    case 13:
+        return hl_exp(g, x);
+    case 14:
+        return hl_log(g, x);
+    case 15:
+        return hl_log1p(g, x);
+    case 16:
+        return hl_expm1(g, x);
+    case 17:
+        return hl_sin(g, x);
+    case 18:
+        return hl_cos(g, x);
+    case 19:
+        return hl_tanh(g, x);
+    case 20:
+        return hl_sigmoid(g, x);
+    case 21:
+        return hl_softplus(g, x);
+    case 22:
+        return hl_swish(g, x);
+    case 23:
+        return hl_elu(g, x);
+    case 24:
+        return hl_relu(g, x);
+    case 25:
+        return hl_erf(g, x);
+    case 26:
+        return hl_sqrt(g, x);
+    case 27:
+        return hl_abs(g, x);
+    case 28:
+        return hl_sign(g, x);
+    case 29:
+        return hl_stop(g, x);
+    case 30:
+        return hl_sum(g, x, 0);
+    case 31:
+        return hl_mean(g, x, -1);
+    case 32:
+        return hl_max_over(g, x, 1);
+    case 33:
+        return hl_sum_all(g, x);
+    case 34:
+        return hl_sum_rows(g, x);
+    case 35:
+        return hl_logsumexp(g, x, -1);
+    case 36:
+        return hl_softmax(g, x, 0);
+    case 37:
+        return hl_cumsum(g, x, -1, 1, 1);
+    case 38:
+        return hl_reshape(g, x, 2, dims);
+    case 39:
+        return hl_broadcast(g, x, 2, dims);
+    case 40:
+        return hl_permute(g, x, axes);
+    case 41:
+        return hl_concat(g, 2, (hl_node[]){ x, x }, 0);
+    case 42:
+        return hl_slice(g, x, 0, 0, 1);
+    case 43:
+        return hl_gather(g, x, 0, 1, index);
+    case 44:
+        return hl_linear(g, x, x);
+    case 45:
+        return hl_linear_masked(g, x, x, lo, hi);
+    case 46:
+        return hl_matmul(g, x, x);
+    default:
+        return hl_conv(g, x, x, NULL);
     }
 }
 
@@ -152,88 +200,214 @@ static hl_node wrong_call(int i, const wrong_graph *w)
     static const size_t zero[] = { 0, 3 }, six[] = { 6 }, five[] = { 5 }, huge[] = { SIZE_MAX / 2, 4 },
                         large[] = { (size_t)1 << 40, (size_t)1 << 20 }, many[] = { 1, 1, 1, 1, 1, 1, 1 };
     switch (i) {
-    case 0: return hl_input(g, "zero", 2, zero);
-    case 1: return hl_param(g, "huge", 2, huge);
-    case 2: return hl_input(g, "large", 2, large);
-    case 3: return hl_input(g, "deep", 7, many);
-    case 4: return hl_input(g, "negative", -1, many);
-    case 5: return hl_input(g, "none", 2, NULL);
-    case 6: return hl_param(g, NULL, 1, six);
-    case 7: return hl_const_array(g, 1, six, NULL);
-    case 8: return hl_const_array(g, 2, zero, (double[]){ 1 });
-    case 9: return hl_sum(g, x, 2);
-    case 10: return hl_sum(g, x, -3);
-    case 11: return hl_max_over(g, hl_const(g, 1), 0);
-    case 12: return hl_softmax(g, x, 5);
-    case 13: return hl_logsumexp(g, x, -5);
-    case 14: return hl_cumsum(g, x, 2, 0, 0);
-    case 15: return hl_mean(g, x, 7);
-    case 16: return hl_sum_rows(g, p);
-    case 17: return hl_reshape(g, x, 1, five);
-    case 18: return hl_reshape(g, x, 7, many);
-    case 19: return hl_reshape(g, x, 1, NULL);
-    case 20: return hl_broadcast(g, x, 1, six);
-    case 21: return hl_broadcast(g, x, -1, six);
-    case 22: return hl_broadcast(g, v, 2, (size_t[]){ 2, 4 });
-    case 23: return hl_broadcast(g, hl_const(g, 1), 1, zero);
-    case 24: return hl_broadcast(g, x, 3, (size_t[]){ SIZE_MAX / 4, 2, 3 });
-    case 25: return hl_permute(g, x, (int[]){ 0, 0 });
-    case 26: return hl_permute(g, x, (int[]){ 0, 2 });
-    case 27: return hl_permute(g, x, (int[]){ -1, 0 });
-    case 28: return hl_permute(g, x, NULL);
-    case 29: return hl_concat(g, 2, (hl_node[]){ x, v }, 0);
-    case 30: return hl_concat(g, 2, (hl_node[]){ x, p }, 2);
-    case 31: return hl_concat(g, 0, &x, 0);
-    case 32: return hl_concat(g, 2, NULL, 0);
-    case 33: return hl_slice(g, x, 1, 2, 2);
-    case 34: return hl_slice(g, x, 1, 0, 0);
-    case 35: return hl_slice(g, x, 1, SIZE_MAX, 2);
-    case 36: return hl_slice(g, x, 2, 0, 1);
-    case 37: return hl_gather(g, x, 1, 1, (size_t[]){ 3 });
-    case 38: return hl_gather(g, x, 1, 1, (size_t[]){ SIZE_MAX });
-    case 39: return hl_gather(g, x, 1, 0, (size_t[]){ 0 });
-    case 40: return hl_gather(g, x, 1, 1, NULL);
-    case 41: return hl_linear(g, x, x);                   /* batched weights */
-    case 42: return hl_linear(g, input(g, SHAPE(4)), p);  /* 4 inputs for weights of 3 */
-    case 43: return hl_linear(g, hl_const(g, 1), p);      /* no axis */
-    case 44: return hl_linear(g, v, w->k);                /* weights of rank 4 */
-    case 45: return hl_linear_grouped(g, x, p);
-    case 46: return hl_linear_grouped(g, input(g, SHAPE(3, 3)), param(g, SHAPE(2, 5, 3)));
-    case 47: return hl_linear_masked(g, v, p, (uint32_t[]){ 0, 0 }, (uint32_t[]){ 1, 4 });
-    case 48: return hl_linear_masked(g, v, p, NULL, (uint32_t[]){ 1, 3 });
-    case 49: return hl_linear_masked(g, v, w->k, (uint32_t[]){ 0, 0 }, (uint32_t[]){ 1, 1 });
-    case 50: return hl_matmul(g, x, x);
-    case 51: return hl_matmul(g, x, v);
-    case 52: return hl_matmul(g, input(g, SHAPE(2, 2, 3)), input(g, SHAPE(3, 3, 2)));
-    case 53: return hl_conv(g, x, w->k, NULL);
-    case 54: return hl_conv(g, w->image, p, NULL);
-    case 55: return hl_conv(g, w->image, input(g, SHAPE(2, 1, 2, 2)), NULL); /* batched kernel */
-    case 56: return hl_conv(g, w->image, param(g, SHAPE(2, 1, 5, 2)), NULL); /* kernel larger than the image */
-    case 57: return hl_conv(g, w->image, w->k, &(hl_conv_options){ .stride = { (size_t)1 << 40, 1 } });
-    case 58: return hl_conv(g, w->image, w->k, &(hl_conv_options){ .pad = { 0, SIZE_MAX } });
-    case 59: return hl_conv_transpose(g, w->image, w->k, 5, 5, NULL);
-    case 60: return hl_conv_transpose(g, input(g, SHAPE(2, 4, 4)), w->k, 6, 5, NULL);
-    case 61: return hl_conv_transpose(g, input(g, SHAPE(2, 1, 4)), w->k, 0, 5, &(hl_conv_options){ .pad = { 1, 0 } });
-    case 62: return hl_clamp(g, x, 1, 0);
-    case 63: return hl_clamp(g, x, NAN, 0);
-    case 64: return hl_add(g, x, hl_input(g, "four", 1, (size_t[]){ 4 }));
-    case 65: return hl_select(g, x, v, hl_input(g, "two", 1, (size_t[]){ 2 }));
-    case 66: return hl_conv(g, w->image, v, &(hl_conv_options){ .taps = (const unsigned char[]){ 1 } });
-    default: return HL_NONE;
+    case 0:
+        return hl_input(g, "zero", 2, zero);
+    case 1:
+        return hl_param(g, "huge", 2, huge);
+    case 2:
+        return hl_input(g, "large", 2, large);
+    case 3:
+        return hl_input(g, "deep", 7, many);
+    case 4:
+        return hl_input(g, "negative", -1, many);
+    case 5:
+        return hl_input(g, "none", 2, NULL);
+    case 6:
+        return hl_param(g, NULL, 1, six);
+    case 7:
+        return hl_const_array(g, 1, six, NULL);
+    case 8:
+        return hl_const_array(g, 2, zero, (double[]){ 1 });
+    case 9:
+        return hl_sum(g, x, 2);
+    case 10:
+        return hl_sum(g, x, -3);
+    case 11:
+        return hl_max_over(g, hl_const(g, 1), 0);
+    case 12:
+        return hl_softmax(g, x, 5);
+    case 13:
+        return hl_logsumexp(g, x, -5);
+    case 14:
+        return hl_cumsum(g, x, 2, 0, 0);
+    case 15:
+        return hl_mean(g, x, 7);
+    case 16:
+        return hl_sum_rows(g, p);
+    case 17:
+        return hl_reshape(g, x, 1, five);
+    case 18:
+        return hl_reshape(g, x, 7, many);
+    case 19:
+        return hl_reshape(g, x, 1, NULL);
+    case 20:
+        return hl_broadcast(g, x, 1, six);
+    case 21:
+        return hl_broadcast(g, x, -1, six);
+    case 22:
+        return hl_broadcast(g, v, 2, (size_t[]){ 2, 4 });
+    case 23:
+        return hl_broadcast(g, hl_const(g, 1), 1, zero);
+    case 24:
+        return hl_broadcast(g, x, 3, (size_t[]){ SIZE_MAX / 4, 2, 3 });
+    case 25:
+        return hl_permute(g, x, (int[]){ 0, 0 });
+    case 26:
+        return hl_permute(g, x, (int[]){ 0, 2 });
+    case 27:
+        return hl_permute(g, x, (int[]){ -1, 0 });
+    case 28:
+        return hl_permute(g, x, NULL);
+    case 29:
+        return hl_concat(g, 2, (hl_node[]){ x, v }, 0);
+    case 30:
+        return hl_concat(g, 2, (hl_node[]){ x, p }, 2);
+    case 31:
+        return hl_concat(g, 0, &x, 0);
+    case 32:
+        return hl_concat(g, 2, NULL, 0);
+    case 33:
+        return hl_slice(g, x, 1, 2, 2);
+    case 34:
+        return hl_slice(g, x, 1, 0, 0);
+    case 35:
+        return hl_slice(g, x, 1, SIZE_MAX, 2);
+    case 36:
+        return hl_slice(g, x, 2, 0, 1);
+    case 37:
+        return hl_gather(g, x, 1, 1, (size_t[]){ 3 });
+    case 38:
+        return hl_gather(g, x, 1, 1, (size_t[]){ SIZE_MAX });
+    case 39:
+        return hl_gather(g, x, 1, 0, (size_t[]){ 0 });
+    case 40:
+        return hl_gather(g, x, 1, 1, NULL);
+    case 41:
+        return hl_linear(g, x, x); /* batched weights */
+    case 42:
+        return hl_linear(g, input(g, SHAPE(4)), p); /* 4 inputs for weights of 3 */
+    case 43:
+        return hl_linear(g, hl_const(g, 1), p); /* no axis */
+    case 44:
+        return hl_linear(g, v, w->k); /* weights of rank 4 */
+    case 45:
+        return hl_linear_grouped(g, x, p);
+    case 46:
+        return hl_linear_grouped(g, input(g, SHAPE(3, 3)), param(g, SHAPE(2, 5, 3)));
+    case 47:
+        return hl_linear_masked(g, v, p, (uint32_t[]){ 0, 0 }, (uint32_t[]){ 1, 4 });
+    case 48:
+        return hl_linear_masked(g, v, p, NULL, (uint32_t[]){ 1, 3 });
+    case 49:
+        return hl_linear_masked(g, v, w->k, (uint32_t[]){ 0, 0 }, (uint32_t[]){ 1, 1 });
+    case 50:
+        return hl_matmul(g, x, x);
+    case 51:
+        return hl_matmul(g, x, v);
+    case 52:
+        return hl_matmul(g, input(g, SHAPE(2, 2, 3)), input(g, SHAPE(3, 3, 2)));
+    case 53:
+        return hl_conv(g, x, w->k, NULL);
+    case 54:
+        return hl_conv(g, w->image, p, NULL);
+    case 55:
+        return hl_conv(g, w->image, input(g, SHAPE(2, 1, 2, 2)), NULL); /* batched kernel */
+    case 56:
+        return hl_conv(g, w->image, param(g, SHAPE(2, 1, 5, 2)), NULL); /* kernel larger than the image */
+    case 57:
+        return hl_conv(g, w->image, w->k, &(hl_conv_options){ .stride = { (size_t)1 << 40, 1 } });
+    case 58:
+        return hl_conv(g, w->image, w->k, &(hl_conv_options){ .pad = { 0, SIZE_MAX } });
+    case 59:
+        return hl_conv_transpose(g, w->image, w->k, 5, 5, NULL);
+    case 60:
+        return hl_conv_transpose(g, input(g, SHAPE(2, 4, 4)), w->k, 6, 5, NULL);
+    case 61:
+        return hl_conv_transpose(g, input(g, SHAPE(2, 1, 4)), w->k, 0, 5, &(hl_conv_options){ .pad = { 1, 0 } });
+    case 62:
+        return hl_clamp(g, x, 1, 0);
+    case 63:
+        return hl_clamp(g, x, NAN, 0);
+    case 64:
+        return hl_add(g, x, hl_input(g, "four", 1, (size_t[]){ 4 }));
+    case 65:
+        return hl_select(g, x, v, hl_input(g, "two", 1, (size_t[]){ 2 }));
+    case 66:
+        return hl_conv(g, w->image, v, &(hl_conv_options){ .taps = (const unsigned char[]){ 1 } });
+    default:
+        return HL_NONE;
     }
 }
 
 /* A word that the message must have: what was called, or what is wrong. */
 static const char *const wrong_words[] = {
-    "zero: dimension 0 is 0", "input", "large", "deep: rank 7", "negative: rank -1", "none", "NULL", "NULL", "dimension 0",
-    "axis 2 of a node of rank 2", "axis", "rank 0", "axis", "axis", "cumsum: axis 2", "axis 7", "sum_rows",
-    "reshape: batched [2, 3] has not as many values as batched [5]", "rank 7", "NULL",
-    "broadcast: batched [2, 3] does not stretch to batched [6]", "rank -1", "broadcast", "broadcast", "too large", "permute",
-    "permute", "permute", "permute", "concat: part 1", "axis 2", "no parts", "no parts", "2 values from 2", "0 values",
-    "slice", "slice", "gather: index 3 of an axis of 3", "gather", "0 indices", "NULL", "linear: values", "linear: values",
-    "linear", "linear", "linear", "linear", "unit 1 sees inputs up to 4 of 3", "NULL", "not a matrix", "matmul", "matmul",
-    "matmul: batched [2, 2, 3] and batched [3, 3, 2]", "conv: an image batched [2, 3]", "conv", "conv", "conv", "stride",
-    "padding", "conv", "conv_transpose", "conv", "low 1", "low nan", "add: batched [2, 3] and batched [4]", "select", "conv",
+    "zero: dimension 0 is 0",
+    "input",
+    "large",
+    "deep: rank 7",
+    "negative: rank -1",
+    "none",
+    "NULL",
+    "NULL",
+    "dimension 0",
+    "axis 2 of a node of rank 2",
+    "axis",
+    "rank 0",
+    "axis",
+    "axis",
+    "cumsum: axis 2",
+    "axis 7",
+    "sum_rows",
+    "reshape: batched [2, 3] has not as many values as batched [5]",
+    "rank 7",
+    "NULL",
+    "broadcast: batched [2, 3] does not stretch to batched [6]",
+    "rank -1",
+    "broadcast",
+    "broadcast",
+    "too large",
+    "permute",
+    "permute",
+    "permute",
+    "permute",
+    "concat: part 1",
+    "axis 2",
+    "no parts",
+    "no parts",
+    "2 values from 2",
+    "0 values",
+    "slice",
+    "slice",
+    "gather: index 3 of an axis of 3",
+    "gather",
+    "0 indices",
+    "NULL",
+    "linear: values",
+    "linear: values",
+    "linear",
+    "linear",
+    "linear",
+    "linear",
+    "unit 1 sees inputs up to 4 of 3",
+    "NULL",
+    "not a matrix",
+    "matmul",
+    "matmul",
+    "matmul: batched [2, 2, 3] and batched [3, 3, 2]",
+    "conv: an image batched [2, 3]",
+    "conv",
+    "conv",
+    "conv",
+    "stride",
+    "padding",
+    "conv",
+    "conv_transpose",
+    "conv",
+    "low 1",
+    "low nan",
+    "add: batched [2, 3] and batched [4]",
+    "select",
+    "conv",
 };
 enum { WRONG = sizeof wrong_words / sizeof *wrong_words };
 
@@ -340,7 +514,8 @@ static void test_leaves(void **state)
     hl_context *ctx = test_context(NULL, 1);
     hl_graph *g = new_graph(ctx);
     char name[] = "first";
-    hl_node a = hl_input(g, name, 1, (size_t[]){ 3 }), p = hl_param(g, "weights", 0, NULL), b = hl_input(g, "first", 0, NULL);
+    hl_node a = hl_input(g, name, 1, (size_t[]){ 3 }), p = hl_param(g, "weights", 0, NULL),
+            b = hl_input(g, "first", 0, NULL);
 
     (void)state;
     name[0] = 'x'; /* names are copied */
@@ -577,10 +752,10 @@ static void test_many_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_nodes), cmocka_unit_test(test_sticky),      cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_other_graph), cmocka_unit_test(test_shapes),    cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_equal_nodes), cmocka_unit_test(test_folding),   cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_verify),    cmocka_unit_test(test_text),        cmocka_unit_test(test_many_nodes),
+        cmocka_unit_test(test_bad_nodes),   cmocka_unit_test(test_sticky),  cmocka_unit_test(test_wrong_calls),
+        cmocka_unit_test(test_other_graph), cmocka_unit_test(test_shapes),  cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_equal_nodes), cmocka_unit_test(test_folding), cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_verify),      cmocka_unit_test(test_text),    cmocka_unit_test(test_many_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -498,8 +498,10 @@ static void test_add_refused(void **state)
         { "w", "has no data", HL_F32, 1, one, NULL },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        CHECK_STATUS(ctx, hl_tensors_add(t, cases[i].name, (hl_dtype)cases[i].dtype, cases[i].rank, cases[i].dims,
-                                         cases[i].data), HL_ERR_INVALID);
+        CHECK_STATUS(
+            ctx,
+            hl_tensors_add(t, cases[i].name, (hl_dtype)cases[i].dtype, cases[i].rank, cases[i].dims, cases[i].data),
+            HL_ERR_INVALID);
         check_message(ctx, cases[i].fragment);
     }
     longest[HL_TENSOR_MAX_NAME] = '\0';
@@ -920,24 +922,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_load),
-        TEST(test_load_pipe),
-        TEST(test_open),
-        TEST(test_replace),
-        TEST(test_replace_refused),
-        TEST(test_replace_cut_short),
-        TEST(test_round_trip),
-        TEST(test_bytes),
-        TEST(test_add_refused),
-        TEST(test_full),
-        TEST(test_malformed),
-        TEST(test_header_length),
-        TEST(test_too_many),
-        TEST(test_foreign),
-        TEST(test_not_a_file),
-        TEST(test_truncated),
-        TEST(test_damaged),
-        TEST(test_out_of_memory),
+        TEST(test_load),       TEST(test_load_pipe),       TEST(test_open),
+        TEST(test_replace),    TEST(test_replace_refused), TEST(test_replace_cut_short),
+        TEST(test_round_trip), TEST(test_bytes),           TEST(test_add_refused),
+        TEST(test_full),       TEST(test_malformed),       TEST(test_header_length),
+        TEST(test_too_many),   TEST(test_foreign),         TEST(test_not_a_file),
+        TEST(test_truncated),  TEST(test_damaged),         TEST(test_out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

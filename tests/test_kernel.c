@@ -27,7 +27,10 @@ typedef struct buffer {
     void *p;
 } buffer;
 
-static size_t size_of(const hl_kernels *k) { return k->dtype == HL_F32 ? 4 : 8; }
+static size_t size_of(const hl_kernels *k)
+{
+    return k->dtype == HL_F32 ? 4 : 8;
+}
 
 static double get(const buffer *b, size_t i)
 {
@@ -58,7 +61,7 @@ static size_t below(size_t n)
 static buffer make(const hl_kernels *k, size_t n)
 {
     const size_t size = size_of(k);
-    buffer b = {k, n, malloc((n + 1) * size), NULL};
+    buffer b = { k, n, malloc((n + 1) * size), NULL };
     assert_non_null(b.block);
     b.p = b.block + size; /* aligned to one element, no better */
     for (size_t i = 0; i < n; i++)
@@ -71,8 +74,14 @@ static buffer copy_of(const buffer *b)
     memcpy(c.p, b->p, b->n * size_of(b->k));
     return c;
 }
-static void drop(buffer *b) { free(b->block); }
-static void *at(const buffer *b, size_t i) { return (char *)b->p + i * size_of(b->k); }
+static void drop(buffer *b)
+{
+    free(b->block);
+}
+static void *at(const buffer *b, size_t i)
+{
+    return (char *)b->p + i * size_of(b->k);
+}
 static int same_bits(const buffer *a, size_t i, const buffer *b, size_t j, size_t count)
 {
     return memcmp(at(a, i), at(b, j), count * size_of(a->k)) == 0;
@@ -88,7 +97,7 @@ static void check_near(const hl_kernels *k, double a, double b, double scale)
 
 static void each_table(void (*test)(const hl_kernels *k))
 {
-    static const char *const isas[] = {"avx512", "avx2", "base"};
+    static const char *const isas[] = { "avx512", "avx2", "base" };
     for (size_t i = 0; i < 3; i++)
         for (int d = 0; d < 2; d++) {
             const hl_kernels *k = hl_kernels_pick(d ? HL_F64 : HL_F32, isas[i]);
@@ -113,10 +122,22 @@ static void test_pick(void **state)
 
 /* ---- Functions of one argument. */
 
-static long double neg_l(long double x) { return -x; }
-static long double sigmoid_l(long double x) { return 1 / (1 + expl(-x)); }
-static long double softplus_l(long double x) { return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)); }
-static long double sign_l(long double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+static long double neg_l(long double x)
+{
+    return -x;
+}
+static long double sigmoid_l(long double x)
+{
+    return 1 / (1 + expl(-x));
+}
+static long double softplus_l(long double x)
+{
+    return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
+}
+static long double sign_l(long double x)
+{
+    return x > 0 ? 1 : x < 0 ? -1 : x;
+}
 
 /* Limits in units of the last place; `floor`: below it the error counts against it (in units of epsilon * floor). */
 typedef struct function {
@@ -128,20 +149,20 @@ typedef struct function {
     double stretch; /* the range in double is so much wider */
 } function;
 static const function functions[HL_UNARY_COUNT] = {
-    {HL_UN_NEG, "neg", neg_l, -1e30, 1e30, {0, 0}, 0, 1},
-    {HL_UN_EXP, "exp", expl, -105, 88.7, {2, 2}, 0, 8},
-    {HL_UN_LOG, "log", logl, 1e-37, 1e38, {2, 2}, 0, 1},
-    {HL_UN_LOG1P, "log1p", log1pl, -1, 1e38, {2.5, 2.5}, 0, 1},
-    {HL_UN_EXPM1, "expm1", expm1l, -88, 88.7, {2.5, 2.5}, 0, 8},
-    {HL_UN_SIN, "sin", sinl, -3e4, 3e4, {2, 2}, 0.5, 1},
-    {HL_UN_COS, "cos", cosl, -3e4, 3e4, {2, 2}, 0.5, 1},
-    {HL_UN_TANH, "tanh", tanhl, -1e30, 1e30, {5, 3}, 0, 1},
-    {HL_UN_SIGMOID, "sigmoid", sigmoid_l, -86, 1e30, {3, 3}, 0, 8},
-    {HL_UN_SOFTPLUS, "softplus", softplus_l, -86, 1e30, {3, 3}, 0, 8},
-    {HL_UN_ERF, "erf", erfl, -1e30, 1e30, {3, 2}, 0, 1},
-    {HL_UN_SQRT, "sqrt", sqrtl, 0, 1e38, {0.5001, 0.5001}, 0, 1},
-    {HL_UN_ABS, "abs", fabsl, -1e30, 1e30, {0, 0}, 0, 1},
-    {HL_UN_SIGN, "sign", sign_l, -1e30, 1e30, {0, 0}, 0, 1},
+    { HL_UN_NEG, "neg", neg_l, -1e30, 1e30, { 0, 0 }, 0, 1 },
+    { HL_UN_EXP, "exp", expl, -105, 88.7, { 2, 2 }, 0, 8 },
+    { HL_UN_LOG, "log", logl, 1e-37, 1e38, { 2, 2 }, 0, 1 },
+    { HL_UN_LOG1P, "log1p", log1pl, -1, 1e38, { 2.5, 2.5 }, 0, 1 },
+    { HL_UN_EXPM1, "expm1", expm1l, -88, 88.7, { 2.5, 2.5 }, 0, 8 },
+    { HL_UN_SIN, "sin", sinl, -3e4, 3e4, { 2, 2 }, 0.5, 1 },
+    { HL_UN_COS, "cos", cosl, -3e4, 3e4, { 2, 2 }, 0.5, 1 },
+    { HL_UN_TANH, "tanh", tanhl, -1e30, 1e30, { 5, 3 }, 0, 1 },
+    { HL_UN_SIGMOID, "sigmoid", sigmoid_l, -86, 1e30, { 3, 3 }, 0, 8 },
+    { HL_UN_SOFTPLUS, "softplus", softplus_l, -86, 1e30, { 3, 3 }, 0, 8 },
+    { HL_UN_ERF, "erf", erfl, -1e30, 1e30, { 3, 2 }, 0, 1 },
+    { HL_UN_SQRT, "sqrt", sqrtl, 0, 1e38, { 0.5001, 0.5001 }, 0, 1 },
+    { HL_UN_ABS, "abs", fabsl, -1e30, 1e30, { 0, 0 }, 0, 1 },
+    { HL_UN_SIGN, "sign", sign_l, -1e30, 1e30, { 0, 0 }, 0, 1 },
 };
 
 static double error_ulp(const hl_kernels *k, double got, long double want, double floor_value)
@@ -164,10 +185,18 @@ static double sweep_point(const hl_kernels *k, const function *f, size_t i)
     const double stretch = k->dtype == HL_F64 ? f->stretch : 1, lo = f->lo * stretch, hi = f->hi * stretch;
     double v;
     switch (i % 4) {
-    case 0: v = uniform() * 2; break;
-    case 1: v = uniform() * 20; break;
-    case 2: v = uniform() * 100; break;
-    default: v = pow(10, uniform() * 37) * (uniform() < 0 ? -1 : 1); break;
+    case 0:
+        v = uniform() * 2;
+        break;
+    case 1:
+        v = uniform() * 20;
+        break;
+    case 2:
+        v = uniform() * 100;
+        break;
+    default:
+        v = pow(10, uniform() * 37) * (uniform() < 0 ? -1 : 1);
+        break;
     }
     if (i % 64 == 5)
         v = lo + (hi - lo) * (uniform() + 1) / 2;
@@ -197,13 +226,16 @@ static void unary_accuracy(const hl_kernels *k)
             drop(&x), drop(&y);
         }
         if (getenv("HL_TEST_VERBOSE"))
-            printf("%-6s %s %-8s %.2f ulp at %.9g\n", k->isa, k->dtype == HL_F32 ? "f32" : "f64", functions[f].name, worst,
-                   worst_at);
+            printf("%-6s %s %-8s %.2f ulp at %.9g\n", k->isa, k->dtype == HL_F32 ? "f32" : "f64", functions[f].name,
+                   worst, worst_at);
         if (!(worst <= functions[f].ulp[k->dtype]))
             fail_msg("%s %s: error %g ulp at %.17g", k->isa, functions[f].name, worst, worst_at);
     }
 }
-static void test_unary_accuracy(void **state) { (void)state, each_table(unary_accuracy); }
+static void test_unary_accuracy(void **state)
+{
+    (void)state, each_table(unary_accuracy);
+}
 
 #define N_ NAN
 #define I_ INFINITY
@@ -212,21 +244,21 @@ static const struct {
     int f;
     double x, y;
 } specials[] = {
-    {HL_UN_EXP, I_, I_},         {HL_UN_EXP, -I_, 0},      {HL_UN_EXP, 1e30, I_},     {HL_UN_EXP, -1e30, 0},
-    {HL_UN_EXP, 0, 1},           {HL_UN_EXP, -0.0, 1},     {HL_UN_EXP, 800, I_},      {HL_UN_EXP, -800, 0},
-    {HL_UN_LOG, 0, -I_},         {HL_UN_LOG, -0.0, -I_},   {HL_UN_LOG, -1, N_},       {HL_UN_LOG, -I_, N_},
-    {HL_UN_LOG, I_, I_},         {HL_UN_LOG, 1, 0},        {HL_UN_LOG, -1e-39, N_},   {HL_UN_LOG1P, -1, -I_},
-    {HL_UN_LOG1P, -1.5, N_},     {HL_UN_LOG1P, -I_, N_},   {HL_UN_LOG1P, I_, I_},     {HL_UN_LOG1P, 0, 0},
-    {HL_UN_EXPM1, I_, I_},       {HL_UN_EXPM1, -I_, -1},   {HL_UN_EXPM1, 0, 0},       {HL_UN_EXPM1, 1e5, I_},
-    {HL_UN_EXPM1, -1e5, -1},     {HL_UN_SIN, 0, 0},        {HL_UN_SIN, I_, N_},       {HL_UN_COS, 0, 1},
-    {HL_UN_COS, -I_, N_},        {HL_UN_TANH, 1e30, 1},    {HL_UN_TANH, -1e30, -1},   {HL_UN_TANH, I_, 1},
-    {HL_UN_TANH, -I_, -1},       {HL_UN_TANH, 0, 0},       {HL_UN_SIGMOID, I_, 1},    {HL_UN_SIGMOID, -I_, 0},
-    {HL_UN_SIGMOID, 0, 0.5},     {HL_UN_SIGMOID, 1e6, 1},  {HL_UN_SIGMOID, -1e6, 0},  {HL_UN_SOFTPLUS, I_, I_},
-    {HL_UN_SOFTPLUS, -I_, 0},    {HL_UN_SOFTPLUS, -1e6, 0}, {HL_UN_SOFTPLUS, 1e6, 1e6}, {HL_UN_ERF, I_, 1},
-    {HL_UN_ERF, -I_, -1},        {HL_UN_ERF, 0, 0},        {HL_UN_ERF, 30, 1},        {HL_UN_SQRT, -1, N_},
-    {HL_UN_SQRT, 0, 0},          {HL_UN_SQRT, I_, I_},     {HL_UN_ABS, -0.0, 0},      {HL_UN_ABS, -I_, I_},
-    {HL_UN_SIGN, 0, 0},          {HL_UN_SIGN, -0.0, 0},    {HL_UN_SIGN, -I_, -1},     {HL_UN_SIGN, I_, 1},
-    {HL_UN_NEG, I_, -I_},        {HL_UN_NEG, 0, 0},
+    { HL_UN_EXP, I_, I_ },      { HL_UN_EXP, -I_, 0 },       { HL_UN_EXP, 1e30, I_ },      { HL_UN_EXP, -1e30, 0 },
+    { HL_UN_EXP, 0, 1 },        { HL_UN_EXP, -0.0, 1 },      { HL_UN_EXP, 800, I_ },       { HL_UN_EXP, -800, 0 },
+    { HL_UN_LOG, 0, -I_ },      { HL_UN_LOG, -0.0, -I_ },    { HL_UN_LOG, -1, N_ },        { HL_UN_LOG, -I_, N_ },
+    { HL_UN_LOG, I_, I_ },      { HL_UN_LOG, 1, 0 },         { HL_UN_LOG, -1e-39, N_ },    { HL_UN_LOG1P, -1, -I_ },
+    { HL_UN_LOG1P, -1.5, N_ },  { HL_UN_LOG1P, -I_, N_ },    { HL_UN_LOG1P, I_, I_ },      { HL_UN_LOG1P, 0, 0 },
+    { HL_UN_EXPM1, I_, I_ },    { HL_UN_EXPM1, -I_, -1 },    { HL_UN_EXPM1, 0, 0 },        { HL_UN_EXPM1, 1e5, I_ },
+    { HL_UN_EXPM1, -1e5, -1 },  { HL_UN_SIN, 0, 0 },         { HL_UN_SIN, I_, N_ },        { HL_UN_COS, 0, 1 },
+    { HL_UN_COS, -I_, N_ },     { HL_UN_TANH, 1e30, 1 },     { HL_UN_TANH, -1e30, -1 },    { HL_UN_TANH, I_, 1 },
+    { HL_UN_TANH, -I_, -1 },    { HL_UN_TANH, 0, 0 },        { HL_UN_SIGMOID, I_, 1 },     { HL_UN_SIGMOID, -I_, 0 },
+    { HL_UN_SIGMOID, 0, 0.5 },  { HL_UN_SIGMOID, 1e6, 1 },   { HL_UN_SIGMOID, -1e6, 0 },   { HL_UN_SOFTPLUS, I_, I_ },
+    { HL_UN_SOFTPLUS, -I_, 0 }, { HL_UN_SOFTPLUS, -1e6, 0 }, { HL_UN_SOFTPLUS, 1e6, 1e6 }, { HL_UN_ERF, I_, 1 },
+    { HL_UN_ERF, -I_, -1 },     { HL_UN_ERF, 0, 0 },         { HL_UN_ERF, 30, 1 },         { HL_UN_SQRT, -1, N_ },
+    { HL_UN_SQRT, 0, 0 },       { HL_UN_SQRT, I_, I_ },      { HL_UN_ABS, -0.0, 0 },       { HL_UN_ABS, -I_, I_ },
+    { HL_UN_SIGN, 0, 0 },       { HL_UN_SIGN, -0.0, 0 },     { HL_UN_SIGN, -I_, -1 },      { HL_UN_SIGN, I_, 1 },
+    { HL_UN_NEG, I_, -I_ },     { HL_UN_NEG, 0, 0 },
 };
 
 static void unary_specials(const hl_kernels *k)
@@ -267,7 +299,10 @@ static void unary_specials(const hl_kernels *k)
     }
     drop(&x), drop(&y), drop(&wide), drop(&out);
 }
-static void test_unary_specials(void **state) { (void)state, each_table(unary_specials); }
+static void test_unary_specials(void **state)
+{
+    (void)state, each_table(unary_specials);
+}
 
 /* The same value in another lane, and in place, gives the same bits. */
 static void unary_lanes(const hl_kernels *k)
@@ -286,47 +321,64 @@ static void unary_lanes(const hl_kernels *k)
         drop(&x), drop(&y), drop(&x2);
     }
 }
-static void test_unary_lanes(void **state) { (void)state, each_table(unary_lanes); }
+static void test_unary_lanes(void **state)
+{
+    (void)state, each_table(unary_lanes);
+}
 
 /* ---- Functions of two and three arguments. */
 
 static double binary_exact(int f, double a, double b)
 {
     switch (f) {
-    case HL_BI_ADD: return a + b;
-    case HL_BI_SUB: return a - b;
-    case HL_BI_MUL: return a * b;
-    case HL_BI_DIV: return a / b;
-    case HL_BI_POW: return pow(a, b);
-    case HL_BI_MIN: return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
-    case HL_BI_MAX: return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
-    case HL_BI_SLOPE: return a * (1 - b * b);
-    default: return a < b;
+    case HL_BI_ADD:
+        return a + b;
+    case HL_BI_SUB:
+        return a - b;
+    case HL_BI_MUL:
+        return a * b;
+    case HL_BI_DIV:
+        return a / b;
+    case HL_BI_POW:
+        return pow(a, b);
+    case HL_BI_MIN:
+        return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
+    case HL_BI_MAX:
+        return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+    case HL_BI_SLOPE:
+        return a * (1 - b * b);
+    default:
+        return a < b;
     }
 }
 static double ternary_exact(int f, double a, double b, double c)
 {
     switch (f) {
-    case HL_TE_SELECT: return a != 0 ? b : c;
-    case HL_TE_MULADD: return a * b + c;
-    case HL_TE_MULSUB: return a * b - c;
-    case HL_TE_MULMUL: return a * b * c;
-    default: return c - a * b;
+    case HL_TE_SELECT:
+        return a != 0 ? b : c;
+    case HL_TE_MULADD:
+        return a * b + c;
+    case HL_TE_MULSUB:
+        return a * b - c;
+    case HL_TE_MULMUL:
+        return a * b * c;
+    default:
+        return c - a * b;
     }
 }
 
 /* Argument kinds: full, one entry for all, scalar per entry, one scalar. */
 static hl_arg argument(const buffer *b, int kind)
 {
-    static const int32_t steps[] = {L, 0, 1, 0};
-    return (hl_arg){b->p, steps[kind], kind >= 2};
+    static const int32_t steps[] = { L, 0, 1, 0 };
+    return (hl_arg){ b->p, steps[kind], kind >= 2 };
 }
 static buffer make_argument(const hl_kernels *k, int kind, size_t entries)
 {
     buffer b = make(k, kind == 0 ? entries * L : kind == 1 ? L : kind == 2 ? entries : 1);
     for (size_t i = 0; i < b.n; i++)
         if (below(8) == 0)
-            set(&b, i, (double[]){NAN, INFINITY, -INFINITY, 0, -0.0, 1, -1, 0.5}[below(8)]);
+            set(&b, i, (double[]){ NAN, INFINITY, -INFINITY, 0, -0.0, 1, -1, 0.5 }[below(8)]);
     return b;
 }
 static double element(const buffer *b, int kind, size_t i)
@@ -351,7 +403,8 @@ static void binary_all(const hl_kernels *k)
                 buffer a = make_argument(k, ka, entries), b = make_argument(k, kb, entries), y = make(k, entries * L);
                 k->binary[f](entries, argument(&a, ka), argument(&b, kb), y.p);
                 for (size_t i = 0; i < y.n; i++)
-                    check_same(k, get(&y, i), binary_exact(f, element(&a, ka, i), element(&b, kb, i)), f == HL_BI_SLOPE, "binary", f);
+                    check_same(k, get(&y, i), binary_exact(f, element(&a, ka, i), element(&b, kb, i)), f == HL_BI_SLOPE,
+                               "binary", f);
                 if (ka == 0) { /* in place */
                     k->binary[f](entries, argument(&a, ka), argument(&b, kb), a.p);
                     assert_true(same_bits(&a, 0, &y, 0, y.n));
@@ -362,7 +415,10 @@ static void binary_all(const hl_kernels *k)
                 drop(&a), drop(&b), drop(&y);
             }
 }
-static void test_binary(void **state) { (void)state, each_table(binary_all); }
+static void test_binary(void **state)
+{
+    (void)state, each_table(binary_all);
+}
 
 static void ternary_all(const hl_kernels *k)
 {
@@ -370,12 +426,13 @@ static void ternary_all(const hl_kernels *k)
     for (int f = 0; f < HL_TERNARY_COUNT; f++)
         for (int kinds = 0; kinds < 64; kinds++) {
             const int ka = kinds % 4, kb = kinds / 4 % 4, kc = kinds / 16;
-            buffer a = make_argument(k, ka, entries), b = make_argument(k, kb, entries), c = make_argument(k, kc, entries);
+            buffer a = make_argument(k, ka, entries), b = make_argument(k, kb, entries),
+                   c = make_argument(k, kc, entries);
             buffer y = make(k, entries * L);
             k->ternary[f](entries, argument(&a, ka), argument(&b, kb), argument(&c, kc), y.p);
             for (size_t i = 0; i < y.n; i++)
-                check_same(k, get(&y, i), ternary_exact(f, element(&a, ka, i), element(&b, kb, i), element(&c, kc, i)), 1,
-                           "ternary", f);
+                check_same(k, get(&y, i), ternary_exact(f, element(&a, ka, i), element(&b, kb, i), element(&c, kc, i)),
+                           1, "ternary", f);
             buffer *target = ka == 0 ? &a : kb == 0 ? &b : kc == 0 ? &c : NULL;
             if (target) {
                 k->ternary[f](entries, argument(&a, ka), argument(&b, kb), argument(&c, kc), target->p);
@@ -384,7 +441,10 @@ static void ternary_all(const hl_kernels *k)
             drop(&a), drop(&b), drop(&c), drop(&y);
         }
 }
-static void test_ternary(void **state) { (void)state, each_table(ternary_all); }
+static void test_ternary(void **state)
+{
+    (void)state, each_table(ternary_all);
+}
 
 /* ---- Matrix products. */
 
@@ -403,11 +463,22 @@ static test_mask make_mask(int kind, size_t out, size_t in)
     for (size_t n = 0; n < out; n++) {
         size_t lo = 0, hi = in, d = (n * in + in / 2) / out;
         switch (kind) {
-        case LOWER: hi = d; break;
-        case UPPER: lo = d; break;
-        case BAND: lo = d > 2 ? d - 2 : 0, hi = d + 5 < in ? d + 5 : in; break;
-        case HOLES: n % 3 == 1 ? (lo = hi = in) : n % 7 < 2 ? (lo = hi = d / 2) : (lo = below(in), hi = lo + below(in - lo + 1)); break;
-        default: break;
+        case LOWER:
+            hi = d;
+            break;
+        case UPPER:
+            lo = d;
+            break;
+        case BAND:
+            lo = d > 2 ? d - 2 : 0, hi = d + 5 < in ? d + 5 : in;
+            break;
+        case HOLES:
+            n % 3 == 1  ? (lo = hi = in)
+            : n % 7 < 2 ? (lo = hi = d / 2)
+                        : (lo = below(in), hi = lo + below(in - lo + 1));
+            break;
+        default:
+            break;
         }
         t.lo[n] = (uint32_t)lo, t.hi[n] = (uint32_t)hi;
     }
@@ -420,16 +491,23 @@ static test_mask make_mask(int kind, size_t out, size_t in)
             }
         t.tlo[k] = (uint32_t)(lo < hi ? lo : 0), t.thi[k] = (uint32_t)hi;
     }
-    t.m = (hl_mask){out, in, t.lo, t.hi, t.tlo, t.thi};
+    t.m = (hl_mask){ out, in, t.lo, t.hi, t.tlo, t.thi };
     return t;
 }
-static void drop_mask(test_mask *t) { free(t->lo), free(t->hi), free(t->tlo), free(t->thi); }
-static int sees(const test_mask *t, size_t n, size_t k) { return t->lo[n] <= k && k < t->hi[n]; }
+static void drop_mask(test_mask *t)
+{
+    free(t->lo), free(t->hi), free(t->tlo), free(t->thi);
+}
+static int sees(const test_mask *t, size_t n, size_t k)
+{
+    return t->lo[n] <= k && k < t->hi[n];
+}
 
 enum { INIT_NONE, INIT_PANELS, INIT_ENTRY, INIT_UNITS, INIT_ONE, INIT_SELF, INIT_SHARED, INITS };
 
 /* One product, forward or transposed, of the given shape; checks values, bits between panels, and the gaps. */
-static void product_case(const hl_kernels *k, int transposed, size_t out, size_t in, size_t panels, int mask_kind, int init)
+static void product_case(const hl_kernels *k, int transposed, size_t out, size_t in, size_t panels, int mask_kind,
+                         int init)
 {
     const size_t units = transposed ? in : out, depth = transposed ? out : in;
     const size_t ldw = in + below(3), gap = below(2) * 5;
@@ -441,16 +519,37 @@ static void product_case(const hl_kernels *k, int transposed, size_t out, size_t
             if (!sees(&mask, n, i))
                 set(&w, n * ldw + i, 0);
     buffer b = make(k, init == INIT_PANELS ? panels * y_panel : init == INIT_SHARED ? y_panel : units + L);
-    hl_gemm g = {.panels = panels, .out = out, .in = in, .w = w.p, .ldw = ldw, .mask = mask_kind ? &mask.m : NULL,
-                 .x = x.p, .x_panel = x_panel, .y = y.p, .y_panel = y_panel};
+    hl_gemm g = { .panels = panels,
+                  .out = out,
+                  .in = in,
+                  .w = w.p,
+                  .ldw = ldw,
+                  .mask = mask_kind ? &mask.m : NULL,
+                  .x = x.p,
+                  .x_panel = x_panel,
+                  .y = y.p,
+                  .y_panel = y_panel };
     switch (init) {
-    case INIT_PANELS: g.init = (hl_arg){b.p, L, 0}, g.init_panel = y_panel; break;
-    case INIT_ENTRY: g.init = (hl_arg){b.p, 0, 0}; break;
-    case INIT_UNITS: g.init = (hl_arg){b.p, 1, 1}; break;
-    case INIT_ONE: g.init = (hl_arg){b.p, 0, 1}; break;
-    case INIT_SELF: g.init = (hl_arg){y.p, L, 0}, g.init_panel = y_panel; break;
-    case INIT_SHARED: g.init = (hl_arg){b.p, L, 0}; break;
-    default: break;
+    case INIT_PANELS:
+        g.init = (hl_arg){ b.p, L, 0 }, g.init_panel = y_panel;
+        break;
+    case INIT_ENTRY:
+        g.init = (hl_arg){ b.p, 0, 0 };
+        break;
+    case INIT_UNITS:
+        g.init = (hl_arg){ b.p, 1, 1 };
+        break;
+    case INIT_ONE:
+        g.init = (hl_arg){ b.p, 0, 1 };
+        break;
+    case INIT_SELF:
+        g.init = (hl_arg){ y.p, L, 0 }, g.init_panel = y_panel;
+        break;
+    case INIT_SHARED:
+        g.init = (hl_arg){ b.p, L, 0 };
+        break;
+    default:
+        break;
     }
     (transposed ? k->gemm_t : k->gemm)(&g);
     for (size_t p = 0; p < panels; p++) {
@@ -458,13 +557,26 @@ static void product_case(const hl_kernels *k, int transposed, size_t out, size_t
             for (size_t lane = 0; lane < L; lane++) {
                 double s = 0;
                 switch (init) {
-                case INIT_PANELS: s = get(&b, p * y_panel + u * L + lane); break;
-                case INIT_ENTRY: s = get(&b, lane); break;
-                case INIT_UNITS: s = get(&b, u); break;
-                case INIT_ONE: s = get(&b, 0); break;
-                case INIT_SELF: s = get(&y0, p * y_panel + u * L + lane); break;
-                case INIT_SHARED: s = get(&b, u * L + lane); break;
-                default: break;
+                case INIT_PANELS:
+                    s = get(&b, p * y_panel + u * L + lane);
+                    break;
+                case INIT_ENTRY:
+                    s = get(&b, lane);
+                    break;
+                case INIT_UNITS:
+                    s = get(&b, u);
+                    break;
+                case INIT_ONE:
+                    s = get(&b, 0);
+                    break;
+                case INIT_SELF:
+                    s = get(&y0, p * y_panel + u * L + lane);
+                    break;
+                case INIT_SHARED:
+                    s = get(&b, u * L + lane);
+                    break;
+                default:
+                    break;
                 }
                 for (size_t d = 0; d < depth; d++)
                     s += get(&w, transposed ? d * ldw + u : u * ldw + d) * get(&x, p * x_panel + d * L + lane);
@@ -491,7 +603,7 @@ static void product_case(const hl_kernels *k, int transposed, size_t out, size_t
     drop(&w), drop(&x), drop(&y), drop(&y0), drop(&b), drop_mask(&mask);
 }
 
-static const size_t sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 43, 64, 100};
+static const size_t sizes[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 43, 64, 100 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 static void products(const hl_kernels *k)
@@ -515,7 +627,10 @@ static void products(const hl_kernels *k)
         product_case(k, transposed, 0, 3, 2, DENSE, INIT_NONE);
     }
 }
-static void test_products(void **state) { (void)state, each_table(products); }
+static void test_products(void **state)
+{
+    (void)state, each_table(products);
+}
 
 /* Every row the same: every lane of every panel gives the same bits. */
 static void product_lanes(const hl_kernels *k)
@@ -524,8 +639,15 @@ static void product_lanes(const hl_kernels *k)
     buffer w = make(k, out * in), row = make(k, in), x = make(k, panels * in * L), y = make(k, panels * in * L);
     for (size_t i = 0; i < x.n; i++)
         memcpy(at(&x, i), at(&row, i / L % in), size_of(k));
-    hl_gemm g = {.panels = panels, .out = out, .in = in, .w = w.p, .ldw = in, .x = x.p, .x_panel = in * L, .y = y.p,
-                 .y_panel = in * L};
+    hl_gemm g = { .panels = panels,
+                  .out = out,
+                  .in = in,
+                  .w = w.p,
+                  .ldw = in,
+                  .x = x.p,
+                  .x_panel = in * L,
+                  .y = y.p,
+                  .y_panel = in * L };
     for (int transposed = 0; transposed < 2; transposed++) {
         (transposed ? k->gemm_t : k->gemm)(&g);
         for (size_t p = 0; p < panels; p++)
@@ -534,10 +656,13 @@ static void product_lanes(const hl_kernels *k)
     }
     drop(&w), drop(&row), drop(&x), drop(&y);
 }
-static void test_product_lanes(void **state) { (void)state, each_table(product_lanes); }
+static void test_product_lanes(void **state)
+{
+    (void)state, each_table(product_lanes);
+}
 
-static void gradient_case(const hl_kernels *k, size_t out, size_t in, size_t panels, size_t full, size_t tail, int mask_kind,
-                          bool add)
+static void gradient_case(const hl_kernels *k, size_t out, size_t in, size_t panels, size_t full, size_t tail,
+                          int mask_kind, bool add)
 {
     const size_t ldw = in + below(3), gap = below(2) * 7, x_panel = in * L + gap, y_panel = out * L + gap;
     test_mask mask = make_mask(mask_kind, out, in);
@@ -551,9 +676,22 @@ static void gradient_case(const hl_kernels *k, size_t out, size_t in, size_t pan
                 if (i < out * L)
                     set(&y, p * y_panel + i, i % 2 ? NAN : INFINITY);
             }
-    hl_gemm_w g = {.panels = panels, .full = full, .tail = tail, .out = out, .in = in, .out_lo = 0, .out_hi = out,
-                   .y = y.p, .y_panel = y_panel, .x = x.p, .x_panel = x_panel, .mask = mask_kind ? &mask.m : NULL,
-                   .gw = gw.p, .ldw = ldw, .add = add, .scratch = scratch.p};
+    hl_gemm_w g = { .panels = panels,
+                    .full = full,
+                    .tail = tail,
+                    .out = out,
+                    .in = in,
+                    .out_lo = 0,
+                    .out_hi = out,
+                    .y = y.p,
+                    .y_panel = y_panel,
+                    .x = x.p,
+                    .x_panel = x_panel,
+                    .mask = mask_kind ? &mask.m : NULL,
+                    .gw = gw.p,
+                    .ldw = ldw,
+                    .add = add,
+                    .scratch = scratch.p };
     k->gemm_w(&g);
     for (size_t n = 0; n < out; n++)
         for (size_t i = 0; i < ldw; i++) {
@@ -596,7 +734,10 @@ static void gradients(const hl_kernels *k)
     gradient_case(k, 3, 0, 2, 2, 0, DENSE, false);
     gradient_case(k, 3, 5, 0, 0, 0, DENSE, false);
 }
-static void test_gradients(void **state) { (void)state, each_table(gradients); }
+static void test_gradients(void **state)
+{
+    (void)state, each_table(gradients);
+}
 
 /* ---- The rest. */
 
@@ -620,7 +761,10 @@ static void lane_sums(const hl_kernels *k)
             drop(&x), drop(&y), drop(&before);
         }
 }
-static void test_lane_sum(void **state) { (void)state, each_table(lane_sums); }
+static void test_lane_sum(void **state)
+{
+    (void)state, each_table(lane_sums);
+}
 
 static void lane_matmul_case(const hl_kernels *k, size_t m, size_t n, size_t kk, size_t lanes)
 {
@@ -646,7 +790,10 @@ static void lane_matmuls(const hl_kernels *k)
                 lane_matmul_case(k, m, n, kk, 1);
             }
 }
-static void test_lane_matmul(void **state) { (void)state, each_table(lane_matmuls); }
+static void test_lane_matmul(void **state)
+{
+    (void)state, each_table(lane_matmuls);
+}
 
 static void rows_and_panels(const hl_kernels *k)
 {
@@ -666,7 +813,10 @@ static void rows_and_panels(const hl_kernels *k)
             drop(&x), drop(&y), drop(&back), drop(&before);
         }
 }
-static void test_rows_and_panels(void **state) { (void)state, each_table(rows_and_panels); }
+static void test_rows_and_panels(void **state)
+{
+    (void)state, each_table(rows_and_panels);
+}
 
 /* A convolution, its transpose and its gradient, by the definition: every (output, tap) pair in turn. */
 static void conv_case(const hl_kernels *k, hl_conv_geometry c, size_t panels, size_t full, size_t tail, bool add)
@@ -693,7 +843,8 @@ static void conv_case(const hl_kernels *k, hl_conv_geometry c, size_t panels, si
                             (c.taps && !exists[t]))
                             continue;
                         const size_t xi = ((ch * c.height + r - c.pad[0]) * c.width + s - c.pad[1]) * l;
-                        const size_t yi = ((o * c.out_height + i) * c.out_width + j) * l, wi = (o * c.channels + ch) * taps + t;
+                        const size_t yi = ((o * c.out_height + i) * c.out_width + j) * l,
+                                     wi = (o * c.channels + ch) * taps + t;
                         for (size_t lane = 0; lane < l; lane++) {
                             want_y[yi + lane] += get(&w, wi) * get(&x, xi + lane);
                             want_x[xi + lane] += get(&w, wi) * get(&y, yi + lane);
@@ -730,9 +881,15 @@ static void conv_case(const hl_kernels *k, hl_conv_geometry c, size_t panels, si
 static void convs(const hl_kernels *k)
 {
     for (int i = 0; i < 150; i++) {
-        hl_conv_geometry c = {.channels = 1 + below(4), .height = 1 + below(6), .width = 1 + below(6), .out = 1 + below(9),
-                              .kernel_height = 1 + below(4), .kernel_width = 1 + below(4), .lanes = i % 3 ? L : 1,
-                              .stride = {1 + below(3), 1 + below(3)}, .pad = {below(3), below(3)}};
+        hl_conv_geometry c = { .channels = 1 + below(4),
+                               .height = 1 + below(6),
+                               .width = 1 + below(6),
+                               .out = 1 + below(9),
+                               .kernel_height = 1 + below(4),
+                               .kernel_width = 1 + below(4),
+                               .lanes = i % 3 ? L : 1,
+                               .stride = { 1 + below(3), 1 + below(3) },
+                               .pad = { below(3), below(3) } };
         if (i == 7) /* more taps than are listed at a time */
             c.height = c.width = c.kernel_height = c.kernel_width = 9;
         if (c.height + 2 * c.pad[0] < c.kernel_height || c.width + 2 * c.pad[1] < c.kernel_width)
@@ -743,7 +900,10 @@ static void convs(const hl_kernels *k)
         conv_case(k, c, panels, below(panels + 1), below(17), below(2));
     }
 }
-static void test_conv(void **state) { (void)state, each_table(convs); }
+static void test_conv(void **state)
+{
+    (void)state, each_table(convs);
+}
 
 static void axis_case(const hl_kernels *k, size_t outer, size_t mid, size_t inner, size_t lanes)
 {
@@ -800,7 +960,10 @@ static void axes(const hl_kernels *k)
                     axis_case(k, outer, mid, inner, L);
             }
 }
-static void test_axes(void **state) { (void)state, each_table(axes); }
+static void test_axes(void **state)
+{
+    (void)state, each_table(axes);
+}
 
 static void doubles(const hl_kernels *k)
 {
@@ -829,16 +992,22 @@ static void doubles(const hl_kernels *k)
     assert_true(isfinite(get(&sink, 0)));
     drop(&x), drop(&y), drop(&sink);
 }
-static void test_doubles(void **state) { (void)state, each_table(doubles); }
+static void test_doubles(void **state)
+{
+    (void)state, each_table(doubles);
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pick),          cmocka_unit_test(test_unary_accuracy), cmocka_unit_test(test_unary_specials),
-        cmocka_unit_test(test_unary_lanes),   cmocka_unit_test(test_binary),         cmocka_unit_test(test_ternary),
-        cmocka_unit_test(test_products),      cmocka_unit_test(test_product_lanes),  cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_lane_sum),      cmocka_unit_test(test_lane_matmul),    cmocka_unit_test(test_rows_and_panels),
-        cmocka_unit_test(test_conv),          cmocka_unit_test(test_axes),          cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_pick),           cmocka_unit_test(test_unary_accuracy),
+        cmocka_unit_test(test_unary_specials), cmocka_unit_test(test_unary_lanes),
+        cmocka_unit_test(test_binary),         cmocka_unit_test(test_ternary),
+        cmocka_unit_test(test_products),       cmocka_unit_test(test_product_lanes),
+        cmocka_unit_test(test_gradients),      cmocka_unit_test(test_lane_sum),
+        cmocka_unit_test(test_lane_matmul),    cmocka_unit_test(test_rows_and_panels),
+        cmocka_unit_test(test_conv),           cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_doubles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ static void test_round_trip(void **state)
         hl_net *net = make_net(ctx, &spec), *back;
         char *first, *second;
         size_t size[2];
-        hl_net_param bias = param_named(net, "transformer.0.bias"); /* every network has it */
+        hl_net_param bias = param_named(net, "transformer.0.bias");       /* every network has it */
         memset(bias.values, 0x3e, bias.size * hl_dtype_size(spec.dtype)); /* all the bits of a value */
         CHECK_OK(ctx, hl_net_save(net, "a.hollow"));
         CHECK_OK(ctx, hl_net_load(ctx, "a.hollow", &back));
@@ -231,9 +231,9 @@ static void write_file(const char *path, const char *format, const char *archite
 static const struct {
     const char *key, *value;
 } architecture[] = {
-    { "dim", "2" },      { "context", "0" }, { "time", "false" },         { "conditioner", "\"made\"" },
-    { "features", "2" }, { "hidden", "3" },  { "hidden_layers", "1" },    { "transformer", "\"shared\"" },
-    { "width", "3" },    { "layers", "1" },  { "activation", "\"tanh\"" },  { "image", "[0, 0, 0]" },
+    { "dim", "2" },      { "context", "0" }, { "time", "false" },          { "conditioner", "\"made\"" },
+    { "features", "2" }, { "hidden", "3" },  { "hidden_layers", "1" },     { "transformer", "\"shared\"" },
+    { "width", "3" },    { "layers", "1" },  { "activation", "\"tanh\"" }, { "image", "[0, 0, 0]" },
     { "kernel", "0" }
 };
 

@@ -807,8 +807,13 @@ static void test_conv_sight(void **state)
 {
     enum { H = 5, W = 5, D = H * W };
     hl_context *ctx = test_context(NULL, 1);
-    hl_net_spec spec = { .dim = D, .conditioner = "conv", .image = { 1, H, W }, .features = 2, .hidden = 6,
-                         .hidden_layers = 2, .dtype = HL_F64 };
+    hl_net_spec spec = { .dim = D,
+                         .conditioner = "conv",
+                         .image = { 1, H, W },
+                         .features = 2,
+                         .hidden = 6,
+                         .hidden_layers = 2,
+                         .dtype = HL_F64 };
     setup s = make(ctx, &spec, 1 + D);
     double *x = s.x;
     (void)state;

@@ -145,7 +145,16 @@ static double dot(const double *a, const double *b, size_t count, double *scale)
 }
 
 /* Derivatives of y along v and u, and back from w; the second derivatives are those of <u, J' w>. */
-enum { OUT_Y, OUT_JV, OUT_JU, OUT_HW, OUT_GX, OUT_JVI = OUT_GX + MAX_IN, OUT_H = OUT_JVI + MAX_IN, OUTS = OUT_H + MAX_IN };
+enum {
+    OUT_Y,
+    OUT_JV,
+    OUT_JU,
+    OUT_HW,
+    OUT_GX,
+    OUT_JVI = OUT_GX + MAX_IN,
+    OUT_H = OUT_JVI + MAX_IN,
+    OUTS = OUT_H + MAX_IN
+};
 
 typedef struct derivatives {
     hl_node v[MAX_IN], u[MAX_IN], w, out[OUTS]; /* JVI + i: along v of input i alone */
@@ -254,8 +263,8 @@ static void check_second(setting *s, const derivatives *d)
         const double *u = model_values(&s->m, d->u[i]);
         by_rule += dot(d->vv[i], d->r64[OUT_H + i], n, &scale);
         for (size_t e = 0; e < n; e++)
-            by_difference += u[e] * difference(moved[0][OUT_GX + i][e], moved[1][OUT_GX + i][e], moved[2][OUT_GX + i][e],
-                                               moved[3][OUT_GX + i][e]);
+            by_difference += u[e] * difference(moved[0][OUT_GX + i][e], moved[1][OUT_GX + i][e],
+                                               moved[2][OUT_GX + i][e], moved[3][OUT_GX + i][e]);
         dot(u, d->r64[OUT_GX + i], n, &scale);
     }
     CHECK_NEAR(by_difference, by_rule, 1e-7 * scale, s->label);

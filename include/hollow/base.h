@@ -52,10 +52,10 @@ typedef struct hl_context hl_context; /* opaque */
 
 /* Zero in any field means the default. Give both alloc and release, or neither. */
 typedef struct hl_context_options {
-    int threads;                                   /* threads a run may use; default 1, at most 256 */
-    void *(*alloc)(void *user, size_t bytes);      /* default malloc; must return memory aligned as malloc does */
-    void (*release)(void *user, void *pointer);    /* default free; never called with NULL */
-    void *user;                                    /* passed to alloc and release */
+    int threads;                                /* threads a run may use; default 1, at most 256 */
+    void *(*alloc)(void *user, size_t bytes);   /* default malloc; must return memory aligned as malloc does */
+    void (*release)(void *user, void *pointer); /* default free; never called with NULL */
+    void *user;                                 /* passed to alloc and release */
 } hl_context_options;
 
 /* Make a context. `options` may be NULL; it is copied. */

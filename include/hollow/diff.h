@@ -36,8 +36,8 @@ typedef enum hl_diff_mode {
 
 /* Dimension-wise derivatives: d[m-1] = D^m f = (d^m f_i / d x_i^m), m = 1..order, for f of x's shape whose entry i depends
  * on x only through x_i and the held nodes, which must not depend on x_i. */
-HL_API hl_status hl_dim_derivatives(hl_graph *g, hl_node f, hl_node x, const hl_hold *hold, int order, hl_diff_mode mode,
-                                    hl_node *d);
+HL_API hl_status hl_dim_derivatives(hl_graph *g, hl_node f, hl_node x, const hl_hold *hold, int order,
+                                    hl_diff_mode mode, hl_node *d);
 
 #ifdef __cplusplus
 }

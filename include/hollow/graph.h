@@ -38,7 +38,7 @@ HL_API int hl_node_text(const hl_graph *graph, hl_node node, char *buffer, size_
 /* A node's rank, dimension and kind; rank is -1 for a bad node. */
 HL_API int hl_node_rank(const hl_graph *graph, hl_node node);
 HL_API size_t hl_node_dim(const hl_graph *graph, hl_node node, int axis); /* axis < 0 counts from the end */
-HL_API size_t hl_node_size(const hl_graph *graph, hl_node node);         /* product of the dimensions */
+HL_API size_t hl_node_size(const hl_graph *graph, hl_node node);          /* product of the dimensions */
 HL_API int hl_node_batched(const hl_graph *graph, hl_node node);
 
 /* Leaves. Inputs and parameters are numbered 0, 1, ... in the order of their making; names are copied. */
@@ -57,7 +57,7 @@ HL_API hl_node hl_add(hl_graph *g, hl_node a, hl_node b);
 HL_API hl_node hl_sub(hl_graph *g, hl_node a, hl_node b);
 HL_API hl_node hl_mul(hl_graph *g, hl_node a, hl_node b);
 HL_API hl_node hl_div(hl_graph *g, hl_node a, hl_node b);
-HL_API hl_node hl_pow(hl_graph *g, hl_node a, hl_node b);  /* a > 0, or b a constant and a != 0 */
+HL_API hl_node hl_pow(hl_graph *g, hl_node a, hl_node b);     /* a > 0, or b a constant and a != 0 */
 HL_API hl_node hl_powi(hl_graph *g, hl_node a, int exponent); /* by repeated products; any a */
 HL_API hl_node hl_min(hl_graph *g, hl_node a, hl_node b);
 HL_API hl_node hl_max(hl_graph *g, hl_node a, hl_node b);

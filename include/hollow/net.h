@@ -40,7 +40,7 @@ typedef struct hl_net_spec {
 } hl_net_spec;
 
 HL_API hl_status hl_net_create(hl_context *context, const hl_net_spec *spec, hl_net **net); /* all parameters 0 */
-HL_API void hl_net_free(hl_net *net);                                                      /* takes NULL */
+HL_API void hl_net_free(hl_net *net);                                                       /* takes NULL */
 /* Random weights: variance 1 / inputs, biases 0. The same seed gives the same weights on every machine. */
 HL_API hl_status hl_net_init(hl_net *net, uint64_t seed);
 /* The specification with all defaults filled in. Its strings are borrowed until the network is freed. */
@@ -73,9 +73,9 @@ HL_API hl_status hl_net_build(const hl_net *net, hl_graph *g, hl_node x, hl_node
 
 /* An operator is the network compiled: f, D^1 f .. D^order f, the divergence sum_i D^1 f_i, and their gradients. */
 typedef struct hl_operator_options {
-    int order;          /* highest k of D^k; default 1; at most 32; -1 for f alone */
-    hl_diff_mode mode;  /* HL_TAYLOR (default) or HL_REVERSE */
-    int no_gradient;    /* nonzero: do not compile hl_operator_vjp */
+    int order;            /* highest k of D^k; default 1; at most 32; -1 for f alone */
+    hl_diff_mode mode;    /* HL_TAYLOR (default) or HL_REVERSE */
+    int no_gradient;      /* nonzero: do not compile hl_operator_vjp */
     hl_plan_options plan; /* its dtype is ignored: the network's is used */
 } hl_operator_options;
 HL_API hl_status hl_operator_create(const hl_net *net, const hl_operator_options *options, hl_operator **op);
@@ -83,8 +83,8 @@ HL_API void hl_operator_free(hl_operator *op); /* takes NULL; free it before its
 
 /* Evaluate rows x dim values. t (rows) and context (rows x context) are NULL if the network has none. f, d[k-1] for D^k and
  * divergence (rows) receive results; any may be NULL. Reads the network's parameters as they are now. */
-HL_API hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, const void *t, const void *context, void *f,
-                                  void *const *d, void *divergence);
+HL_API hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, const void *t, const void *context,
+                                  void *f, void *const *d, void *divergence);
 
 /* Gradients of sum over rows of <gf, f> + sum_k <gd[k-1], D^k f> + gdiv . divergence: to x, t, context (each row's own) and
  * all parameters (summed over rows; gparam[i] in the order of hl_net_param_get). A NULL cotangent is zero; a NULL result is

@@ -16,12 +16,13 @@ typedef struct hl_plan hl_plan; /* opaque */
 
 /* Zero in any field means the default. */
 typedef struct hl_plan_options {
-    hl_dtype dtype;      /* default HL_F32 */
-    size_t chunk_rows;   /* rows that go through together, at most 1024; default chosen from the graph; changes no row's bits */
-    const char *isa;     /* "avx512", "avx2", "base"; default the best that the machine runs */
-    int dense_masks;     /* nonzero: treat masked weights as any others, to measure what skipping them gains; their
+    hl_dtype dtype; /* default HL_F32 */
+    size_t
+        chunk_rows; /* rows that go through together, at most 1024; default chosen from the graph; changes no row's bits */
+    const char *isa; /* "avx512", "avx2", "base"; default the best that the machine runs */
+    int dense_masks; /* nonzero: treat masked weights as any others, to measure what skipping them gains; their
                           * gradients are then not zero */
-    int no_fusion;       /* nonzero: elementwise runs are not fused (to measure what fusion gains) */
+    int no_fusion;   /* nonzero: elementwise runs are not fused (to measure what fusion gains) */
 } hl_plan_options;
 
 /* Compile the graph for these outputs. Fails with the graph's first error if it has one. */
@@ -38,10 +39,10 @@ HL_API hl_status hl_plan_run(hl_plan *plan, size_t rows, const void *const *inpu
 /* What the plan is made of. */
 typedef struct hl_plan_info {
     hl_dtype dtype;
-    size_t chunk_rows, bytes;       /* rows per chunk; bytes of memory that the plan owns */
+    size_t chunk_rows, bytes;                    /* rows per chunk; bytes of memory that the plan owns */
     size_t nodes, segments, instructions, fused; /* live nodes; segments; instructions; those inside fused runs */
-    double flops_per_row;           /* executed multiply-adds (as 2) and elementwise work per row, masks skipped */
-    double gemm_flops_per_row;      /* the part of it in matrix products */
+    double flops_per_row;      /* executed multiply-adds (as 2) and elementwise work per row, masks skipped */
+    double gemm_flops_per_row; /* the part of it in matrix products */
 } hl_plan_info;
 HL_API hl_plan_info hl_plan_describe(const hl_plan *plan);
 /* A listing of segments and instructions, written to buffer as snprintf does; returns the length it needs. */

@@ -69,10 +69,17 @@ static void push(const jet_state *s, hl_node n)
     for (int k = 1; k <= s->order && moves; k++) {
         hl_node c = HL_NONE;
         switch (d.op->jet_kind) {
-        case HL_JET_ZERO: break;
-        case HL_JET_LINEAR: c = linear_coefficient(s, &d, k); break;
-        case HL_JET_BILINEAR: c = bilinear_coefficient(s, &d, k); break;
-        case HL_JET_RULE: c = d.op->jet(s->g, n, k, s->in, y); break;
+        case HL_JET_ZERO:
+            break;
+        case HL_JET_LINEAR:
+            c = linear_coefficient(s, &d, k);
+            break;
+        case HL_JET_BILINEAR:
+            c = bilinear_coefficient(s, &d, k);
+            break;
+        case HL_JET_RULE:
+            c = d.op->jet(s->g, n, k, s->in, y);
+            break;
         }
         y[k] = c;
     }
@@ -119,7 +126,8 @@ static hl_status check(hl_graph *g, int order, size_t nx, const hl_node *x, cons
             return hl_graph_fail(g, HL_ERR_INVALID, "hl_jet: x %zu is not a node of this graph", j), g->status;
     for (size_t j = 0; j < nx * (size_t)order; j++)
         if (cx[j] != HL_NONE && !hl_graph_node(g, cx[j]))
-            return hl_graph_fail(g, HL_ERR_INVALID, "hl_jet: coefficient %zu is not a node of this graph", j), g->status;
+            return hl_graph_fail(g, HL_ERR_INVALID, "hl_jet: coefficient %zu is not a node of this graph", j),
+                   g->status;
     for (size_t i = 0; i < ny; i++)
         if (!hl_graph_node(g, y[i]))
             return hl_graph_fail(g, HL_ERR_INVALID, "hl_jet: y %zu is not a node of this graph", i), g->status;
@@ -190,7 +198,8 @@ hl_status hl_dim_derivatives(hl_graph *g, hl_node f, hl_node x, const hl_hold *h
     if (!g || !d)
         return HL_ERR_INVALID;
     if (order < 1 || order > MAX_ORDER)
-        return hl_graph_fail(g, HL_ERR_INVALID, "hl_dim_derivatives: order %d is not in 1..%d", order, MAX_ORDER), g->status;
+        return hl_graph_fail(g, HL_ERR_INVALID, "hl_dim_derivatives: order %d is not in 1..%d", order, MAX_ORDER),
+               g->status;
     if (!hl_graph_node(g, f) || !hl_graph_node(g, x) || !hl_shape_equal(&g->node[f].shape, &g->node[x].shape))
         return hl_graph_fail(g, HL_ERR_SHAPE, "hl_dim_derivatives: f and x have not the same shape"), g->status;
     if (mode != HL_TAYLOR && mode != HL_REVERSE)

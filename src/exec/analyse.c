@@ -95,8 +95,8 @@ static bool local(const hl_compiler *c, const hl_node_data *d)
     int rank = d->inputs ? data(c, d->in[0])->shape.rank : 0;
     if (hl_elementwise(d) || op == &hl_op_broadcast)
         return true;
-    if (op == &hl_op_sum || op == &hl_op_max_over || op == &hl_op_cumsum || op == &hl_op_gather || op == &hl_op_scatter ||
-        op == &hl_op_concat)
+    if (op == &hl_op_sum || op == &hl_op_max_over || op == &hl_op_cumsum || op == &hl_op_gather ||
+        op == &hl_op_scatter || op == &hl_op_concat)
         return d->attr.i[0] >= 1;
     if (op == &hl_op_permute)
         return d->attr.list[0] == 0;
@@ -245,7 +245,8 @@ static void choose_form(hl_compiler *c, hl_node n)
                 absorb(c, n, d->in[i], HL_FORM_MULMUL);
                 return;
             }
-    if (!c->fuse || c->phase[n] != HL_PHASE_MAIN || (d->op != &hl_op_add && d->op != &hl_op_sub) || d->in[0] == d->in[1])
+    if (!c->fuse || c->phase[n] != HL_PHASE_MAIN || (d->op != &hl_op_add && d->op != &hl_op_sub) ||
+        d->in[0] == d->in[1])
         return;
     for (int i = 0; i < 2 && d->op == &hl_op_add; i++)
         for (int t = 0; t < 2; t++)
@@ -267,8 +268,10 @@ static void choose_forms(hl_compiler *c)
         if (c->phase[n] != HL_PHASE_NONE)
             switch (data(c, (hl_node)n)->op->kind) {
             case HL_KIND_LEAF:
-            case HL_KIND_VIEW: break;
-            default: c->form[n] = HL_FORM_NODE;
+            case HL_KIND_VIEW:
+                break;
+            default:
+                c->form[n] = HL_FORM_NODE;
             }
     if (c->fuse)
         choose_slopes(c);

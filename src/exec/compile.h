@@ -13,14 +13,14 @@ typedef enum hl_phase {
 
 /* How a node is computed. */
 typedef enum hl_form {
-    HL_FORM_NONE,     /* no work: leaf, view, folded broadcast, or absorbed by its only user */
-    HL_FORM_NODE,     /* one instruction of its own op */
-    HL_FORM_MULADD,   /* add(mul(a, b), c) */
-    HL_FORM_MULSUB,   /* sub(mul(a, b), c) */
-    HL_FORM_SUBMUL,   /* sub(c, mul(a, b)) */
-    HL_FORM_MULMUL,   /* mul(mul(a, b), c) */
-    HL_FORM_SLOPE,    /* mul(a, 1 - b b): the derivative of tanh, times a */
-    HL_FORM_PLUS      /* add(linear(x, w), c): the product starts from c */
+    HL_FORM_NONE,   /* no work: leaf, view, folded broadcast, or absorbed by its only user */
+    HL_FORM_NODE,   /* one instruction of its own op */
+    HL_FORM_MULADD, /* add(mul(a, b), c) */
+    HL_FORM_MULSUB, /* sub(mul(a, b), c) */
+    HL_FORM_SUBMUL, /* sub(c, mul(a, b)) */
+    HL_FORM_MULMUL, /* mul(mul(a, b), c) */
+    HL_FORM_SLOPE,  /* mul(a, 1 - b b): the derivative of tanh, times a */
+    HL_FORM_PLUS    /* add(linear(x, w), c): the product starts from c */
 } hl_form;
 
 typedef struct hl_compiler {
@@ -31,12 +31,12 @@ typedef struct hl_compiler {
     bool fuse;
     hl_phase *phase;
     hl_form *form;
-    hl_node *partner;  /* what a MULADD..PLUS form absorbed: a product, or a slope's 1 - b b */
+    hl_node *partner; /* what a MULADD..PLUS form absorbed: a product, or a slope's 1 - b b */
     uint32_t *uses;
-    size_t *axis;      /* leading axis of the segment it runs in; 1 for none; 0 for not in a segment */
-    size_t *segment;   /* segment it runs in */
-    size_t *position;  /* place in the order of instructions */
-    hl_node *order;    /* nodes with work, in order: prologue, segments, epilogue */
+    size_t *axis;     /* leading axis of the segment it runs in; 1 for none; 0 for not in a segment */
+    size_t *segment;  /* segment it runs in */
+    size_t *position; /* place in the order of instructions */
+    hl_node *order;   /* nodes with work, in order: prologue, segments, epilogue */
     size_t ordered;
     hl_space *space;
     size_t *offset;

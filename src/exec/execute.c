@@ -8,8 +8,8 @@
 
 #include "exec/plan.h"
 
-#define SHARE_UNITS 48   /* units of a product that a thread takes at a time */
-#define PART_UNITS 128   /* units of a sum over rows that are worth a part of their own */
+#define SHARE_UNITS 48  /* units of a product that a thread takes at a time */
+#define PART_UNITS 128  /* units of a sum over rows that are worth a part of their own */
 #define FLUSH_ROWS 1024 /* rows summed in the plan's precision before they go to double */
 
 typedef struct run_state {
@@ -44,7 +44,8 @@ static bool single_precision(const hl_plan *p)
 /* Where a sum over rows is accumulated: the user's own array if it is an output and nothing else reads it. */
 static char *sum_place(const run_state *s, const hl_reduction *r)
 {
-    return r->output != SIZE_MAX && s->output[r->output] ? s->output[r->output] : s->p->shared + r->value * s->p->element;
+    return r->output != SIZE_MAX && s->output[r->output] ? s->output[r->output]
+                                                         : s->p->shared + r->value * s->p->element;
 }
 
 /* End a stage: wait for the others and go to the next counter, which was set to zero a stage ago, when nobody used it. */
@@ -90,8 +91,9 @@ static void rows_out(const worker *w, const chunk *c)
             const hl_port *port = &p->output[i];
             size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
             if (port->batched && s->output[i])
-                p->k->panel_to_rows(rows, port->elements, p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element,
-                                    (char *)s->output[i] + (c->start + row) * port->elements * p->element, port->elements);
+                p->k->panel_to_rows(
+                    rows, port->elements, p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element,
+                    (char *)s->output[i] + (c->start + row) * port->elements * p->element, port->elements);
         }
 }
 
@@ -188,7 +190,8 @@ static void gather_groups(run_state *s, const chunk *c, size_t segment, int thre
         if (p->instr[i].reduction == SIZE_MAX)
             continue;
         const hl_reduction *r = &p->reduction[p->instr[i].reduction];
-        size_t lo = r->size * (size_t)thread / (size_t)s->threads, hi = r->size * ((size_t)thread + 1) / (size_t)s->threads;
+        size_t lo = r->size * (size_t)thread / (size_t)s->threads,
+               hi = r->size * ((size_t)thread + 1) / (size_t)s->threads;
         double *total = p->totals + r->total;
         if (c->index == 0)
             memset(total + lo, 0, (hi - lo) * sizeof *total);
@@ -216,7 +219,8 @@ static void reduce(const worker *w, const chunk *c, size_t segment)
         size_t parts = parts_of(s, t);
         for (size_t part = 0; part < parts; part++, item++)
             if (item == mine) {
-                hl_instr_reduce(&f, t, part, parts, sum_place(s, &s->p->reduction[t->reduction]), !c->first_since_flush);
+                hl_instr_reduce(&f, t, part, parts, sum_place(s, &s->p->reduction[t->reduction]),
+                                !c->first_since_flush);
                 mine = take(w, 1);
             }
     }
@@ -228,7 +232,8 @@ static void flush(run_state *s, const chunk *c, bool first_flush, int thread)
     hl_plan *p = s->p;
     for (size_t i = 0; i < p->reductions && c->flush; i++) {
         const hl_reduction *r = &p->reduction[i];
-        size_t lo = r->size * (size_t)thread / (size_t)s->threads, hi = r->size * ((size_t)thread + 1) / (size_t)s->threads;
+        size_t lo = r->size * (size_t)thread / (size_t)s->threads,
+               hi = r->size * ((size_t)thread + 1) / (size_t)s->threads;
         if (r->grouped)
             continue;
         if (first_flush)
@@ -280,7 +285,8 @@ static void epilogue(run_state *s, bool flushed)
 /* Chunks of nearly equal size, so that no thread waits through a small last one. */
 static chunk chunk_at(const run_state *s, size_t start, size_t since_flush)
 {
-    size_t panels = (s->rows + HL_LANES - 1) / HL_LANES, chunks = (panels + s->p->chunk_panels - 1) / s->p->chunk_panels;
+    size_t panels = (s->rows + HL_LANES - 1) / HL_LANES,
+           chunks = (panels + s->p->chunk_panels - 1) / s->p->chunk_panels;
     size_t most = (panels + chunks - 1) / chunks * HL_LANES, left = s->rows - start;
     chunk c = { .start = start, .rows = left < most ? left : most, .index = start / most };
     c.panels = (c.rows + HL_LANES - 1) / HL_LANES;

@@ -8,11 +8,16 @@ char *hl_address(const hl_frame *f, const hl_ref *r, size_t q)
     const hl_plan *p = f->p;
     size_t e = p->element;
     switch (r->space) {
-    case HL_SPACE_SHARED: return p->shared + (r->offset + (q % f->axis) * r->axis_step) * e;
-    case HL_SPACE_PARAM: return (char *)(uintptr_t)f->param[r->offset] + (q % f->axis) * r->axis_step * e;
-    case HL_SPACE_CHUNK: return p->chunk + (r->offset + (q / f->axis) * r->row_step + (q % f->axis) * r->axis_step) * e;
-    case HL_SPACE_TILE: return f->tile + (r->offset + (q - f->tile_q) * r->row_step) * e;
-    default: return f->panel + r->offset * e;
+    case HL_SPACE_SHARED:
+        return p->shared + (r->offset + (q % f->axis) * r->axis_step) * e;
+    case HL_SPACE_PARAM:
+        return (char *)(uintptr_t)f->param[r->offset] + (q % f->axis) * r->axis_step * e;
+    case HL_SPACE_CHUNK:
+        return p->chunk + (r->offset + (q / f->axis) * r->row_step + (q % f->axis) * r->axis_step) * e;
+    case HL_SPACE_TILE:
+        return f->tile + (r->offset + (q - f->tile_q) * r->row_step) * e;
+    default:
+        return f->panel + r->offset * e;
     }
 }
 
@@ -32,8 +37,12 @@ static void elementwise(const hl_frame *f, const hl_instr *t, size_t q, size_t e
     const hl_kernels *k = f->p->k;
     void *y = hl_address(f, &t->out.ref, q);
     switch (t->code) {
-    case HL_DO_UNARY: k->unary[t->kernel](entries, hl_address(f, &t->in[0].ref, q), y); break;
-    case HL_DO_BINARY: k->binary[t->kernel](entries, arg(f, &t->in[0], q), arg(f, &t->in[1], q), y); break;
+    case HL_DO_UNARY:
+        k->unary[t->kernel](entries, hl_address(f, &t->in[0].ref, q), y);
+        break;
+    case HL_DO_BINARY:
+        k->binary[t->kernel](entries, arg(f, &t->in[0], q), arg(f, &t->in[1], q), y);
+        break;
     default:
         k->ternary[t->kernel](entries, arg(f, &t->in[0], q), arg(f, &t->in[1], q), arg(f, &t->in[2], q), y);
     }
@@ -98,7 +107,10 @@ void hl_instr_linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi)
     for (size_t q = f->q0; q < f->q1; q += even ? f->q1 - f->q0 : 1)
         for (size_t m = 0; m < t->m; m++) {
             hl_mask mask;
-            hl_gemm g = { .panels = even ? f->q1 - f->q0 : 1, .out = t->n, .in = t->k, .ldw = t->k,
+            hl_gemm g = { .panels = even ? f->q1 - f->q0 : 1,
+                          .out = t->n,
+                          .in = t->k,
+                          .ldw = t->k,
                           .mask = p->dense_masks ? NULL : t->attr.mask };
             g.w = hl_address(f, &t->in[1].ref, q);
             g.x = hl_address(f, &t->in[0].ref, q) + m * x_size * HL_LANES * p->element;
@@ -128,8 +140,16 @@ static void outer(const hl_frame *f, const hl_instr *t, size_t group, size_t lo,
     size_t e = p->element;
     for (size_t m = 0; m < t->m; m++) {
         size_t at = (group * t->m + m) * HL_LANES * e;
-        hl_gemm_w g = { .panels = f->q1 - f->q0, .full = full_panels(f), .tail = f->tail, .out = t->n, .in = t->k,
-                        .out_lo = lo, .out_hi = hi, .ldw = t->k, .scratch = f->scratch, .add = add || m > 0,
+        hl_gemm_w g = { .panels = f->q1 - f->q0,
+                        .full = full_panels(f),
+                        .tail = f->tail,
+                        .out = t->n,
+                        .in = t->k,
+                        .out_lo = lo,
+                        .out_hi = hi,
+                        .ldw = t->k,
+                        .scratch = f->scratch,
+                        .add = add || m > 0,
                         .mask = p->dense_masks ? NULL : t->attr.mask };
         g.y = hl_address(f, &t->in[0].ref, f->q0) + at * t->n;
         g.y_panel = panel_step(f, &t->in[0].ref);
@@ -330,16 +350,33 @@ static void other(const hl_frame *f, const hl_instr *t, size_t q, size_t lanes)
         s = split_at(&t->in_shape, axis);
         p->k->cumsum(s.outer, s.mid, s.inner, lanes, t->attr.i[1], t->attr.i[2], x, y);
         break;
-    case HL_DO_MATMUL: matmul(p, t, lanes, x, hl_address(f, &t->in[1].ref, q), y); break;
-    case HL_DO_BROADCAST: broadcast(p, t, lanes, t->in_shape.batched ? HL_LANES : 1, x, y); break;
-    case HL_DO_PERMUTE: permute(p, t, lanes, skip, x, y); break;
-    case HL_DO_GATHER: gather(t, axis, lanes * p->element, x, y); break;
-    case HL_DO_SCATTER: scatter(p, t, axis, lanes, x, y); break;
-    case HL_DO_CONCAT: concat(f, t, axis, lanes, q, y); break;
-    case HL_DO_MASKED: masked(p, t, x, y); break;
+    case HL_DO_MATMUL:
+        matmul(p, t, lanes, x, hl_address(f, &t->in[1].ref, q), y);
+        break;
+    case HL_DO_BROADCAST:
+        broadcast(p, t, lanes, t->in_shape.batched ? HL_LANES : 1, x, y);
+        break;
+    case HL_DO_PERMUTE:
+        permute(p, t, lanes, skip, x, y);
+        break;
+    case HL_DO_GATHER:
+        gather(t, axis, lanes * p->element, x, y);
+        break;
+    case HL_DO_SCATTER:
+        scatter(p, t, axis, lanes, x, y);
+        break;
+    case HL_DO_CONCAT:
+        concat(f, t, axis, lanes, q, y);
+        break;
+    case HL_DO_MASKED:
+        masked(p, t, x, y);
+        break;
     case HL_DO_CONV:
-    case HL_DO_CONV_T: hl_conv_panel(f, t, q, lanes); break;
-    default: break;
+    case HL_DO_CONV_T:
+        hl_conv_panel(f, t, q, lanes);
+        break;
+    default:
+        break;
     }
 }
 
@@ -355,10 +392,16 @@ void hl_instr_run(const hl_frame *f, const hl_instr *t)
             for (size_t q = f->q0; q < f->q1; q++)
                 elementwise(f, t, q, t->entries);
         break;
-    case HL_DO_LINEAR: hl_instr_linear(f, t, 0, t->n); break;
-    case HL_DO_LINEAR_T: hl_instr_linear(f, t, 0, t->k); break;
+    case HL_DO_LINEAR:
+        hl_instr_linear(f, t, 0, t->n);
+        break;
+    case HL_DO_LINEAR_T:
+        hl_instr_linear(f, t, 0, t->k);
+        break;
     case HL_DO_OUTER:
-    case HL_DO_SUM_ROWS: reduce_tile(f, t); break;
+    case HL_DO_SUM_ROWS:
+        reduce_tile(f, t);
+        break;
     default:
         for (size_t q = f->q0; q < f->q1; q++)
             other(f, t, q, HL_LANES);
@@ -392,11 +435,18 @@ void hl_instr_shared(const hl_frame *f, const hl_instr *t)
     switch (t->code) {
     case HL_DO_UNARY:
     case HL_DO_BINARY:
-    case HL_DO_TERNARY: elementwise(f, t, 0, (t->entries + HL_LANES - 1) / HL_LANES); break;
+    case HL_DO_TERNARY:
+        elementwise(f, t, 0, (t->entries + HL_LANES - 1) / HL_LANES);
+        break;
     case HL_DO_LINEAR:
     case HL_DO_LINEAR_T:
-    case HL_DO_OUTER: shared_product(f, t); break;
-    case HL_DO_CONV_W: hl_conv_weights(f, t, 0, t->shape.dim[0], 1, hl_address(f, &t->out.ref, 0), false); break;
-    default: other(f, t, 0, 1);
+    case HL_DO_OUTER:
+        shared_product(f, t);
+        break;
+    case HL_DO_CONV_W:
+        hl_conv_weights(f, t, 0, t->shape.dim[0], 1, hl_address(f, &t->out.ref, 0), false);
+        break;
+    default:
+        other(f, t, 0, 1);
     }
 }

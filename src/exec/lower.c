@@ -5,12 +5,12 @@
 #include "op/op.h"
 
 #define TARGET_CHUNK_BYTES ((size_t)1 << 20) /* what the chunk's values may take */
-#define MAX_CHUNK_BYTES ((size_t)256 << 20)   /* and what they must not, if a single panel does not */
+#define MAX_CHUNK_BYTES ((size_t)256 << 20)  /* and what they must not, if a single panel does not */
 #define MIN_CHUNK_PANELS 8
 #define MAX_CHUNK_PANELS 32
-#define TILE_PANELS 8         /* panels per tile along an axis */
-#define ROW_TILE_PANELS 8     /* panels per tile without one: weights are read once per tile */
-#define MAX_GROUP_PANELS 64   /* a group's sum is one chain in the plan's precision: about a thousand rows */
+#define TILE_PANELS 8       /* panels per tile along an axis */
+#define ROW_TILE_PANELS 8   /* panels per tile without one: weights are read once per tile */
+#define MAX_GROUP_PANELS 64 /* a group's sum is one chain in the plan's precision: about a thousand rows */
 
 static const hl_node_data *data(const hl_compiler *c, hl_node n)
 {
@@ -40,8 +40,7 @@ static hl_node operand_node(const hl_compiler *c, hl_node n, int i, hl_node u, h
 
 static bool has_value(const hl_compiler *c, hl_node n)
 {
-    return c->form[n] != HL_FORM_NONE ||
-           (c->phase[n] != HL_PHASE_NONE && data(c, n)->op->kind == HL_KIND_LEAF);
+    return c->form[n] != HL_FORM_NONE || (c->phase[n] != HL_PHASE_NONE && data(c, n)->op->kind == HL_KIND_LEAF);
 }
 
 /* Narrowest space that all readers of a batched value reach. */
@@ -226,8 +225,8 @@ static void place_shared(hl_compiler *c)
 static hl_status place_values(hl_compiler *c)
 {
     hl_plan *p = c->plan;
-    placing l = { hl_calloc(p->ctx, c->g->count + 1, sizeof *l.life), hl_calloc(p->ctx, c->g->count + 1, sizeof *l.node),
-                  0 };
+    placing l = { hl_calloc(p->ctx, c->g->count + 1, sizeof *l.life),
+                  hl_calloc(p->ctx, c->g->count + 1, sizeof *l.node), 0 };
     choose_spaces(c);
     size_t *last = last_use_table(c, SIZE_MAX), per_panel = 0;
     hl_status status = l.life && l.node && last ? HL_OK : HL_ERR_NOMEM;
@@ -298,12 +297,12 @@ static const struct {
     const hl_op *op;
     hl_code code;
 } code_of[] = {
-    { &hl_op_linear, HL_DO_LINEAR },     { &hl_op_linear_t, HL_DO_LINEAR_T }, { &hl_op_outer, HL_DO_OUTER },
-    { &hl_op_matmul, HL_DO_MATMUL },     { &hl_op_masked, HL_DO_MASKED },     { &hl_op_sum, HL_DO_SUM },
-    { &hl_op_max_over, HL_DO_MAX },      { &hl_op_cumsum, HL_DO_CUMSUM },     { &hl_op_sum_rows, HL_DO_SUM_ROWS },
-    { &hl_op_broadcast, HL_DO_BROADCAST }, { &hl_op_permute, HL_DO_PERMUTE }, { &hl_op_gather, HL_DO_GATHER },
-    { &hl_op_scatter, HL_DO_SCATTER },   { &hl_op_concat, HL_DO_CONCAT },     { &hl_op_conv, HL_DO_CONV },
-    { &hl_op_conv_t, HL_DO_CONV_T },     { &hl_op_conv_w, HL_DO_CONV_W },
+    { &hl_op_linear, HL_DO_LINEAR },       { &hl_op_linear_t, HL_DO_LINEAR_T }, { &hl_op_outer, HL_DO_OUTER },
+    { &hl_op_matmul, HL_DO_MATMUL },       { &hl_op_masked, HL_DO_MASKED },     { &hl_op_sum, HL_DO_SUM },
+    { &hl_op_max_over, HL_DO_MAX },        { &hl_op_cumsum, HL_DO_CUMSUM },     { &hl_op_sum_rows, HL_DO_SUM_ROWS },
+    { &hl_op_broadcast, HL_DO_BROADCAST }, { &hl_op_permute, HL_DO_PERMUTE },   { &hl_op_gather, HL_DO_GATHER },
+    { &hl_op_scatter, HL_DO_SCATTER },     { &hl_op_concat, HL_DO_CONCAT },     { &hl_op_conv, HL_DO_CONV },
+    { &hl_op_conv_t, HL_DO_CONV_T },       { &hl_op_conv_w, HL_DO_CONV_W },
 };
 
 static void set_code(const hl_compiler *c, hl_node n, hl_instr *t)
@@ -311,18 +310,36 @@ static void set_code(const hl_compiler *c, hl_node n, hl_instr *t)
     const hl_node_data *d = data(c, c->form[n] == HL_FORM_PLUS ? c->partner[n] : n);
     t->kernel = d->op->kernel;
     switch (c->form[n]) {
-    case HL_FORM_MULADD: t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULADD; return;
-    case HL_FORM_MULSUB: t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULSUB; return;
-    case HL_FORM_SUBMUL: t->code = HL_DO_TERNARY, t->kernel = HL_TE_SUBMUL; return;
-    case HL_FORM_MULMUL: t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULMUL; return;
-    case HL_FORM_SLOPE: t->code = HL_DO_BINARY, t->kernel = HL_BI_SLOPE; return;
-    default: break;
+    case HL_FORM_MULADD:
+        t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULADD;
+        return;
+    case HL_FORM_MULSUB:
+        t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULSUB;
+        return;
+    case HL_FORM_SUBMUL:
+        t->code = HL_DO_TERNARY, t->kernel = HL_TE_SUBMUL;
+        return;
+    case HL_FORM_MULMUL:
+        t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULMUL;
+        return;
+    case HL_FORM_SLOPE:
+        t->code = HL_DO_BINARY, t->kernel = HL_BI_SLOPE;
+        return;
+    default:
+        break;
     }
     switch (d->op->kind) {
-    case HL_KIND_UNARY: t->code = HL_DO_UNARY; return;
-    case HL_KIND_BINARY: t->code = HL_DO_BINARY; return;
-    case HL_KIND_TERNARY: t->code = HL_DO_TERNARY; return;
-    default: break;
+    case HL_KIND_UNARY:
+        t->code = HL_DO_UNARY;
+        return;
+    case HL_KIND_BINARY:
+        t->code = HL_DO_BINARY;
+        return;
+    case HL_KIND_TERNARY:
+        t->code = HL_DO_TERNARY;
+        return;
+    default:
+        break;
     }
     for (size_t i = 0; i < sizeof code_of / sizeof *code_of; i++)
         if (code_of[i].op == d->op)
@@ -364,7 +381,9 @@ static void set_sizes(hl_instr *t, const hl_shape *x, const hl_shape *w, size_t 
         t->m = hl_shape_size(&t->in_shape) / t->n;
         t->flops = values;
         break;
-    case HL_DO_MATMUL: t->flops = 2.0 * (double)size * (double)x->dim[x->rank - (t->attr.i[0] ? 2 : 1)]; break;
+    case HL_DO_MATMUL:
+        t->flops = 2.0 * (double)size * (double)x->dim[x->rank - (t->attr.i[0] ? 2 : 1)];
+        break;
     case HL_DO_CONV:
     case HL_DO_CONV_T:
     case HL_DO_CONV_W: {
@@ -379,7 +398,8 @@ static void set_sizes(hl_instr *t, const hl_shape *x, const hl_shape *w, size_t 
         }
         break;
     }
-    default: t->flops = cost * (double)size;
+    default:
+        t->flops = cost * (double)size;
     }
 }
 
@@ -465,8 +485,13 @@ static hl_status list_reductions(hl_compiler *c)
         hl_instr *t = &p->instr[i];
         hl_reduction *r = &p->reduction[p->reductions];
         t->reduction = p->reductions++;
-        *r = (hl_reduction){ .size = entries_of(c, n), .value = c->offset[n], .total = total, .partial = partial,
-                             .grouped = c->tiled_sum[n], .mask = t->attr.mask, .output = SIZE_MAX };
+        *r = (hl_reduction){ .size = entries_of(c, n),
+                             .value = c->offset[n],
+                             .total = total,
+                             .partial = partial,
+                             .grouped = c->tiled_sum[n],
+                             .mask = t->attr.mask,
+                             .output = SIZE_MAX };
         total = hl_size_add(total, pad(r->size));
         if (r->grouped)
             partial = hl_size_add(partial, pad(r->size));
@@ -529,14 +554,16 @@ static hl_status list_ports(hl_compiler *c)
     for (size_t i = 0; i < p->params; i++) {
         p->param_size[i] = entries_of(c, g->params[i]);
         p->param_needed[i] = c->phase[g->params[i]] != HL_PHASE_NONE;
-        p->param_copy[i] = p->param_needed[i] && c->space[g->params[i]] == HL_SPACE_SHARED ? c->offset[g->params[i]] : SIZE_MAX;
+        p->param_copy[i] =
+            p->param_needed[i] && c->space[g->params[i]] == HL_SPACE_SHARED ? c->offset[g->params[i]] : SIZE_MAX;
     }
     for (size_t i = 0; i < p->outputs; i++) {
         p->output[i] = port_of(c, c->output[i]);
         hl_node s = hl_storage(g, c->output[i]);
         for (size_t r = 0; r < p->reductions; r++)
             if (!p->output[i].batched && p->output[i].ref.space == HL_SPACE_SHARED &&
-                p->output[i].ref.offset == p->reduction[r].value && p->reduction[r].output == SIZE_MAX && !is_read(c, s)) {
+                p->output[i].ref.offset == p->reduction[r].value && p->reduction[r].output == SIZE_MAX &&
+                !is_read(c, s)) {
                 p->reduction[r].output = i;
                 p->output[i].reduction = r;
             }

@@ -30,8 +30,8 @@ static hl_status compiler_init(hl_compiler *c)
 static void compiler_free(hl_compiler *c)
 {
     hl_context *ctx = c->plan->ctx;
-    void *all[] = { c->phase, c->form,  c->partner, c->uses,   c->axis, c->segment,  c->position,
-                    c->order, c->space, c->offset,  c->run,    c->wide, c->tiled_sum };
+    void *all[] = { c->phase, c->form,  c->partner, c->uses, c->axis, c->segment,  c->position,
+                    c->order, c->space, c->offset,  c->run,  c->wide, c->tiled_sum };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         hl_free(ctx, all[i]);
 }
@@ -162,7 +162,8 @@ static const char *const space_name[] = { "shared", "param", "chunk", "tile", "p
 int hl_plan_text(const hl_plan *p, char *buffer, size_t size)
 {
     size_t used = 0;
-#define OUT(...) used += (size_t)snprintf(used < size ? buffer + used : NULL, used < size ? size - used : 0, __VA_ARGS__)
+#define OUT(...)                                                                                                       \
+    used += (size_t)snprintf(used < size ? buffer + used : NULL, used < size ? size - used : 0, __VA_ARGS__)
     if (!p)
         return 0;
     OUT("chunk of %zu panels, %zu segments, %zu instructions\n", p->chunk_panels, p->segments, p->instrs);

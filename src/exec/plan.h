@@ -36,11 +36,26 @@ typedef struct hl_operand {
 } hl_operand;
 
 typedef enum hl_code {
-    HL_DO_UNARY, HL_DO_BINARY, HL_DO_TERNARY,
-    HL_DO_LINEAR, HL_DO_LINEAR_T, HL_DO_OUTER, HL_DO_MATMUL, HL_DO_MASKED,
-    HL_DO_SUM, HL_DO_MAX, HL_DO_CUMSUM, HL_DO_SUM_ROWS,
-    HL_DO_BROADCAST, HL_DO_PERMUTE, HL_DO_GATHER, HL_DO_SCATTER, HL_DO_CONCAT,
-    HL_DO_CONV, HL_DO_CONV_T, HL_DO_CONV_W
+    HL_DO_UNARY,
+    HL_DO_BINARY,
+    HL_DO_TERNARY,
+    HL_DO_LINEAR,
+    HL_DO_LINEAR_T,
+    HL_DO_OUTER,
+    HL_DO_MATMUL,
+    HL_DO_MASKED,
+    HL_DO_SUM,
+    HL_DO_MAX,
+    HL_DO_CUMSUM,
+    HL_DO_SUM_ROWS,
+    HL_DO_BROADCAST,
+    HL_DO_PERMUTE,
+    HL_DO_GATHER,
+    HL_DO_SCATTER,
+    HL_DO_CONCAT,
+    HL_DO_CONV,
+    HL_DO_CONV_T,
+    HL_DO_CONV_W
 } hl_code;
 
 typedef struct hl_instr {
@@ -51,33 +66,33 @@ typedef struct hl_instr {
     const char *name;    /* the op's name */
     hl_operand out, *in; /* in: in the plan's arena */
     int inputs;
-    size_t entries;      /* of the output, for one panel; elements if shared */
+    size_t entries;           /* of the output, for one panel; elements if shared */
     hl_shape shape, in_shape; /* of output and first input, without the segment's axis */
-    hl_attr attr;        /* lists and masks copied to the plan's arena */
-    size_t m, n, k;      /* products: repetitions, units, inputs; conv: n, k the kernel's size; conv_w: m the height */
-    size_t groups;       /* sums over rows: weights of their own along the axis; conv_w: the width */
-    size_t reduction;    /* number of the sum over rows that it feeds */
-    double flops;        /* per row */
+    hl_attr attr;             /* lists and masks copied to the plan's arena */
+    size_t m, n, k;   /* products: repetitions, units, inputs; conv: n, k the kernel's size; conv_w: m the height */
+    size_t groups;    /* sums over rows: weights of their own along the axis; conv_w: the width */
+    size_t reduction; /* number of the sum over rows that it feeds */
+    double flops;     /* per row */
 } hl_instr;
 
 /* A sum over rows: `size` elements, summed in the plan's precision over about a thousand rows and then in double. */
 typedef struct hl_reduction {
     size_t size;
-    size_t value;    /* offset of the result in SHARED */
-    size_t total;    /* offset of `size` doubles in the slab's double part */
-    size_t partial;  /* offset in the partial sums of a group, or unused */
-    bool grouped;    /* summed tile by tile into the groups' partial sums */
+    size_t value;   /* offset of the result in SHARED */
+    size_t total;   /* offset of `size` doubles in the slab's double part */
+    size_t partial; /* offset in the partial sums of a group, or unused */
+    bool grouped;   /* summed tile by tile into the groups' partial sums */
     const hl_mask *mask;
-    size_t output;   /* user output that is this very value, or SIZE_MAX */
+    size_t output; /* user output that is this very value, or SIZE_MAX */
 } hl_reduction;
 
 /* A stretch of instructions without a meeting of threads. */
 typedef struct hl_segment {
-    size_t axis;                    /* 1: per panel */
-    size_t first, count;            /* instructions that run tile by tile */
-    size_t reduce_first, reduce_count; /* sums over rows after them, split by output */
-    bool grouped;                   /* has grouped reductions */
-    size_t tile, group;             /* panels (q) per tile and per group */
+    size_t axis;                          /* 1: per panel */
+    size_t first, count;                  /* instructions that run tile by tile */
+    size_t reduce_first, reduce_count;    /* sums over rows after them, split by output */
+    bool grouped;                         /* has grouped reductions */
+    size_t tile, group;                   /* panels (q) per tile and per group */
     size_t tile_elements, panel_elements; /* memory per panel of the tile, and of one panel */
 } hl_segment;
 
@@ -129,19 +144,19 @@ void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *c
 typedef struct hl_frame {
     const hl_plan *p;
     const void *const *param;
-    char *tile, *panel, *scratch; /* this thread's */
-    char *partials;               /* of the group at hand */
-    bool first;                   /* the group's first tile: its sums start here */
+    char *tile, *panel, *scratch;            /* this thread's */
+    char *partials;                          /* of the group at hand */
+    bool first;                              /* the group's first tile: its sums start here */
     size_t axis, tile_q, q0, q1, full, tail; /* tile_q: the panel that `tile` starts with */
 } hl_frame;
 char *hl_address(const hl_frame *f, const hl_ref *r, size_t q);
-void hl_instr_run(const hl_frame *f, const hl_instr *t);              /* all panels of the frame */
+void hl_instr_run(const hl_frame *f, const hl_instr *t); /* all panels of the frame */
 /* Units of a product's result that can be computed apart (0: none); and results lo <= u < hi of it, for all panels. A unit's
  * bits are the same in any range, if no range has fewer than three. */
 size_t hl_instr_units(const hl_instr *t);
 void hl_instr_linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi);
-void hl_instr_panel(const hl_frame *f, const hl_instr *t, size_t q);  /* elementwise, one panel */
-void hl_instr_shared(const hl_frame *f, const hl_instr *t);           /* prologue and epilogue */
+void hl_instr_panel(const hl_frame *f, const hl_instr *t, size_t q); /* elementwise, one panel */
+void hl_instr_shared(const hl_frame *f, const hl_instr *t);          /* prologue and epilogue */
 /* A sum over rows, over the whole chunk: share `part` of `parts` of its results into `value`. */
 void hl_instr_reduce(const hl_frame *f, const hl_instr *t, size_t part, size_t parts, char *value, bool add);
 

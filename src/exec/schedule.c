@@ -45,8 +45,8 @@ static bool after_segment(const hl_compiler *c, hl_node n)
 
 /* Who waits for whom. A node is available when nothing it reads is still to be placed. */
 typedef struct waiting {
-    uint32_t *count;      /* [node]: values that it reads and that have no place yet */
-    size_t *first;        /* [node + 1]: its readers are user[first[n]] .. user[first[n + 1] - 1] */
+    uint32_t *count; /* [node]: values that it reads and that have no place yet */
+    size_t *first;   /* [node + 1]: its readers are user[first[n]] .. user[first[n + 1] - 1] */
     hl_node *user;
     hl_node *available;
     size_t availables;
@@ -58,7 +58,8 @@ static bool has_work(const hl_compiler *c, hl_node n)
 }
 
 /* Call visit for every value in the main phase that some node has to compute and that node n reads. */
-static void each_source(const hl_compiler *c, hl_node n, waiting *w, void (*visit)(waiting *w, hl_node n, hl_node source))
+static void each_source(const hl_compiler *c, hl_node n, waiting *w,
+                        void (*visit)(waiting *w, hl_node n, hl_node source))
 {
     const hl_node *in;
     hl_node buffer[3];
@@ -224,8 +225,12 @@ static hl_status add_segment(hl_compiler *c, waiting *w, size_t axis, size_t *ca
     bool grouped = false;
     for (size_t i = first; i < end; i++)
         grouped = grouped || data(c, c->order[i])->op->over_rows;
-    p->segment[s] = (hl_segment){ .axis = axis, .first = first, .count = end - first, .reduce_first = end,
-                                  .reduce_count = c->ordered - end, .grouped = grouped };
+    p->segment[s] = (hl_segment){ .axis = axis,
+                                  .first = first,
+                                  .count = end - first,
+                                  .reduce_first = end,
+                                  .reduce_count = c->ordered - end,
+                                  .grouped = grouped };
     if (end > first)
         *run = cut_runs(c, first, end, *run);
     return HL_OK;

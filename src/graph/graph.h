@@ -18,12 +18,12 @@ typedef struct hl_shape {
 typedef struct hl_attr {
     int i[4];
     double value;
-    hl_shape shape;        /* target of broadcast and reshape */
-    const int32_t *list;   /* interned in the graph's arena: indices, permutations, taps */
+    hl_shape shape;      /* target of broadcast and reshape */
+    const int32_t *list; /* interned in the graph's arena: indices, permutations, taps */
     size_t list_len;
-    const hl_mask *mask;   /* interned in the graph's arena */
-    const double *data;    /* values of a constant array; not interned */
-    const char *name;      /* of an input or parameter */
+    const hl_mask *mask; /* interned in the graph's arena */
+    const double *data;  /* values of a constant array; not interned */
+    const char *name;    /* of an input or parameter */
 } hl_attr;
 
 typedef struct hl_op hl_op;
@@ -48,10 +48,10 @@ typedef enum hl_op_kind {
 
 /* How Taylor coefficients go through an op (src/ad/jet.c). */
 typedef enum hl_jet_kind {
-    HL_JET_RULE,     /* calls the row's jet */
-    HL_JET_ZERO,     /* derivative zero */
-    HL_JET_LINEAR,   /* y_k = op(x_k), every input in its place */
-    HL_JET_BILINEAR  /* y_k = sum_j op(a_j, b_{k-j}) */
+    HL_JET_RULE,    /* calls the row's jet */
+    HL_JET_ZERO,    /* derivative zero */
+    HL_JET_LINEAR,  /* y_k = op(x_k), every input in its place */
+    HL_JET_BILINEAR /* y_k = sum_j op(a_j, b_{k-j}) */
 } hl_jet_kind;
 
 /* One row per primitive. Rules emit nodes. */
@@ -69,7 +69,7 @@ struct hl_op {
     void (*vjp)(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_node *gx);
     /* Coefficient k >= 1 from x[i][0..k] and y[0..k-1]; HL_NONE is zero. */
     hl_node (*jet)(hl_graph *g, hl_node node, int k, const hl_node *const *x, const hl_node *y);
-    bool over_rows; /* sums over the rows: batched in, shared out */
+    bool over_rows;                  /* sums over the rows: batched in, shared out */
     double (*eval)(const double *x); /* elementwise ops: the value in double, for constant folding */
     double domain[2];                /* where tests draw the inputs */
 };

@@ -266,8 +266,8 @@ static hl_status create_temporary(replacement *r)
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
 
     for (int i = 0; i < TEMPORARY_NAMES; i++) {
-        int length = snprintf(r->temporary, sizeof r->temporary, "%.*s.hollow-%ld-%d.tmp", (int)r->directory,
-                              r->target, (long)getpid(), i);
+        int length = snprintf(r->temporary, sizeof r->temporary, "%.*s.hollow-%ld-%d.tmp", (int)r->directory, r->target,
+                              (long)getpid(), i);
 
         if (length < 0 || (size_t)length >= sizeof r->temporary) {
             errno = ENAMETOOLONG;

@@ -179,8 +179,8 @@ static hl_status check_added(hl_tensors *t, const char *name, hl_dtype dtype, in
     size_t elements;
 
     if (fault)
-        return hl_fail(t->ctx, HL_ERR_INVALID, "tensor name '%s' %s", hl_tensor_shown(text, sizeof text, name ? name : ""),
-                       fault);
+        return hl_fail(t->ctx, HL_ERR_INVALID, "tensor name '%s' %s",
+                       hl_tensor_shown(text, sizeof text, name ? name : ""), fault);
     if (hl_tensors_find(t, name))
         fault = "is there already";
     else if (dtype != HL_F32 && dtype != HL_F64)
@@ -195,8 +195,8 @@ static hl_status check_added(hl_tensors *t, const char *name, hl_dtype dtype, in
     if (rank > 0)
         memcpy(tensor->dims, dims, (size_t)rank * sizeof *dims);
     if (!hl_tensor_elements(tensor, &elements))
-        return hl_fail(t->ctx, HL_ERR_INVALID, "tensor '%s': shape %s is too large", hl_tensor_shown(text, sizeof text, name),
-                       hl_tensor_shape_text(shape, tensor));
+        return hl_fail(t->ctx, HL_ERR_INVALID, "tensor '%s': shape %s is too large",
+                       hl_tensor_shown(text, sizeof text, name), hl_tensor_shape_text(shape, tensor));
     tensor->bytes = elements * hl_dtype_size(dtype);
     if (tensor->bytes && !data)
         return hl_fail(t->ctx, HL_ERR_INVALID, "tensor '%s' has no data", hl_tensor_shown(text, sizeof text, name));
@@ -276,7 +276,8 @@ hl_status hl_tensors_set_metadata(hl_tensors *tensors, const char *key, const ch
     if (!key || !value)
         return hl_fail(tensors->ctx, HL_ERR_INVALID, "a metadata key or value is NULL");
     if (!is_utf8(key) || !is_utf8(value))
-        return hl_fail(tensors->ctx, HL_ERR_INVALID, "metadata '%s' is not UTF-8", hl_tensor_shown(text, sizeof text, key));
+        return hl_fail(tensors->ctx, HL_ERR_INVALID, "metadata '%s' is not UTF-8",
+                       hl_tensor_shown(text, sizeof text, key));
     old = find_pair(tensors, key);
     if (old) {
         const char *copy = hl_tensors_copy_text(tensors, value);
@@ -287,7 +288,8 @@ hl_status hl_tensors_set_metadata(hl_tensors *tensors, const char *key, const ch
         return HL_OK;
     }
     if (tensors->pair_count >= HL_TENSORS_MAX_COUNT)
-        return hl_fail(tensors->ctx, HL_ERR_INVALID, "metadata '%s' is one too many", hl_tensor_shown(text, sizeof text, key));
+        return hl_fail(tensors->ctx, HL_ERR_INVALID, "metadata '%s' is one too many",
+                       hl_tensor_shown(text, sizeof text, key));
     return hl_tensors_append_pair(tensors, key, value);
 }
 

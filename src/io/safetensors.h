@@ -30,10 +30,10 @@ enum {
 #define HL_DTYPE_OTHER ((hl_dtype)2)
 
 typedef struct hl_tensor {
-    const char *name; /* 1 to HL_TENSOR_MAX_NAME bytes of UTF-8 without control characters */
-    const char *type; /* as the file spells it: "F32", "F64", "BF16", ... */
-    hl_dtype dtype;   /* HL_F32, HL_F64 or HL_DTYPE_OTHER */
-    int rank;         /* 0 for a scalar */
+    const char *name;                /* 1 to HL_TENSOR_MAX_NAME bytes of UTF-8 without control characters */
+    const char *type;                /* as the file spells it: "F32", "F64", "BF16", ... */
+    hl_dtype dtype;                  /* HL_F32, HL_F64 or HL_DTYPE_OTHER */
+    int rank;                        /* 0 for a scalar */
     size_t dims[HL_TENSOR_MAX_RANK]; /* may be 0; the product of the others does not overflow */
     size_t bytes;
     const void *data; /* aligned to 64 bytes if read; NULL if HL_DTYPE_OTHER */

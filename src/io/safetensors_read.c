@@ -123,8 +123,8 @@ static hl_status take_bytes(const reader *r, const struct type *type, hl_tensor 
     if (!hl_tensor_elements(tensor, &elements))
         return tensor_fault(r, tensor->name, "shape %s is too large", hl_tensor_shape_text(shape, tensor));
     if (elements * type->bits % 8 != 0)
-        return tensor_fault(r, tensor->name, "shape %s of %s does not fill whole bytes", hl_tensor_shape_text(shape, tensor),
-                            type->name);
+        return tensor_fault(r, tensor->name, "shape %s of %s does not fill whole bytes",
+                            hl_tensor_shape_text(shape, tensor), type->name);
     tensor->bytes = elements * type->bits / 8;
     return HL_OK;
 }
@@ -143,13 +143,16 @@ static hl_status take_offsets(const reader *r, const json_t *offsets, const stru
         return tensor_fault(r, name, "data_offsets [%" PRId64 ", %" PRId64 "] end before they begin", (int64_t)begin,
                             (int64_t)end);
     if ((uintmax_t)end > r->data_bytes)
-        return tensor_fault(r, name, "data_offsets [%" PRId64 ", %" PRId64 "] reach beyond the file's %zu bytes of "
-                            "data; is the file cut short?", (int64_t)begin, (int64_t)end, r->data_bytes);
+        return tensor_fault(r, name,
+                            "data_offsets [%" PRId64 ", %" PRId64 "] reach beyond the file's %zu bytes of "
+                            "data; is the file cut short?",
+                            (int64_t)begin, (int64_t)end, r->data_bytes);
     s->begin = (size_t)begin;
     s->end = (size_t)end;
     if (s->end - s->begin != s->tensor.bytes)
         return tensor_fault(r, name, "data_offsets [%zu, %zu] hold %zu bytes but shape %s of %s needs %zu", s->begin,
-                            s->end, s->end - s->begin, hl_tensor_shape_text(shape, &s->tensor), type->name, s->tensor.bytes);
+                            s->end, s->end - s->begin, hl_tensor_shape_text(shape, &s->tensor), type->name,
+                            s->tensor.bytes);
     if (s->begin % alignment != 0)
         return tensor_fault(r, name, "data_offsets [%zu, %zu] of %s do not begin at a multiple of %u", s->begin, s->end,
                             type->name, alignment);
@@ -187,9 +190,11 @@ static hl_status check_fields(const reader *r, const char *name, json_t *descrip
     for (size_t i = 0; i < 3; i++)
         if (!json_object_get(description, fields[i]))
             return tensor_fault(r, name, "%s is missing", fields[i]);
-    json_object_foreach(description, key, value)
-        if (strcmp(key, fields[0]) != 0 && strcmp(key, fields[1]) != 0 && strcmp(key, fields[2]) != 0)
-            return tensor_fault(r, name, "unknown field '%s'", hl_tensor_shown(text, sizeof text, key));
+    json_object_foreach(description, key,
+                        value) if (strcmp(key, fields[0]) != 0 && strcmp(key, fields[1]) != 0 &&
+                                   strcmp(key, fields[2]) !=
+                                       0) return tensor_fault(r, name, "unknown field '%s'",
+                                                              hl_tensor_shown(text, sizeof text, key));
     return HL_OK;
 }
 
@@ -235,7 +240,8 @@ static hl_status take_metadata(reader *r, json_t *metadata)
     if (json_object_size(metadata) > HL_TENSORS_MAX_COUNT)
         return fault(r, HL_METADATA_KEY " has %zu entries; at most %d are supported", json_object_size(metadata),
                      HL_TENSORS_MAX_COUNT);
-    json_object_foreach(metadata, key, value) {
+    json_object_foreach(metadata, key, value)
+    {
         if (!json_is_string(value))
             return fault(r, HL_METADATA_KEY " '%s' is not a string", hl_tensor_shown(text, sizeof text, key));
         if (hl_tensors_append_pair(r->t, key, json_string_value(value)))
@@ -253,7 +259,8 @@ static hl_status take_table(reader *r, json_t *root)
 
     if (tensors > HL_TENSORS_MAX_COUNT)
         return fault(r, "there are %zu tensors; at most %d are supported", tensors, HL_TENSORS_MAX_COUNT);
-    json_object_foreach(root, key, value) {
+    json_object_foreach(root, key, value)
+    {
         status = strcmp(key, HL_METADATA_KEY) == 0 ? take_metadata(r, value) : take_tensor(r, key, value);
         if (status)
             break;
@@ -394,7 +401,8 @@ static hl_status check_cover(const reader *r)
 
         if (s->begin < covered)
             return tensor_fault(r, s->tensor.name, "data_offsets [%zu, %zu] overlap those of '%s', [%zu, %zu]",
-                                s->begin, s->end, hl_tensor_shown(name, sizeof name, s[-1].tensor.name), s[-1].begin, s[-1].end);
+                                s->begin, s->end, hl_tensor_shown(name, sizeof name, s[-1].tensor.name), s[-1].begin,
+                                s[-1].end);
         if (s->begin > covered)
             return fault(r, "bytes %zu to %zu of the data belong to no tensor", covered, s->begin);
         covered = s->end;

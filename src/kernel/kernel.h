@@ -22,7 +22,8 @@
 #define HL_BINARY_LIST(X)                                                                                              \
     X(ADD) X(SUB) X(MUL) X(DIV) X(POW) X(MIN) X(MAX) X(LESS) /* a < b ? 1 : 0 */ X(SLOPE) /* a (1 - b b) */
 #define HL_TERNARY_LIST(X)                                                                                             \
-    X(SELECT) /* a != 0 ? b : c */ X(MULADD) /* a b + c */ X(MULSUB) /* a b - c */ X(SUBMUL) /* c - a b */ X(MULMUL) /* a b c */
+    X(SELECT)                                                                                                          \
+    /* a != 0 ? b : c */ X(MULADD) /* a b + c */ X(MULSUB) /* a b - c */ X(SUBMUL) /* c - a b */ X(MULMUL) /* a b c */
 
 #define HL_ENUM_UN(n) HL_UN_##n,
 #define HL_ENUM_BI(n) HL_BI_##n,
@@ -39,8 +40,8 @@ typedef struct hl_arg {
     int32_t scalar;
 } hl_arg;
 
-typedef void hl_unary_fn(size_t n, const void *x, void *y);                            /* n entries; y may be x */
-typedef void hl_binary_fn(size_t n, hl_arg a, hl_arg b, void *y);                      /* y may be a full argument */
+typedef void hl_unary_fn(size_t n, const void *x, void *y);       /* n entries; y may be x */
+typedef void hl_binary_fn(size_t n, hl_arg a, hl_arg b, void *y); /* y may be a full argument */
 typedef void hl_ternary_fn(size_t n, hl_arg a, hl_arg b, hl_arg c, void *y);
 
 /* The interval mask of a weight matrix [out][in]: unit n sees inputs lo[n] <= k < hi[n]; input k is seen only by units
@@ -107,7 +108,8 @@ typedef struct hl_kernels {
     hl_gemm_fn *gemm, *gemm_t;
     hl_gemm_w_fn *gemm_w;
     /* y[e] (+)= sum over valid lanes and panels of x_p[e], e < n: panels as in hl_gemm_w. */
-    void (*lane_sum)(size_t n, size_t panels, size_t full, size_t tail, const void *x, size_t x_panel, void *y, bool add);
+    void (*lane_sum)(size_t n, size_t panels, size_t full, size_t tail, const void *x, size_t x_panel, void *y,
+                     bool add);
     /* Per-row products of two batched matrices, lane by lane:
      * c[i][j] = sum_k a[i*ai + k*ak] * b[k*bk + j*bj]  (strides count values), i < m, j < n, k < kk; each value is `lanes`
      * (1 or 16) elements. */
@@ -127,8 +129,8 @@ typedef struct hl_kernels {
     /* Convolution, its transpose, and units [lo, hi) of the kernel's gradient (panels, full, tail as in hl_gemm_w). */
     void (*conv)(const hl_conv_geometry *c, const void *x, const void *w, void *y);
     void (*conv_t)(const hl_conv_geometry *c, const void *y, const void *w, void *x);
-    void (*conv_w)(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panels, size_t full, size_t tail, const void *y,
-                   size_t y_panel, const void *x, size_t x_panel, void *gw, bool add);
+    void (*conv_w)(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panels, size_t full, size_t tail,
+                   const void *y, size_t y_panel, const void *x, size_t x_panel, void *gw, bool add);
     /* acc[i] += x[i] in double, and acc[i] to y. */
     void (*flush)(size_t n, const void *x, double *acc);
     void (*from_double)(size_t n, const double *x, void *y);

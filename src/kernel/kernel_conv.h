@@ -49,8 +49,10 @@ static void meet(const gather *g, size_t i, size_t j, size_t first, size_t last,
         const size_t a = tap / c->kernel_width, b = tap % c->kernel_width;
         if (c->taps && !c->taps[tap])
             continue;
-        const ptrdiff_t r = (g->backward ? backward_place : forward_place)(i, a, c->stride[0], c->pad[0], g->from_height);
-        const ptrdiff_t s = (g->backward ? backward_place : forward_place)(j, b, c->stride[1], c->pad[1], g->from_width);
+        const ptrdiff_t r =
+            (g->backward ? backward_place : forward_place)(i, a, c->stride[0], c->pad[0], g->from_height);
+        const ptrdiff_t s =
+            (g->backward ? backward_place : forward_place)(j, b, c->stride[1], c->pad[1], g->from_width);
         if (r < 0 || s < 0)
             continue;
         m->w[m->count] = tap;
@@ -59,8 +61,8 @@ static void meet(const gather *g, size_t i, size_t j, size_t first, size_t last,
 }
 
 /* Add the listed taps to `units` results, which start from 0 if `fresh`. `lanes` is a constant, 16 or 1. */
-INLINE void gather_units(const gather *g, const meeting *m, const size_t units, const size_t lanes, const real *w, real *to,
-                         bool fresh)
+INLINE void gather_units(const gather *g, const meeting *m, const size_t units, const size_t lanes, const real *w,
+                         real *to, bool fresh)
 {
     const size_t pitch = g->to_height * g->to_width * lanes, plane = g->from_height * g->from_width * lanes;
     for (size_t part = 0; part < lanes; part += 2 * VL) {
@@ -127,8 +129,8 @@ static void gather_run(const gather *g)
             meeting m;
             meet(g, at / g->to_width, at % g->to_width, first, last, &m);
             for (size_t u = 0; u < g->units; u += UNITS)
-                gather_one(g, &m, smaller(UNITS, g->units - u), g->w + u * g->w_unit, g->to + (u * values + at) * c->lanes,
-                           first == 0);
+                gather_one(g, &m, smaller(UNITS, g->units - u), g->w + u * g->w_unit,
+                           g->to + (u * values + at) * c->lanes, first == 0);
             first = last;
         } while (first < taps);
     }
@@ -137,22 +139,22 @@ static void gather_run(const gather *g)
 static void conv(const hl_conv_geometry *c, const void *x, const void *w, void *y)
 {
     const size_t taps = c->kernel_height * c->kernel_width;
-    const gather g = {c, false, c->out, c->channels, c->out_height, c->out_width, c->height, c->width, x, w, y,
-                      c->channels * taps, taps};
+    const gather g = { c,        false, c->out, c->channels, c->out_height,      c->out_width, c->height,
+                       c->width, x,     w,      y,           c->channels * taps, taps };
     gather_run(&g);
 }
 
 static void conv_t(const hl_conv_geometry *c, const void *y, const void *w, void *x)
 {
     const size_t taps = c->kernel_height * c->kernel_width;
-    const gather g = {c, true, c->channels, c->out, c->height, c->width, c->out_height, c->out_width, y, w, x,
-                      taps, c->channels * taps};
+    const gather g = { c, true, c->channels, c->out, c->height,         c->width, c->out_height, c->out_width,
+                       y, w,    x,           taps,   c->channels * taps };
     gather_run(&g);
 }
 
 /* The sum of one panel for `units` outputs and `channels` inputs at tap (a, b), added to s. */
-INLINE void conv_w_panel(const hl_conv_geometry *c, const size_t units, const size_t channels, size_t a, size_t b, size_t valid,
-                         const real *y, const real *x, vec (*s)[3])
+INLINE void conv_w_panel(const hl_conv_geometry *c, const size_t units, const size_t channels, size_t a, size_t b,
+                         size_t valid, const real *y, const real *x, vec (*s)[3])
 {
     const size_t y_plane = c->out_height * c->out_width * HL_LANES, x_plane = c->height * c->width * HL_LANES;
     for (size_t i = 0; i < c->out_height; i++) {
@@ -188,12 +190,13 @@ INLINE void conv_w_panel(const hl_conv_geometry *c, const size_t units, const si
 }
 
 /* A tap's gradient for `units` outputs and `channels` inputs. */
-INLINE void conv_w_block(const hl_conv_geometry *c, const size_t units, const size_t channels, size_t tap, size_t panels, size_t full,
-                         size_t tail, const real *y, size_t y_panel, const real *x, size_t x_panel, real *gw, bool add)
+INLINE void conv_w_block(const hl_conv_geometry *c, const size_t units, const size_t channels, size_t tap,
+                         size_t panels, size_t full, size_t tail, const real *y, size_t y_panel, const real *x,
+                         size_t x_panel, real *gw, bool add)
 {
     const size_t taps = c->kernel_height * c->kernel_width;
     const size_t a = tap / c->kernel_width, b = tap % c->kernel_width;
-    vec s[4][3] = {{{0}}};
+    vec s[4][3] = { { { 0 } } };
     if (!c->taps || c->taps[tap])
         for (size_t p = 0; p < panels; p++) {
             if (p < full || tail >= HL_LANES)
@@ -210,7 +213,8 @@ INLINE void conv_w_block(const hl_conv_geometry *c, const size_t units, const si
 }
 
 /* The gradient of a shared image: plain loops. */
-static void conv_w_shared(const hl_conv_geometry *c, size_t o, size_t k, size_t tap, const real *y, const real *x, real *gw, bool add)
+static void conv_w_shared(const hl_conv_geometry *c, size_t o, size_t k, size_t tap, const real *y, const real *x,
+                          real *gw, bool add)
 {
     const size_t taps = c->kernel_height * c->kernel_width;
     const size_t a = tap / c->kernel_width, b = tap % c->kernel_width;
@@ -227,8 +231,8 @@ static void conv_w_shared(const hl_conv_geometry *c, size_t o, size_t k, size_t 
     *to = add ? *to + s : s;
 }
 
-static void conv_w(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panels, size_t full, size_t tail, const void *y,
-                   size_t y_panel, const void *x, size_t x_panel, void *gw, bool add)
+static void conv_w(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panels, size_t full, size_t tail,
+                   const void *y, size_t y_panel, const void *x, size_t x_panel, void *gw, bool add)
 {
     const size_t taps = c->kernel_height * c->kernel_width;
     const size_t y_plane = c->out_height * c->out_width * HL_LANES, x_plane = c->height * c->width * HL_LANES;

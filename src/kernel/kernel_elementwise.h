@@ -31,7 +31,7 @@ INLINE void trig_loop(size_t n, const real *x, real *y, vec (*function)(vec), re
     enum { BLOCK = 8 * HL_LANES };
     for (size_t start = 0; start < n * HL_LANES; start += BLOCK) {
         const size_t end = n * HL_LANES - start < BLOCK ? n * HL_LANES : start + BLOCK;
-        ivec beyond = {0};
+        ivec beyond = { 0 };
         for (size_t i = start; i < end; i += VL)
             beyond |= beyond_trig(load(x + i));
         integer any = 0;
@@ -49,8 +49,14 @@ INLINE void trig_loop(size_t n, const real *x, real *y, vec (*function)(vec), re
         }
     }
 }
-static void unary_SIN(size_t n, const void *x, void *y) { trig_loop(n, x, y, sin_v, LIBM(sin)); }
-static void unary_COS(size_t n, const void *x, void *y) { trig_loop(n, x, y, cos_v, LIBM(cos)); }
+static void unary_SIN(size_t n, const void *x, void *y)
+{
+    trig_loop(n, x, y, sin_v, LIBM(sin));
+}
+static void unary_COS(size_t n, const void *x, void *y)
+{
+    trig_loop(n, x, y, cos_v, LIBM(cos));
+}
 
 /* The square root is correctly rounded however it is computed. */
 static void unary_SQRT(size_t n, const void *x, void *y)
@@ -61,28 +67,73 @@ static void unary_SQRT(size_t n, const void *x, void *y)
         to[i] = LIBM(sqrt)(from[i]);
 }
 
-INLINE vec add_v(vec a, vec b) { return a + b; }
-INLINE vec sub_v(vec a, vec b) { return a - b; }
-INLINE vec mul_v(vec a, vec b) { return a * b; }
-INLINE vec div_v(vec a, vec b) { return a / b; }
+INLINE vec add_v(vec a, vec b)
+{
+    return a + b;
+}
+INLINE vec sub_v(vec a, vec b)
+{
+    return a - b;
+}
+INLINE vec mul_v(vec a, vec b)
+{
+    return a * b;
+}
+INLINE vec div_v(vec a, vec b)
+{
+    return a / b;
+}
 /* A NaN in either argument is the result: the comparison takes b if there is one, so only a is left to see to. */
 #if defined(NATIVE)
-INLINE vec min_v(vec a, vec b) { return select((ivec)(a != a), a, NATIVE(min)(a, b)); }
-INLINE vec max_v(vec a, vec b) { return select((ivec)(a != a), a, NATIVE(max)(a, b)); }
+INLINE vec min_v(vec a, vec b)
+{
+    return select((ivec)(a != a), a, NATIVE(min)(a, b));
+}
+INLINE vec max_v(vec a, vec b)
+{
+    return select((ivec)(a != a), a, NATIVE(max)(a, b));
+}
 #else
-INLINE vec min_v(vec a, vec b) { return select((ivec)(a < b) | (ivec)(a != a), a, b); }
-INLINE vec max_v(vec a, vec b) { return select((ivec)(a > b) | (ivec)(a != a), a, b); }
+INLINE vec min_v(vec a, vec b)
+{
+    return select((ivec)(a < b) | (ivec)(a != a), a, b);
+}
+INLINE vec max_v(vec a, vec b)
+{
+    return select((ivec)(a > b) | (ivec)(a != a), a, b);
+}
 #endif
-INLINE vec less_v(vec a, vec b) { return (vec)((ivec)splat(R(1.0)) & (ivec)(a < b)); }
+INLINE vec less_v(vec a, vec b)
+{
+    return (vec)((ivec)splat(R(1.0)) & (ivec)(a < b));
+}
 
 /* In this order 1 - b^2 keeps its digits near |b| = 1 where multiply and add are fused. */
-INLINE vec slope_v(vec a, vec b) { return a * (R(1.0) - b * b); }
+INLINE vec slope_v(vec a, vec b)
+{
+    return a * (R(1.0) - b * b);
+}
 
-INLINE vec select_v(vec a, vec b, vec c) { return select((ivec)(a != 0), b, c); }
-INLINE vec muladd_v(vec a, vec b, vec c) { return a * b + c; }
-INLINE vec mulsub_v(vec a, vec b, vec c) { return a * b - c; }
-INLINE vec submul_v(vec a, vec b, vec c) { return c - a * b; }
-INLINE vec mulmul_v(vec a, vec b, vec c) { return a * b * c; }
+INLINE vec select_v(vec a, vec b, vec c)
+{
+    return select((ivec)(a != 0), b, c);
+}
+INLINE vec muladd_v(vec a, vec b, vec c)
+{
+    return a * b + c;
+}
+INLINE vec mulsub_v(vec a, vec b, vec c)
+{
+    return a * b - c;
+}
+INLINE vec submul_v(vec a, vec b, vec c)
+{
+    return c - a * b;
+}
+INLINE vec mulmul_v(vec a, vec b, vec c)
+{
+    return a * b * c;
+}
 
 /* Vec j of entry e. */
 INLINE vec argument(const real *p, size_t step, int scalar, size_t e, size_t j)
@@ -106,10 +157,18 @@ INLINE void binary_loop(size_t n, hl_arg a, hl_arg b, void *y, int sa, int sb, v
     static void binary_##NAME(size_t n, hl_arg a, hl_arg b, void *y)                                                   \
     {                                                                                                                  \
         switch ((a.scalar ? 2 : 0) + (b.scalar ? 1 : 0)) {                                                             \
-        case 0: binary_loop(n, a, b, y, 0, 0, function); break;                                                        \
-        case 1: binary_loop(n, a, b, y, 0, 1, function); break;                                                        \
-        case 2: binary_loop(n, a, b, y, 1, 0, function); break;                                                        \
-        default: binary_loop(n, a, b, y, 1, 1, function); break;                                                       \
+        case 0:                                                                                                        \
+            binary_loop(n, a, b, y, 0, 0, function);                                                                   \
+            break;                                                                                                     \
+        case 1:                                                                                                        \
+            binary_loop(n, a, b, y, 0, 1, function);                                                                   \
+            break;                                                                                                     \
+        case 2:                                                                                                        \
+            binary_loop(n, a, b, y, 1, 0, function);                                                                   \
+            break;                                                                                                     \
+        default:                                                                                                       \
+            binary_loop(n, a, b, y, 1, 1, function);                                                                   \
+            break;                                                                                                     \
         }                                                                                                              \
     }
 
@@ -132,8 +191,8 @@ INLINE void ternary_loop(size_t n, hl_arg a, hl_arg b, hl_arg c, void *y, int sa
     for (size_t e = 0; e < n; e++) {
         UNROLL
         for (size_t j = 0; j < NV; j++)
-            store(to + e * HL_LANES + j * VL, function(argument(pa, ta, sa, e, j), argument(pb, tb, sb, e, j),
-                                                       argument(pc, tc, sc, e, j)));
+            store(to + e * HL_LANES + j * VL,
+                  function(argument(pa, ta, sa, e, j), argument(pb, tb, sb, e, j), argument(pc, tc, sc, e, j)));
     }
 }
 
@@ -141,14 +200,30 @@ INLINE void ternary_loop(size_t n, hl_arg a, hl_arg b, hl_arg c, void *y, int sa
     static void ternary_##NAME(size_t n, hl_arg a, hl_arg b, hl_arg c, void *y)                                        \
     {                                                                                                                  \
         switch ((a.scalar ? 4 : 0) + (b.scalar ? 2 : 0) + (c.scalar ? 1 : 0)) {                                        \
-        case 0: ternary_loop(n, a, b, c, y, 0, 0, 0, function); break;                                                 \
-        case 1: ternary_loop(n, a, b, c, y, 0, 0, 1, function); break;                                                 \
-        case 2: ternary_loop(n, a, b, c, y, 0, 1, 0, function); break;                                                 \
-        case 3: ternary_loop(n, a, b, c, y, 0, 1, 1, function); break;                                                 \
-        case 4: ternary_loop(n, a, b, c, y, 1, 0, 0, function); break;                                                 \
-        case 5: ternary_loop(n, a, b, c, y, 1, 0, 1, function); break;                                                 \
-        case 6: ternary_loop(n, a, b, c, y, 1, 1, 0, function); break;                                                 \
-        default: ternary_loop(n, a, b, c, y, 1, 1, 1, function); break;                                                \
+        case 0:                                                                                                        \
+            ternary_loop(n, a, b, c, y, 0, 0, 0, function);                                                            \
+            break;                                                                                                     \
+        case 1:                                                                                                        \
+            ternary_loop(n, a, b, c, y, 0, 0, 1, function);                                                            \
+            break;                                                                                                     \
+        case 2:                                                                                                        \
+            ternary_loop(n, a, b, c, y, 0, 1, 0, function);                                                            \
+            break;                                                                                                     \
+        case 3:                                                                                                        \
+            ternary_loop(n, a, b, c, y, 0, 1, 1, function);                                                            \
+            break;                                                                                                     \
+        case 4:                                                                                                        \
+            ternary_loop(n, a, b, c, y, 1, 0, 0, function);                                                            \
+            break;                                                                                                     \
+        case 5:                                                                                                        \
+            ternary_loop(n, a, b, c, y, 1, 0, 1, function);                                                            \
+            break;                                                                                                     \
+        case 6:                                                                                                        \
+            ternary_loop(n, a, b, c, y, 1, 1, 0, function);                                                            \
+            break;                                                                                                     \
+        default:                                                                                                       \
+            ternary_loop(n, a, b, c, y, 1, 1, 1, function);                                                            \
+            break;                                                                                                     \
         }                                                                                                              \
     }
 

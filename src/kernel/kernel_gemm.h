@@ -11,36 +11,37 @@
  * Invariant: the order of a sum depends on the matrix's shape, its mask and the unit's place, never on the panels: units
  * are cut into blocks by `block_units` alone, and only blocks of 1 or 2 units (all the units there are) split their sum. */
 
-#define DEPTH_BLOCK 256                        /* depth per pass: a panel's part of x stays in the first cache */
-#define COPY_DEPTH 128                         /* the same for the transposed product, whose weights may be copied */
-#define GROUP_BLOCKS 8                         /* blocks of units that share a pass over the panels */
-#define PARTS (NV < 2 ? 1 : NV / 2)            /* pairs of vecs in an entry */
-#define PANELS_AT_ONCE (NV < 2 ? 2 : 1)        /* panels in a pair of vecs */
+#define DEPTH_BLOCK 256                 /* depth per pass: a panel's part of x stays in the first cache */
+#define COPY_DEPTH 128                  /* the same for the transposed product, whose weights may be copied */
+#define GROUP_BLOCKS 8                  /* blocks of units that share a pass over the panels */
+#define PARTS (NV < 2 ? 1 : NV / 2)     /* pairs of vecs in an entry */
+#define PANELS_AT_ONCE (NV < 2 ? 2 : 1) /* panels in a pair of vecs */
 
 enum { INIT_ZERO, INIT_VECTOR, INIT_SCALAR };
 
 /* One call of the tile. Distances are in elements. */
 typedef struct tile {
-    size_t depth;     /* terms in the sum */
-    const real *w;    /* the scalar of unit u, term k: w[u * w_unit + k * w_term] */
+    size_t depth;  /* terms in the sum */
+    const real *w; /* the scalar of unit u, term k: w[u * w_unit + k * w_term] */
     size_t w_unit, w_term;
-    const real *x;    /* term k: the vec at x + 16 k, and the second one x_next further */
+    const real *x; /* term k: the vec at x + 16 k, and the second one x_next further */
     size_t x_next;
     int init;         /* what the sums start from */
     const real *from; /* unit u: from + u * from_unit, the second vec from_next further */
     size_t from_unit, from_next;
-    real *y;          /* unit u: y + u * y_unit, the second vec y_next further */
+    real *y; /* unit u: y + u * y_unit, the second vec y_next further */
     size_t y_unit, y_next;
-    size_t chunks;    /* gradient only: the sum goes on `chunks` times, w_chunk and x_chunk further */
+    size_t chunks; /* gradient only: the sum goes on `chunks` times, w_chunk and x_chunk further */
     size_t w_chunk, x_chunk;
-    size_t repeat;    /* products only: the same for `repeat` panels, these distances apart */
+    size_t repeat; /* products only: the same for `repeat` panels, these distances apart */
     size_t x_repeat, y_repeat, from_repeat;
 } tile;
 
 /* The loop itself. All arguments but t are constants where it is inlined: `split` partial sums per unit (term k goes to
  * sum k mod split), `step` terms per round. */
 INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *t_y, const int units, const int vecs,
-                      const int split, const size_t w_unit, const size_t w_term, const size_t chunks, const size_t y_unit)
+                      const int split, const size_t w_unit, const size_t w_term, const size_t chunks,
+                      const size_t y_unit)
 {
     vec sum[UNITS][2][4];
     const int step = split > 2 ? split : 2;
@@ -120,8 +121,14 @@ INLINE void tile_run(const tile *t, const int units, const int vecs, const int s
  * neighbours) and the gradient (units are entries apart, sums are never split as blocks start anywhere). */
 #define SPLIT(units) ((units) == 1 ? 4 : (units) == 2 ? 2 : 1)
 #define TILE(units, vecs)                                                                                              \
-    static void tile_n_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), t->w_unit, 1); } \
-    static void tile_t_##units##_##vecs(const tile *t) { tile_run(t, units, vecs, SPLIT(units), 1, t->w_term); } \
+    static void tile_n_##units##_##vecs(const tile *t)                                                                 \
+    {                                                                                                                  \
+        tile_run(t, units, vecs, SPLIT(units), t->w_unit, 1);                                                          \
+    }                                                                                                                  \
+    static void tile_t_##units##_##vecs(const tile *t)                                                                 \
+    {                                                                                                                  \
+        tile_run(t, units, vecs, SPLIT(units), 1, t->w_term);                                                          \
+    }                                                                                                                  \
     static void tile_w_##units##_##vecs(const tile *t)                                                                 \
     {                                                                                                                  \
         tile_once(t, t->x, t->from, t->y, units, vecs, 1, HL_LANES, 1, t->chunks, t->y_unit);                          \
@@ -139,16 +146,20 @@ TILES(6)
 TILES(7)
 TILES(8)
 #define TILE_ROW(kind, vecs)                                                                                           \
-    {tile_##kind##_1_##vecs, tile_##kind##_2_##vecs, tile_##kind##_3_##vecs, tile_##kind##_4_##vecs,                   \
-     tile_##kind##_5_##vecs, tile_##kind##_6_##vecs, tile_##kind##_7_##vecs, tile_##kind##_8_##vecs}
+    {                                                                                                                  \
+        tile_##kind##_1_##vecs, tile_##kind##_2_##vecs, tile_##kind##_3_##vecs, tile_##kind##_4_##vecs,                \
+            tile_##kind##_5_##vecs, tile_##kind##_6_##vecs, tile_##kind##_7_##vecs, tile_##kind##_8_##vecs             \
+    }
 #else
 #define TILE_ROW(kind, vecs)                                                                                           \
-    {tile_##kind##_1_##vecs, tile_##kind##_2_##vecs, tile_##kind##_3_##vecs, tile_##kind##_4_##vecs,                   \
-     tile_##kind##_5_##vecs, tile_##kind##_6_##vecs}
+    {                                                                                                                  \
+        tile_##kind##_1_##vecs, tile_##kind##_2_##vecs, tile_##kind##_3_##vecs, tile_##kind##_4_##vecs,                \
+            tile_##kind##_5_##vecs, tile_##kind##_6_##vecs                                                             \
+    }
 #endif
-static tile_fn *const tiles_n[2][UNITS] = {TILE_ROW(n, 1), TILE_ROW(n, 2)}; /* [vecs - 1][units - 1] */
-static tile_fn *const tiles_t[2][UNITS] = {TILE_ROW(t, 1), TILE_ROW(t, 2)};
-static tile_fn *const tiles_w[2][UNITS] = {TILE_ROW(w, 1), TILE_ROW(w, 2)};
+static tile_fn *const tiles_n[2][UNITS] = { TILE_ROW(n, 1), TILE_ROW(n, 2) }; /* [vecs - 1][units - 1] */
+static tile_fn *const tiles_t[2][UNITS] = { TILE_ROW(t, 1), TILE_ROW(t, 2) };
+static tile_fn *const tiles_w[2][UNITS] = { TILE_ROW(w, 1), TILE_ROW(w, 2) };
 
 /* The next block when `left` units are left: full blocks, the last two nearly equal. */
 INLINE size_t block_units(size_t left)
@@ -156,8 +167,14 @@ INLINE size_t block_units(size_t left)
     return left >= 2 * UNITS ? UNITS : left > UNITS ? (left + 1) / 2 : left;
 }
 
-INLINE size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-INLINE size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+INLINE size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+INLINE size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 
 /* The hull of the intervals of units first .. first + count - 1, or all of [0, depth); empty is [0, 0). */
 typedef struct range {
@@ -165,7 +182,7 @@ typedef struct range {
 } range;
 static range hull(const uint32_t *lo, const uint32_t *hi, size_t first, size_t count, size_t depth)
 {
-    range r = {0, depth};
+    range r = { 0, depth };
     if (!lo)
         return r;
     r.lo = depth, r.hi = 0;
@@ -209,7 +226,8 @@ static void group_next(const product *m, size_t first, group *g)
     g->all = hull(m->lo, m->hi, g->first[0], first - g->first[0], m->depth);
 }
 
-#define SWEEP_VALUES 4096 /* of x, in entries of 16: the panels that one block of units goes over before the next block */
+#define SWEEP_VALUES                                                                                                   \
+    4096 /* of x, in entries of 16: the panels that one block of units goes over before the next block */
 
 /* All blocks of a group, over depths [k0, k1), for `count` panels from p on. w is the scalar of the group's first unit at
  * depth k0. Where a pair of vecs is two panels, an odd last panel takes tiles of one vec. */
@@ -220,7 +238,7 @@ static void group_run(const product *m, const group *s, size_t k0, size_t k1, si
     const real *init = g->init.p;
     const size_t pairs = count >= PANELS_AT_ONCE, step = pairs ? PANELS_AT_ONCE : 1;
     real *y = (real *)g->y + p * g->y_panel;
-    tile t = {.w_unit = w_unit, .w_term = w_term, .init = INIT_ZERO, .from = y, .repeat = count / step};
+    tile t = { .w_unit = w_unit, .w_term = w_term, .init = INIT_ZERO, .from = y, .repeat = count / step };
     t.x_next = NV < 2 ? g->x_panel : VL;
     t.y_next = NV < 2 ? g->y_panel : VL;
     t.x_repeat = step * g->x_panel;
@@ -256,7 +274,8 @@ static void group_run(const product *m, const group *s, size_t k0, size_t k1, si
 }
 
 /* The panels, as many at a time as stay in the first cache. */
-static void group_sweep(const product *m, const group *s, size_t k0, size_t k1, const real *w, size_t w_unit, size_t w_term)
+static void group_sweep(const product *m, const group *s, size_t k0, size_t k1, const real *w, size_t w_unit,
+                        size_t w_term)
 {
     const size_t fit = SWEEP_VALUES / HL_LANES / larger(k1 - k0, 1) / PANELS_AT_ONCE * PANELS_AT_ONCE;
     const size_t most = larger(fit, PANELS_AT_ONCE);
@@ -307,14 +326,14 @@ static void product_run(const product *m)
 static void gemm(const hl_gemm *g)
 {
     const hl_mask *mask = g->mask;
-    const product m = {g, g->out, g->in, mask ? mask->lo : NULL, mask ? mask->hi : NULL, tiles_n, DEPTH_BLOCK};
+    const product m = { g, g->out, g->in, mask ? mask->lo : NULL, mask ? mask->hi : NULL, tiles_n, DEPTH_BLOCK };
     product_run(&m);
 }
 
 static void gemm_t(const hl_gemm *g)
 {
     const hl_mask *mask = g->mask;
-    const product m = {g, g->in, g->out, mask ? mask->tlo : NULL, mask ? mask->thi : NULL, tiles_t, COPY_DEPTH};
+    const product m = { g, g->in, g->out, mask ? mask->tlo : NULL, mask ? mask->thi : NULL, tiles_t, COPY_DEPTH };
     product_run(&m);
 }
 
@@ -360,7 +379,8 @@ INLINE bool whole(const hl_gemm_w *g, size_t first, size_t units, size_t k0, siz
 /* The sums of one block of units and 16 inputs (or 32, where a pair of vecs is two groups of inputs): straight into gw if
  * the block is whole, else by way of `sums`. Either way they start from gw if it is added to, so that a unit's bits do not
  * depend on its neighbours in the block. */
-static void gradient_tile(const hl_gemm_w *g, tile *t, size_t first, size_t units, size_t k0, size_t count, const real *xt)
+static void gradient_tile(const hl_gemm_w *g, tile *t, size_t first, size_t units, size_t k0, size_t count,
+                          const real *xt)
 {
     real sums[2][UNITS * HL_LANES];
     const size_t full = smaller(g->full, g->panels);
@@ -411,14 +431,15 @@ static void gemm_w(const hl_gemm_w *g)
         gemm_w_thin(g);
         return;
     }
-    const product m = {.units = g->out_hi, .depth = g->in, .lo = g->mask ? g->mask->lo : NULL,
-                       .hi = g->mask ? g->mask->hi : NULL};
+    const product m = {
+        .units = g->out_hi, .depth = g->in, .lo = g->mask ? g->mask->lo : NULL, .hi = g->mask ? g->mask->hi : NULL
+    };
     const size_t pitch = g->panels * HL_LANES * HL_LANES; /* elements of 16 transposed inputs */
     real *xt = g->scratch;
     const range all = hull(m.lo, m.hi, g->out_lo, g->out_hi - g->out_lo, g->in);
     for (size_t k = all.lo / HL_LANES * HL_LANES; k < all.hi; k += HL_LANES)
         transpose_inputs(g, k, xt + k / HL_LANES * pitch);
-    tile t = {.w_unit = HL_LANES, .w_term = 1, .w_chunk = g->y_panel, .x_chunk = HL_LANES * HL_LANES};
+    tile t = { .w_unit = HL_LANES, .w_term = 1, .w_chunk = g->y_panel, .x_chunk = HL_LANES * HL_LANES };
     t.x_next = NV < 2 ? pitch : VL;
     group s;
     for (size_t first = g->out_lo; first < g->out_hi; first = s.end) {

@@ -88,9 +88,18 @@ typedef real vec_in_memory __attribute__((vector_size(VB), aligned(sizeof(real))
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 
-INLINE vec load(const real *p) { return *(const vec_in_memory *)p; }
-INLINE void store(real *p, vec v) { *(vec_in_memory *)p = v; }
-INLINE vec splat(real s) { return s - (vec){0}; } /* s - 0 keeps the sign of zero and compiles to a broadcast */
+INLINE vec load(const real *p)
+{
+    return *(const vec_in_memory *)p;
+}
+INLINE void store(real *p, vec v)
+{
+    *(vec_in_memory *)p = v;
+}
+INLINE vec splat(real s)
+{
+    return s - (vec){ 0 };
+} /* s - 0 keeps the sign of zero and compiles to a broadcast */
 
 #include "kernel/kernel_math.h"
 
@@ -109,9 +118,9 @@ extern const hl_kernels JOIN3(hl_kernels_, HL_ISA, DTYPE_NAME);
 const hl_kernels JOIN3(hl_kernels_, HL_ISA, DTYPE_NAME) = {
     .isa = TEXT(HL_ISA),
     .dtype = DTYPE,
-    .unary = {HL_UNARY_LIST(ENTRY_UN)},
-    .binary = {HL_BINARY_LIST(ENTRY_BI)},
-    .ternary = {HL_TERNARY_LIST(ENTRY_TE)},
+    .unary = { HL_UNARY_LIST(ENTRY_UN) },
+    .binary = { HL_BINARY_LIST(ENTRY_BI) },
+    .ternary = { HL_TERNARY_LIST(ENTRY_TE) },
     .gemm = gemm,
     .gemm_t = gemm_t,
     .gemm_w = gemm_w,

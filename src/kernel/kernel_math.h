@@ -26,10 +26,10 @@
 #define PIO2_2 4.837512969970703125e-4f
 #define PIO2_3 7.5495336204767227173e-8f
 #define PIO2_4 2.5633441515945187882e-12f
-static const real EXP_P[] = {0.5f, 0.16666576583158f, 0.04166655410934671658f, 0.008363246669753728263f,
-                             0.0013926268052570573467f};
-static const real SIN_P[] = {-0.16666664650292082048f, 0.0083327459363804223201f, -0.00019587387068464456456f};
-static const real COS_P[] = {0.041666664647457377173f, -0.0013888300696903898947f, 0.000024547437210193198834f};
+static const real EXP_P[] = { 0.5f, 0.16666576583158f, 0.04166655410934671658f, 0.008363246669753728263f,
+                              0.0013926268052570573467f };
+static const real SIN_P[] = { -0.16666664650292082048f, 0.0083327459363804223201f, -0.00019587387068464456456f };
+static const real COS_P[] = { 0.041666664647457377173f, -0.0013888300696903898947f, 0.000024547437210193198834f };
 #else
 #define MANTISSA 52
 #define BIAS 1023
@@ -47,23 +47,23 @@ static const real COS_P[] = {0.041666664647457377173f, -0.0013888300696903898947
 #define PIO2_2 0x1.0b4611a6p-34
 #define PIO2_3 0x1.3198a2ep-69
 #define PIO2_4 0x1.b839a252049c1p-104
-static const real EXP_P[] = {0.5,
-                             0.1666666666666667104,
-                             0.04166666666666666979,
-                             0.0083333333333260697564,
-                             0.0013888888888883701623,
-                             0.00019841269875048905233,
-                             0.000024801587325710758321,
-                             2.7557255110978889315e-6,
-                             2.755727343657048581e-7,
-                             2.5105337244665210221e-8,
-                             2.091477283224808965e-9};
-static const real SIN_P[] = {-0.16666666666666666665,   0.0083333333333333314699,  -0.00019841269841265017028,
-                             2.7557319219301918704e-6,  -2.5052106219521894233e-8, 1.6058529572267876353e-10,
-                             -7.5865765881710724626e-13};
-static const real COS_P[] = {0.041666666666666666666,   -0.0013888888888888887853, 0.000024801587301584619787,
-                             -2.7557319221382115583e-7, 2.087675578389403842e-9,   -1.1470459749675606144e-11,
-                             4.745804889760674174e-14};
+static const real EXP_P[] = { 0.5,
+                              0.1666666666666667104,
+                              0.04166666666666666979,
+                              0.0083333333333260697564,
+                              0.0013888888888883701623,
+                              0.00019841269875048905233,
+                              0.000024801587325710758321,
+                              2.7557255110978889315e-6,
+                              2.755727343657048581e-7,
+                              2.5105337244665210221e-8,
+                              2.091477283224808965e-9 };
+static const real SIN_P[] = { -0.16666666666666666665,   0.0083333333333333314699,  -0.00019841269841265017028,
+                              2.7557319219301918704e-6,  -2.5052106219521894233e-8, 1.6058529572267876353e-10,
+                              -7.5865765881710724626e-13 };
+static const real COS_P[] = { 0.041666666666666666666,   -0.0013888888888888887853, 0.000024801587301584619787,
+                              -2.7557319221382115583e-7, 2.087675578389403842e-9,   -1.1470459749675606144e-11,
+                              4.745804889760674174e-14 };
 #endif
 #define ROUND_MAGIC ((real)((natural)3 << (MANTISSA - 1))) /* adding it rounds to an integer kept in the low bits */
 #define SIGN_BIT ((natural)1 << (8 * sizeof(real) - 1))
@@ -80,17 +80,41 @@ INLINE vec poly(vec x, vec x2, const real *c, int n)
     return p;
 }
 
-INLINE vec select(ivec mask, vec a, vec b) { return (vec)(((ivec)a & mask) | ((ivec)b & ~mask)); }
-INLINE vec absolute(vec x) { return (vec)((nvec)x & ~SIGN_BIT); }
-INLINE vec with_sign_of(vec magnitude, vec x) { return (vec)(((nvec)magnitude & ~SIGN_BIT) | ((nvec)x & SIGN_BIT)); }
+INLINE vec select(ivec mask, vec a, vec b)
+{
+    return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
+}
+INLINE vec absolute(vec x)
+{
+    return (vec)((nvec)x & ~SIGN_BIT);
+}
+INLINE vec with_sign_of(vec magnitude, vec x)
+{
+    return (vec)(((nvec)magnitude & ~SIGN_BIT) | ((nvec)x & SIGN_BIT));
+}
 #if defined(NATIVE) /* one instruction instead of two or three; a NaN in x stays, as the second operand is taken */
-INLINE vec at_least(vec x, real low) { return NATIVE(max)(splat(low), x); }
-INLINE vec at_most(vec x, real high) { return NATIVE(min)(splat(high), x); }
+INLINE vec at_least(vec x, real low)
+{
+    return NATIVE(max)(splat(low), x);
+}
+INLINE vec at_most(vec x, real high)
+{
+    return NATIVE(min)(splat(high), x);
+}
 #else
-INLINE vec at_least(vec x, real low) { return select((ivec)(x < low), splat(low), x); }
-INLINE vec at_most(vec x, real high) { return select((ivec)(x > high), splat(high), x); }
+INLINE vec at_least(vec x, real low)
+{
+    return select((ivec)(x < low), splat(low), x);
+}
+INLINE vec at_most(vec x, real high)
+{
+    return select((ivec)(x > high), splat(high), x);
+}
 #endif
-INLINE vec power_of_two(nvec biased) { return (vec)(biased << MANTISSA); }
+INLINE vec power_of_two(nvec biased)
+{
+    return (vec)(biased << MANTISSA);
+}
 
 /* x = n ln2 + r: returns r, and n as an integer. */
 INLINE vec exp_reduce(vec x, nvec *n)
@@ -125,21 +149,24 @@ INLINE vec expm1_core(vec x)
     return half + half;
 }
 
-INLINE vec expm1_v(vec x) { return expm1_core(at_most(at_least(x, EXPM1_MIN), EXP_MAX)); }
+INLINE vec expm1_v(vec x)
+{
+    return expm1_core(at_most(at_least(x, EXPM1_MIN), EXP_MAX));
+}
 
 /* log(2^k (1 + f)) */
 INLINE vec log_sum(vec k, vec f)
 {
 #if defined(HL_DTYPE_f32)
-    static const real P[] = {0.33333331121880150518f, -0.24999996626939480931f, 0.20000730503852239003f,
-                             -0.16667850972851766368f, 0.14248551264361468965f, -0.12424037717650197427f,
-                             0.11689071137457869152f,  -0.1149454661289021927f, 0.069807019586649741938f};
+    static const real P[] = { 0.33333331121880150518f,  -0.24999996626939480931f, 0.20000730503852239003f,
+                              -0.16667850972851766368f, 0.14248551264361468965f,  -0.12424037717650197427f,
+                              0.11689071137457869152f,  -0.1149454661289021927f,  0.069807019586649741938f };
     vec f2 = f * f;
     vec low = k * LN2_LO + (f2 * f * POLY(f, f2, P) - R(0.5) * f2);
 #else
-    static const real P[] = {0.66666666666666666456, 0.40000000000000912038, 0.28571428570782207716,
-                             0.2222222239655298081,  0.18181795124476753508, 0.15386267672882225032,
-                             0.13268026140428739298, 0.13094416666525344015};
+    static const real P[] = { 0.66666666666666666456, 0.40000000000000912038, 0.28571428570782207716,
+                              0.2222222239655298081,  0.18181795124476753508, 0.15386267672882225032,
+                              0.13268026140428739298, 0.13094416666525344015 };
     vec s = f / (f + R(2.0));
     vec z = s * s;
     vec half = R(0.5) * f * f;
@@ -190,7 +217,10 @@ INLINE vec log1p_v(vec x)
     return select((ivec)(x == R(-1.0)), splat(-INFINITE), y);
 }
 
-INLINE vec sigmoid_v(vec x) { return R(1.0) / (exp_v(-x) + R(1.0)); }
+INLINE vec sigmoid_v(vec x)
+{
+    return R(1.0) / (exp_v(-x) + R(1.0));
+}
 
 INLINE vec softplus_v(vec x)
 {
@@ -200,9 +230,10 @@ INLINE vec softplus_v(vec x)
 INLINE vec tanh_v(vec x)
 {
 #if defined(HL_DTYPE_f32)
-    static const real P[] = {1.0f, 0.1367995078f, 0.00386836874904f, 2.8008067511e-5f, 3.05856586425e-8f,
-                             -1.22032397977e-11f};
-    static const real Q[] = {1.0f, 0.470132828907f, 0.0272459985042f, 0.00039386955123f, 1.28739789297e-6f};
+    static const real P[] = {
+        1.0f, 0.1367995078f, 0.00386836874904f, 2.8008067511e-5f, 3.05856586425e-8f, -1.22032397977e-11f
+    };
+    static const real Q[] = { 1.0f, 0.470132828907f, 0.0272459985042f, 0.00039386955123f, 1.28739789297e-6f };
     x = at_most(at_least(x, -9.02f), 9.02f);
     vec z = x * x, z2 = z * z;
     vec y = x * POLY(z, z2, P) / POLY(z, z2, Q);
@@ -233,19 +264,28 @@ INLINE vec sine_quarter(vec x, natural quarter)
 #define LIBM(name) name
 #endif
 
-INLINE vec sin_v(vec x) { return sine_quarter(x, 0); }
-INLINE vec cos_v(vec x) { return sine_quarter(x, 1); }
-INLINE ivec beyond_trig(vec x) { return ~(ivec)(absolute(x) <= TRIG_MAX); } /* too large, or NaN */
+INLINE vec sin_v(vec x)
+{
+    return sine_quarter(x, 0);
+}
+INLINE vec cos_v(vec x)
+{
+    return sine_quarter(x, 1);
+}
+INLINE ivec beyond_trig(vec x)
+{
+    return ~(ivec)(absolute(x) <= TRIG_MAX);
+} /* too large, or NaN */
 
 INLINE vec erf_v(vec x)
 {
 #if defined(HL_DTYPE_f32)
-    static const real P[] = {0.12837916584835094603f, -0.37612626666720331023f,  0.11283594715160217732f,
-                             -0.026854212010626412443f, 0.0051890874234339739861f, -0.00080168642871658695293f,
-                             0.000078758750626854883411f};
-    static const real Q[] = {-0.00032013804967769883665f, 1.1302334348419940295f,    0.6318260515591630143f,
-                             0.1100800829488202466f,      -0.026421136005663896682f, 0.0047595962932662646444f,
-                             -0.00059680562566077970634f, 0.000046058042689189779247f, -1.6371514145936435649e-6f};
+    static const real P[] = { 0.12837916584835094603f,    -0.37612626666720331023f,  0.11283594715160217732f,
+                              -0.026854212010626412443f,  0.0051890874234339739861f, -0.00080168642871658695293f,
+                              0.000078758750626854883411f };
+    static const real Q[] = { -0.00032013804967769883665f, 1.1302334348419940295f,      0.6318260515591630143f,
+                              0.1100800829488202466f,      -0.026421136005663896682f,   0.0047595962932662646444f,
+                              -0.00059680562566077970634f, 0.000046058042689189779247f, -1.6371514145936435649e-6f };
     vec a = at_most(absolute(x), 4.0f);
     vec a2 = a * a;
     vec near = x * POLY(a2, a2 * a2, P) + x;
@@ -259,8 +299,14 @@ INLINE vec erf_v(vec x)
 #endif
 }
 
-INLINE vec neg_v(vec x) { return -x; }
-INLINE vec abs_v(vec x) { return absolute(x); }
+INLINE vec neg_v(vec x)
+{
+    return -x;
+}
+INLINE vec abs_v(vec x)
+{
+    return absolute(x);
+}
 INLINE vec sign_v(vec x)
 {
     vec one = with_sign_of(splat(R(1.0)), x);

@@ -11,7 +11,10 @@
 
 typedef real short_vec __attribute__((vector_size(16)));
 typedef real short_in_memory __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
-INLINE short_vec load_short(const real *p) { return *(const short_in_memory *)p; }
+INLINE short_vec load_short(const real *p)
+{
+    return *(const short_in_memory *)p;
+}
 
 /* `block_vec` is SIDE values: one or two 16-byte halves; LOW and HIGH interleave the halves' low or high values. */
 #if VB >= 32
@@ -115,7 +118,7 @@ INLINE real vec_total(vec v)
 /* The lanes < valid of a vec that holds lanes j .. j + VL - 1; the others are 0, whatever they held. */
 INLINE vec valid_lanes(vec v, size_t j, size_t valid)
 {
-    static const real lane[HL_LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static const real lane[HL_LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     return select((ivec)(load(lane + j) < (real)valid), v, splat(0));
 }
 
@@ -142,9 +145,9 @@ INLINE void fold_lanes(const real *part, size_t count, real *to, bool add)
 INLINE void sum_panels(size_t n, size_t panels, size_t full, size_t tail, const real *x, size_t x_panel, const real *w,
                        size_t w_panel, real *y, bool add)
 {
-    real part[VL * VL] = {0};
+    real part[VL * VL] = { 0 };
     for (size_t e = 0; e < n; e++) {
-        vec s[NV] = {{0}};
+        vec s[NV] = { { 0 } };
         for (size_t p = 0; p < panels; p++) {
             UNROLL
             for (size_t j = 0; j < NV; j++) {
@@ -163,7 +166,8 @@ INLINE void sum_panels(size_t n, size_t panels, size_t full, size_t tail, const 
     }
 }
 
-static void lane_sum(size_t n, size_t panels, size_t full, size_t tail, const void *x, size_t x_panel, void *y, bool add)
+static void lane_sum(size_t n, size_t panels, size_t full, size_t tail, const void *x, size_t x_panel, void *y,
+                     bool add)
 {
     sum_panels(n, panels, full, tail, x, x_panel, NULL, 0, y, add);
 }
@@ -172,7 +176,7 @@ static void lane_sum(size_t n, size_t panels, size_t full, size_t tail, const vo
 INLINE void matmul_block(const size_t rows, const size_t columns, size_t kk, const real *a, size_t ai, size_t ak,
                          const real *b, size_t bk, size_t bj, real *c, size_t ci)
 {
-    vec s[2][4] = {{{0}}};
+    vec s[2][4] = { { { 0 } } };
     for (size_t k = 0; k < kk; k++, a += ak, b += bk) {
         UNROLL
         for (size_t i = 0; i < rows; i++) {
@@ -230,8 +234,14 @@ static void lane_matmul(size_t m, size_t n, size_t kk, size_t lanes, const void 
 
 /* ---- The middle axis of [outer][mid][width] values. */
 
-INLINE real sum_two(real a, real b) { return a + b; }
-INLINE real max_two(real a, real b) { return a > b || a != a ? a : b; }
+INLINE real sum_two(real a, real b)
+{
+    return a + b;
+}
+INLINE real max_two(real a, real b)
+{
+    return a > b || a != a ? a : b;
+}
 
 INLINE void reduce_axis(size_t outer, size_t mid, size_t width, const real *x, real *y, real empty,
                         vec (*combine)(vec, vec), real (*combine_one)(real, real))
@@ -263,8 +273,8 @@ static void max_axis(size_t outer, size_t mid, size_t inner, size_t lanes, const
     reduce_axis(outer, mid, inner * lanes, x, y, -INFINITE, max_v, max_two);
 }
 
-static void cumsum_axis(size_t outer, size_t mid, size_t inner, size_t lanes, bool reverse, bool exclusive, const void *x,
-                        void *y)
+static void cumsum_axis(size_t outer, size_t mid, size_t inner, size_t lanes, bool reverse, bool exclusive,
+                        const void *x, void *y)
 {
     const size_t width = inner * lanes;
     const real *from = x;

@@ -27,23 +27,24 @@ DECLARE(avx512)
 static int runs_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx2") &&
+           __builtin_cpu_supports("fma");
 }
 #endif
 
-#define ROW(isa) {runs_##isa, {&hl_kernels_##isa##_f32, &hl_kernels_##isa##_f64}},
+#define ROW(isa) { runs_##isa, { &hl_kernels_##isa##_f32, &hl_kernels_##isa##_f64 } },
 static const struct {
     int (*runs)(void);
     const hl_kernels *tables[2]; /* by hl_dtype */
 } rows[] = {                     /* best first */
 #ifdef HL_HAVE_avx512
-    ROW(avx512)
+             ROW(avx512)
 #endif
 #ifdef HL_HAVE_avx2
-    ROW(avx2)
+                 ROW(avx2)
 #endif
-    ROW(base)};
+                     ROW(base)
+};
 
 const hl_kernels *hl_kernels_pick(hl_dtype dtype, const char *isa)
 {

@@ -12,8 +12,10 @@
 static hl_status attention_check(hl_context *ctx, const hl_net_spec *s)
 {
     if (s->dim > 16384)
-        return hl_fail(ctx, HL_ERR_INVALID, "dim is %zu; conditioner attention compares all pairs and takes at most 16384; "
-                       "use sum or tree", s->dim);
+        return hl_fail(ctx, HL_ERR_INVALID,
+                       "dim is %zu; conditioner attention compares all pairs and takes at most 16384; "
+                       "use sum or tree",
+                       s->dim);
     return HL_OK;
 }
 

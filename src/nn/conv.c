@@ -22,12 +22,13 @@ static hl_status conv_check(hl_context *ctx, const hl_net_spec *s)
 {
     if (s->image[0] == 0 || s->image[1] == 0 || s->image[2] == 0 ||
         hl_size_mul(hl_size_mul(s->image[0], s->image[1]), s->image[2]) != s->dim)
-        return hl_fail(ctx, HL_ERR_INVALID,
-                       "conditioner conv needs an image of channels x height x width = dim; it is %zu x %zu x %zu, dim is %zu",
-                       s->image[0], s->image[1], s->image[2], s->dim);
+        return hl_fail(
+            ctx, HL_ERR_INVALID,
+            "conditioner conv needs an image of channels x height x width = dim; it is %zu x %zu x %zu, dim is %zu",
+            s->image[0], s->image[1], s->image[2], s->dim);
     if (s->features % 2)
-        return hl_fail(ctx, HL_ERR_INVALID, "features is %zu; conditioner conv needs an even number, half per direction",
-                       s->features);
+        return hl_fail(ctx, HL_ERR_INVALID,
+                       "features is %zu; conditioner conv needs an even number, half per direction", s->features);
     if (s->kernel % 2 == 0 || s->kernel > 31)
         return hl_fail(ctx, HL_ERR_INVALID, "kernel is %zu; it must be odd and at most 31", s->kernel);
     if (s->hidden_layers < 1)

@@ -20,8 +20,8 @@ typedef struct made {
 static hl_status made_check(hl_context *ctx, const hl_net_spec *s)
 {
     if (s->features % 2)
-        return hl_fail(ctx, HL_ERR_INVALID, "features is %zu; conditioner made needs an even number, half per direction",
-                       s->features);
+        return hl_fail(ctx, HL_ERR_INVALID,
+                       "features is %zu; conditioner made needs an even number, half per direction", s->features);
     return HL_OK;
 }
 

@@ -26,12 +26,13 @@ static int layers_out(int layers)
 
 static char *architecture_text(const hl_net_spec *s)
 {
-    json_t *j = json_pack("{s:I, s:I, s:b, s:s, s:[I, I, I], s:I, s:I, s:I, s:i, s:s, s:I, s:i, s:s}", "dim", (json_int_t)s->dim, "context",
-                          (json_int_t)s->context, "time", s->time, "conditioner", s->conditioner, "image",
-                          (json_int_t)s->image[0], (json_int_t)s->image[1], (json_int_t)s->image[2], "kernel",
-                          (json_int_t)s->kernel, "features", (json_int_t)s->features, "hidden", (json_int_t)s->hidden, "hidden_layers",
-                          layers_out(s->hidden_layers), "transformer", s->transformer, "width", (json_int_t)s->width,
-                          "layers", layers_out(s->layers), "activation", s->activation);
+    json_t *j =
+        json_pack("{s:I, s:I, s:b, s:s, s:[I, I, I], s:I, s:I, s:I, s:i, s:s, s:I, s:i, s:s}", "dim",
+                  (json_int_t)s->dim, "context", (json_int_t)s->context, "time", s->time, "conditioner", s->conditioner,
+                  "image", (json_int_t)s->image[0], (json_int_t)s->image[1], (json_int_t)s->image[2], "kernel",
+                  (json_int_t)s->kernel, "features", (json_int_t)s->features, "hidden", (json_int_t)s->hidden,
+                  "hidden_layers", layers_out(s->hidden_layers), "transformer", s->transformer, "width",
+                  (json_int_t)s->width, "layers", layers_out(s->layers), "activation", s->activation);
     char *text = j ? json_dumps(j, JSON_PRESERVE_ORDER) : NULL;
     json_decref(j);
     return text;
@@ -95,8 +96,8 @@ static size_t integer(reader *r, const char *key, json_int_t limit)
     const json_t *j = json_object_get(r->architecture, key);
     json_int_t v = json_integer_value(j);
     if (r->status == HL_OK && (!json_is_integer(j) || v < 0 || v > limit))
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: '%s' is missing or not an integer in 0..%lld", r->path,
-                            key, (long long)limit);
+        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: '%s' is missing or not an integer in 0..%lld",
+                            r->path, key, (long long)limit);
     return r->status == HL_OK ? (size_t)v : 0;
 }
 
@@ -115,16 +116,22 @@ static int layers_in(size_t layers)
 
 static hl_net_spec read_spec(reader *r)
 {
-    hl_net_spec s = { .dim = integer(r, "dim", 1000000), .context = integer(r, "context", 1000000),
-                      .conditioner = text(r, "conditioner"), .kernel = integer(r, "kernel", 31), .features = integer(r, "features", 65536),
-                      .hidden = integer(r, "hidden", 1 << 20), .hidden_layers = layers_in(integer(r, "hidden_layers", 64)),
-                      .transformer = text(r, "transformer"), .width = integer(r, "width", 1 << 20),
-                      .layers = layers_in(integer(r, "layers", 64)), .activation = text(r, "activation") };
+    hl_net_spec s = { .dim = integer(r, "dim", 1000000),
+                      .context = integer(r, "context", 1000000),
+                      .conditioner = text(r, "conditioner"),
+                      .kernel = integer(r, "kernel", 31),
+                      .features = integer(r, "features", 65536),
+                      .hidden = integer(r, "hidden", 1 << 20),
+                      .hidden_layers = layers_in(integer(r, "hidden_layers", 64)),
+                      .transformer = text(r, "transformer"),
+                      .width = integer(r, "width", 1 << 20),
+                      .layers = layers_in(integer(r, "layers", 64)),
+                      .activation = text(r, "activation") };
     const json_t *image = json_object_get(r->architecture, "image");
     for (size_t i = 0; i < 3; i++) {
         const json_t *size = json_array_get(image, i);
-        if (r->status == HL_OK && (json_array_size(image) != 3 || !json_is_integer(size) || json_integer_value(size) < 0 ||
-                                   json_integer_value(size) > 1000000))
+        if (r->status == HL_OK && (json_array_size(image) != 3 || !json_is_integer(size) ||
+                                   json_integer_value(size) < 0 || json_integer_value(size) > 1000000))
             bad(r, "architecture: 'image' is missing or not three integers in 0..1000000");
         s.image[i] = r->status == HL_OK ? (size_t)json_integer_value(size) : 0;
     }
@@ -165,8 +172,8 @@ static hl_status check_tensors(reader *r, const hl_tensors *t, const hl_net *net
                            p->name, hl_shape_text(&p->shape, shape, sizeof shape), hl_dtype_name(net->spec.dtype));
     }
     if (hl_tensors_count(t) != net->params)
-        return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %zu tensors where the architecture has %zu", r->path, hl_tensors_count(t),
-                       net->params);
+        return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %zu tensors where the architecture has %zu", r->path,
+                       hl_tensors_count(t), net->params);
     return HL_OK;
 }
 

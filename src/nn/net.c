@@ -22,7 +22,8 @@ static hl_status declare(hl_builder *b, const char *name, const hl_shape *shape,
     hl_param_info *p = &net->param[net->params++];
     *p = (hl_param_info){ .shape = *shape, .fan_in = fan_in, .offset = net->values_size };
     snprintf(p->name, sizeof p->name, "%s", name);
-    net->values_size = hl_size_add(net->values_size, hl_size_add(hl_shape_size(shape), HL_LANES - 1) / HL_LANES * HL_LANES);
+    net->values_size =
+        hl_size_add(net->values_size, hl_size_add(hl_shape_size(shape), HL_LANES - 1) / HL_LANES * HL_LANES);
     return HL_OK;
 }
 
@@ -140,7 +141,8 @@ static hl_status check_input(hl_graph *g, const char *what, hl_node n, bool want
     if (!hl_graph_node(g, n))
         return hl_graph_fail(g, HL_ERR_INVALID, "hl_net_build: %s is not a node of the graph", what), g->status;
     if (hl_node_rank(g, n) != rank || hl_node_size(g, n) != size)
-        return hl_graph_fail(g, HL_ERR_SHAPE, "hl_net_build: %s must have rank %d and %zu values", what, rank, size), g->status;
+        return hl_graph_fail(g, HL_ERR_SHAPE, "hl_net_build: %s must have rank %d and %zu values", what, rank, size),
+               g->status;
     return HL_OK;
 }
 
@@ -153,8 +155,9 @@ hl_status hl_net_build(const hl_net *net, hl_graph *g, hl_node x, hl_node t, hl_
     if (check_input(g, "x", x, true, 1, s->dim) != HL_OK || check_input(g, "t", t, s->time, 0, 1) != HL_OK ||
         check_input(g, "context", context, s->context > 0, 1, s->context) != HL_OK)
         return g->status;
-    hl_builder b = { .net = (hl_net *)(uintptr_t)net, .g = g, .x = x, .t = t, .context = context, .node = param,
-                     .reuse = reuse != 0 };
+    hl_builder b = {
+        .net = (hl_net *)(uintptr_t)net, .g = g, .x = x, .t = t, .context = context, .node = param, .reuse = reuse != 0
+    };
     *f = build(&b, h);
     return g->status;
 }
@@ -329,8 +332,8 @@ hl_status hl_net_check(const hl_net *net)
                                isnan(v) ? "NaN" : "infinite");
             if (v != 0 && (at % columns < lo || at % columns >= hi))
                 return hl_fail(net->ctx, HL_ERR_INVALID,
-                               "parameter '%s', element %zu, is %g, but the mask of a hollow network needs 0 there", p->name,
-                               at, v);
+                               "parameter '%s', element %zu, is %g, but the mask of a hollow network needs 0 there",
+                               p->name, at, v);
         }
     }
     return HL_OK;

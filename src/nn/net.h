@@ -11,9 +11,9 @@ typedef struct hl_conditioner hl_conditioner;
 typedef struct hl_param_info {
     char name[64];
     hl_shape shape;
-    size_t fan_in;        /* variance of the initial values is 1 / fan_in; 0: they start at 0 */
-    uint32_t *lo, *hi;    /* mask: of row n along the last axis, only lo[n] <= k < hi[n] is there; NULL: dense */
-    size_t offset;        /* in the network's values, in elements */
+    size_t fan_in;     /* variance of the initial values is 1 / fan_in; 0: they start at 0 */
+    uint32_t *lo, *hi; /* mask: of row n along the last axis, only lo[n] <= k < hi[n] is there; NULL: dense */
+    size_t offset;     /* in the network's values, in elements */
 } hl_param_info;
 
 struct hl_net {

@@ -105,7 +105,8 @@ hl_status hl_operator_create(const hl_net *net, const hl_operator_options *optio
         return hl_fail(net->ctx, HL_ERR_INVALID, "hl_operator_create: the result is NULL");
     *out = NULL;
     if (o->order < -1 || o->order > MAX_ORDER)
-        return hl_fail(net->ctx, HL_ERR_INVALID, "hl_operator_create: order %d is not in 1..%d, nor -1", o->order, MAX_ORDER);
+        return hl_fail(net->ctx, HL_ERR_INVALID, "hl_operator_create: order %d is not in 1..%d, nor -1", o->order,
+                       MAX_ORDER);
     hl_operator *op = hl_calloc(net->ctx, 1, sizeof *op);
     if (!op)
         return HL_ERR_NOMEM;
@@ -147,7 +148,9 @@ static size_t set_inputs(hl_operator *op, size_t rows, const void *x, const void
     size_t n = 0;
     if (rows && (!x || (s->time && !t) || (s->context && !context))) {
         hl_fail(op->ctx, HL_ERR_INVALID, "operator: %s is NULL, but the network has it as an input",
-                !x ? "x" : s->time && !t ? "t" : "context");
+                !x              ? "x"
+                : s->time && !t ? "t"
+                                : "context");
         return 0;
     }
     op->input[n++] = x;
@@ -178,8 +181,9 @@ hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, const vo
     return HL_OK;
 }
 
-hl_status hl_operator_vjp(hl_operator *op, size_t rows, const void *x, const void *t, const void *context, const void *gf,
-                          const void *const *gd, const void *gdiv, void *gx, void *gt, void *gcontext, void *const *gparam)
+hl_status hl_operator_vjp(hl_operator *op, size_t rows, const void *x, const void *t, const void *context,
+                          const void *gf, const void *const *gd, const void *gdiv, void *gx, void *gt, void *gcontext,
+                          void *const *gparam)
 {
     if (!op)
         return HL_ERR_INVALID;

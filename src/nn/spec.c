@@ -7,10 +7,13 @@
 static const struct {
     const char *name;
     hl_node (*function)(hl_graph *g, hl_node x);
-} activations[] = { { "tanh", hl_tanh }, { "softplus", hl_softplus }, { "swish", hl_swish }, { "elu", hl_elu },
+} activations[] = { { "tanh", hl_tanh },
+                    { "softplus", hl_softplus },
+                    { "swish", hl_swish },
+                    { "elu", hl_elu },
                     { "sigmoid", hl_sigmoid } };
 
-const hl_conditioner *const hl_conditioners[] = { &hl_conditioner_made, &hl_conditioner_sum, &hl_conditioner_tree,
+const hl_conditioner *const hl_conditioners[] = { &hl_conditioner_made,      &hl_conditioner_sum,  &hl_conditioner_tree,
                                                   &hl_conditioner_attention, &hl_conditioner_conv, NULL };
 
 static hl_status set_activation(hl_net *net, const char *name)
@@ -48,7 +51,8 @@ static hl_status set_transformer(hl_net *net, const char *name)
     net->per_dimension = strcmp(name, "per-dimension") == 0;
     net->spec.transformer = net->per_dimension ? "per-dimension" : "shared";
     if (!net->per_dimension && strcmp(name, "shared") != 0)
-        return hl_fail(net->ctx, HL_ERR_INVALID, "unknown transformer '%.60s'; there are shared and per-dimension", name);
+        return hl_fail(net->ctx, HL_ERR_INVALID, "unknown transformer '%.60s'; there are shared and per-dimension",
+                       name);
     return HL_OK;
 }
 

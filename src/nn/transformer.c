@@ -8,8 +8,7 @@ static hl_node product(hl_builder *b, const char *name, hl_node y, size_t units,
 {
     const hl_net *net = b->net;
     if (net->per_dimension)
-        return hl_linear_grouped(
-            b->g, y, hl_builder_param(b, name, 3, (size_t[]){ net->spec.dim, units, in }, fan_in));
+        return hl_linear_grouped(b->g, y, hl_builder_param(b, name, 3, (size_t[]){ net->spec.dim, units, in }, fan_in));
     return hl_linear(b->g, y, hl_builder_param(b, name, 2, (size_t[]){ units, in }, fan_in));
 }
 

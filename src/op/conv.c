@@ -55,7 +55,8 @@ static bool conv_t_shape(hl_graph *g, int inputs, const hl_node *in, const hl_at
     if (!result_shape(g, out, shape_of(g, in[1]), attr, &image))
         return false;
     if (!hl_shape_equal(&image, shape_of(g, in[0])))
-        return hl_graph_fail(g, HL_ERR_SHAPE, "conv_transpose: the height and width asked for do not lead to the image"),
+        return hl_graph_fail(g, HL_ERR_SHAPE,
+                             "conv_transpose: the height and width asked for do not lead to the image"),
                false;
     return true;
 }
@@ -101,12 +102,28 @@ static void conv_w_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_
     gx[1] = conv_like(g, &hl_op_conv_t, y, x[0], gy, &image);
 }
 
-const hl_op hl_op_conv = { .name = "conv", .arity = 2, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_BILINEAR,
-                           .shape = conv_shape, .vjp = conv_vjp, .domain = { -2, 2 } };
-const hl_op hl_op_conv_t = { .name = "conv_t", .arity = 2, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_BILINEAR,
-                             .shape = conv_t_shape, .vjp = conv_t_vjp, .domain = { -2, 2 } };
-const hl_op hl_op_conv_w = { .name = "conv_w", .arity = 2, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_BILINEAR,
-                             .over_rows = true, .shape = conv_w_shape, .vjp = conv_w_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_conv = { .name = "conv",
+                           .arity = 2,
+                           .kind = HL_KIND_OTHER,
+                           .jet_kind = HL_JET_BILINEAR,
+                           .shape = conv_shape,
+                           .vjp = conv_vjp,
+                           .domain = { -2, 2 } };
+const hl_op hl_op_conv_t = { .name = "conv_t",
+                             .arity = 2,
+                             .kind = HL_KIND_OTHER,
+                             .jet_kind = HL_JET_BILINEAR,
+                             .shape = conv_t_shape,
+                             .vjp = conv_t_vjp,
+                             .domain = { -2, 2 } };
+const hl_op hl_op_conv_w = { .name = "conv_w",
+                             .arity = 2,
+                             .kind = HL_KIND_OTHER,
+                             .jet_kind = HL_JET_BILINEAR,
+                             .over_rows = true,
+                             .shape = conv_w_shape,
+                             .vjp = conv_w_vjp,
+                             .domain = { -2, 2 } };
 
 static bool conv_attr(hl_graph *g, hl_node k, const hl_conv_options *options, hl_attr *attr)
 {
@@ -139,7 +156,8 @@ hl_node hl_conv(hl_graph *g, hl_node x, hl_node k, const hl_conv_options *option
     return hl_graph_add(g, &hl_op_conv, 2, (hl_node[]){ x, k }, &attr);
 }
 
-hl_node hl_conv_transpose(hl_graph *g, hl_node x, hl_node k, size_t height, size_t width, const hl_conv_options *options)
+hl_node hl_conv_transpose(hl_graph *g, hl_node x, hl_node k, size_t height, size_t width,
+                          const hl_conv_options *options)
 {
     hl_attr attr = { .shape = { .rank = 3, .dim = { hl_node_dim(g, k, 1), height, width } } };
     if (!g || !conv_attr(g, k, options, &attr))

@@ -33,7 +33,8 @@ static hl_node elementwise(hl_graph *g, const hl_op *op, int n, const hl_node *i
     for (int i = 0; i < n; i++) {
         const hl_node_data *d = hl_graph_node(g, in[i]);
         if (!d)
-            return g ? hl_graph_fail(g, HL_ERR_INVALID, "%s: input %d is not a node of this graph", op->name, i) : HL_BAD;
+            return g ? hl_graph_fail(g, HL_ERR_INVALID, "%s: input %d is not a node of this graph", op->name, i)
+                     : HL_BAD;
         if (i == 0)
             shape = d->shape;
         else if (!hl_shape_join(&shape, &d->shape, &shape)) {
@@ -461,7 +462,7 @@ JET1(abs)
     static void name##_vjp(hl_graph *g, hl_node y, const hl_node *in, hl_node gy, hl_node *gx)                         \
     {                                                                                                                  \
         hl_node a = in[0], b = in[1];                                                                                  \
-        (void)g, (void)y, (void)a, (void)b;                                                                                     \
+        (void)g, (void)y, (void)a, (void)b;                                                                            \
         gx[0] = (first);                                                                                               \
         gx[1] = (second);                                                                                              \
     }

@@ -17,7 +17,8 @@ static bool leaf_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr
     *out = attr->shape;
     for (int i = 0; i < out->rank; i++)
         if (out->dim[i] == 0)
-            return hl_graph_fail(g, HL_ERR_SHAPE, "%s: dimension %d is 0", attr->name ? attr->name : "constant", i), false;
+            return hl_graph_fail(g, HL_ERR_SHAPE, "%s: dimension %d is 0", attr->name ? attr->name : "constant", i),
+                   false;
     return true;
 }
 

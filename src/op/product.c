@@ -14,7 +14,8 @@ static const hl_shape *shape_of(const hl_graph *g, hl_node n)
 /* x [G.., M.., size], w shared [G.., out, in]: does x fit w, with its last axis equal to w's axis `w_axis`? */
 static bool weights_fit(hl_graph *g, const char *what, const hl_shape *x, const hl_shape *w, int groups, int w_axis)
 {
-    bool fits = !w->batched && w->rank == groups + 2 && x->rank > groups && x->dim[x->rank - 1] == w->dim[groups + w_axis];
+    bool fits =
+        !w->batched && w->rank == groups + 2 && x->rank > groups && x->dim[x->rank - 1] == w->dim[groups + w_axis];
     for (int i = 0; fits && i < groups; i++)
         fits = x->dim[i] == w->dim[i];
     if (!fits) {
@@ -143,12 +144,28 @@ static hl_node outer_jet(hl_graph *g, hl_node node, int k, const hl_node *const 
     return sum;
 }
 
-const hl_op hl_op_linear = { .name = "linear", .arity = 2, .kind = HL_KIND_OTHER, .shape = linear_shape,
-                             .vjp = linear_vjp, .jet = linear_jet, .domain = { -2, 2 } };
-const hl_op hl_op_linear_t = { .name = "linear_t", .arity = 2, .kind = HL_KIND_OTHER, .shape = linear_t_shape,
-                               .vjp = linear_t_vjp, .jet = linear_jet, .domain = { -2, 2 } };
-const hl_op hl_op_outer = { .name = "outer", .arity = 2, .kind = HL_KIND_OTHER, .over_rows = true, .shape = outer_shape,
-                            .vjp = outer_vjp, .jet = outer_jet, .domain = { -2, 2 } };
+const hl_op hl_op_linear = { .name = "linear",
+                             .arity = 2,
+                             .kind = HL_KIND_OTHER,
+                             .shape = linear_shape,
+                             .vjp = linear_vjp,
+                             .jet = linear_jet,
+                             .domain = { -2, 2 } };
+const hl_op hl_op_linear_t = { .name = "linear_t",
+                               .arity = 2,
+                               .kind = HL_KIND_OTHER,
+                               .shape = linear_t_shape,
+                               .vjp = linear_t_vjp,
+                               .jet = linear_jet,
+                               .domain = { -2, 2 } };
+const hl_op hl_op_outer = { .name = "outer",
+                            .arity = 2,
+                            .kind = HL_KIND_OTHER,
+                            .over_rows = true,
+                            .shape = outer_shape,
+                            .vjp = outer_vjp,
+                            .jet = outer_jet,
+                            .domain = { -2, 2 } };
 
 hl_node hl_linear(hl_graph *g, hl_node x, hl_node w)
 {
@@ -197,8 +214,13 @@ static void masked_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_
     gx[0] = under_mask(g, gy, hl_graph_node(g, y)->attr.mask);
 }
 
-const hl_op hl_op_masked = { .name = "masked", .arity = 1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                             .shape = masked_shape, .vjp = masked_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_masked = { .name = "masked",
+                             .arity = 1,
+                             .kind = HL_KIND_OTHER,
+                             .jet_kind = HL_JET_LINEAR,
+                             .shape = masked_shape,
+                             .vjp = masked_vjp,
+                             .domain = { -2, 2 } };
 
 /* ---- products of two matrices per row ---- */
 
@@ -251,8 +273,13 @@ static hl_node matmul_jet(hl_graph *g, hl_node node, int k, const hl_node *const
     return sum;
 }
 
-const hl_op hl_op_matmul = { .name = "matmul", .arity = 2, .kind = HL_KIND_OTHER, .shape = matmul_shape,
-                             .vjp = matmul_vjp, .jet = matmul_jet, .domain = { -2, 2 } };
+const hl_op hl_op_matmul = { .name = "matmul",
+                             .arity = 2,
+                             .kind = HL_KIND_OTHER,
+                             .shape = matmul_shape,
+                             .vjp = matmul_vjp,
+                             .jet = matmul_jet,
+                             .domain = { -2, 2 } };
 
 hl_node hl_matmul(hl_graph *g, hl_node a, hl_node b)
 {

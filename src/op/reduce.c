@@ -37,8 +37,13 @@ static void sum_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_nod
     gx[0] = restore_axis(g, gy, x[0], hl_graph_node(g, y)->attr.i[0]);
 }
 
-const hl_op hl_op_sum = { .name = "sum", .arity = 1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                          .shape = axis_shape, .vjp = sum_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_sum = { .name = "sum",
+                          .arity = 1,
+                          .kind = HL_KIND_OTHER,
+                          .jet_kind = HL_JET_LINEAR,
+                          .shape = axis_shape,
+                          .vjp = sum_vjp,
+                          .domain = { -2, 2 } };
 
 hl_node hl_sum(hl_graph *g, hl_node x, int axis)
 {
@@ -78,8 +83,13 @@ static hl_node max_over_jet(hl_graph *g, hl_node node, int k, const hl_node *con
     return x[0][k] == HL_NONE ? HL_NONE : hl_sum(g, hl_mul(g, x[0][k], max_share(g, x[0][0], y[0], axis)), axis);
 }
 
-const hl_op hl_op_max_over = { .name = "max_over", .arity = 1, .kind = HL_KIND_OTHER, .shape = axis_shape,
-                               .vjp = max_over_vjp, .jet = max_over_jet, .domain = { -2, 2 } };
+const hl_op hl_op_max_over = { .name = "max_over",
+                               .arity = 1,
+                               .kind = HL_KIND_OTHER,
+                               .shape = axis_shape,
+                               .vjp = max_over_vjp,
+                               .jet = max_over_jet,
+                               .domain = { -2, 2 } };
 
 hl_node hl_max_over(hl_graph *g, hl_node x, int axis)
 {
@@ -128,8 +138,13 @@ static void cumsum_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_
     gx[0] = hl_graph_add(g, &hl_op_cumsum, 1, &gy, &attr);
 }
 
-const hl_op hl_op_cumsum = { .name = "cumsum", .arity = 1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                             .shape = cumsum_shape, .vjp = cumsum_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_cumsum = { .name = "cumsum",
+                             .arity = 1,
+                             .kind = HL_KIND_OTHER,
+                             .jet_kind = HL_JET_LINEAR,
+                             .shape = cumsum_shape,
+                             .vjp = cumsum_vjp,
+                             .domain = { -2, 2 } };
 
 hl_node hl_cumsum(hl_graph *g, hl_node x, int axis, int reverse, int exclusive)
 {
@@ -158,8 +173,14 @@ static void sum_rows_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, h
     gx[0] = hl_broadcast_shape(g, gy, &hl_graph_node(g, x[0])->shape);
 }
 
-const hl_op hl_op_sum_rows = { .name = "sum_rows", .arity = 1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                               .over_rows = true, .shape = sum_rows_shape, .vjp = sum_rows_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_sum_rows = { .name = "sum_rows",
+                               .arity = 1,
+                               .kind = HL_KIND_OTHER,
+                               .jet_kind = HL_JET_LINEAR,
+                               .over_rows = true,
+                               .shape = sum_rows_shape,
+                               .vjp = sum_rows_vjp,
+                               .domain = { -2, 2 } };
 
 hl_node hl_sum_rows(hl_graph *g, hl_node x)
 {

@@ -46,8 +46,13 @@ static void broadcast_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, 
     gx[0] = hl_sum_to(g, gy, shape_of(g, x[0]));
 }
 
-const hl_op hl_op_broadcast = { .name = "broadcast", .arity = 1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                                .shape = broadcast_shape, .vjp = broadcast_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_broadcast = { .name = "broadcast",
+                                .arity = 1,
+                                .kind = HL_KIND_OTHER,
+                                .jet_kind = HL_JET_LINEAR,
+                                .shape = broadcast_shape,
+                                .vjp = broadcast_vjp,
+                                .domain = { -2, 2 } };
 
 hl_node hl_broadcast_shape(hl_graph *g, hl_node x, const hl_shape *shape)
 {
@@ -122,8 +127,13 @@ static void reshape_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl
     gx[0] = hl_reshape(g, gy, s->rank, s->dim);
 }
 
-const hl_op hl_op_reshape = { .name = "reshape", .arity = 1, .kind = HL_KIND_VIEW, .jet_kind = HL_JET_LINEAR,
-                              .shape = reshape_shape, .vjp = reshape_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_reshape = { .name = "reshape",
+                              .arity = 1,
+                              .kind = HL_KIND_VIEW,
+                              .jet_kind = HL_JET_LINEAR,
+                              .shape = reshape_shape,
+                              .vjp = reshape_vjp,
+                              .domain = { -2, 2 } };
 
 hl_node hl_reshape(hl_graph *g, hl_node x, int rank, const size_t *dims)
 {
@@ -150,8 +160,9 @@ static bool stop_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr
     return true;
 }
 
-const hl_op hl_op_stop = { .name = "stop", .arity = 1, .kind = HL_KIND_VIEW, .jet_kind = HL_JET_ZERO,
-                           .shape = stop_shape, .domain = { -2, 2 } };
+const hl_op hl_op_stop = {
+    .name = "stop", .arity = 1, .kind = HL_KIND_VIEW, .jet_kind = HL_JET_ZERO, .shape = stop_shape, .domain = { -2, 2 }
+};
 
 hl_node hl_stop(hl_graph *g, hl_node x)
 {
@@ -169,7 +180,8 @@ static bool permute_shape(hl_graph *g, int inputs, const hl_node *in, const hl_a
     for (int i = 0; i < s->rank; i++) {
         int axis = attr->list[i];
         if (axis < 0 || axis >= s->rank || (seen & 1u << axis))
-            return hl_graph_fail(g, HL_ERR_SHAPE, "permute: the axes are not a permutation of 0..%d", s->rank - 1), false;
+            return hl_graph_fail(g, HL_ERR_SHAPE, "permute: the axes are not a permutation of 0..%d", s->rank - 1),
+                   false;
         seen |= 1u << axis;
         out->dim[i] = s->dim[axis];
     }
@@ -186,8 +198,13 @@ static void permute_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl
     gx[0] = hl_permute(g, gy, inverse);
 }
 
-const hl_op hl_op_permute = { .name = "permute", .arity = 1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                              .shape = permute_shape, .vjp = permute_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_permute = { .name = "permute",
+                              .arity = 1,
+                              .kind = HL_KIND_OTHER,
+                              .jet_kind = HL_JET_LINEAR,
+                              .shape = permute_shape,
+                              .vjp = permute_vjp,
+                              .domain = { -2, 2 } };
 
 hl_node hl_permute(hl_graph *g, hl_node x, const int *axes)
 {
@@ -213,7 +230,8 @@ static bool gather_shape(hl_graph *g, int inputs, const hl_node *in, const hl_at
     *out = *shape_of(g, in[0]);
     for (size_t j = 0; j < attr->list_len; j++)
         if (attr->list[j] < 0 || (size_t)attr->list[j] >= out->dim[axis])
-            return hl_graph_fail(g, HL_ERR_SHAPE, "gather: index %d of an axis of %zu", (int)attr->list[j], out->dim[axis]),
+            return hl_graph_fail(g, HL_ERR_SHAPE, "gather: index %d of an axis of %zu", (int)attr->list[j],
+                                 out->dim[axis]),
                    false;
     out->dim[axis] = attr->list_len;
     return true;
@@ -225,7 +243,8 @@ static bool scatter_shape(hl_graph *g, int inputs, const hl_node *in, const hl_a
     (void)inputs;
     *out = *shape_of(g, in[0]);
     if (out->dim[axis] != attr->list_len)
-        return hl_graph_fail(g, HL_ERR_SHAPE, "scatter: %zu indices for %zu values", attr->list_len, out->dim[axis]), false;
+        return hl_graph_fail(g, HL_ERR_SHAPE, "scatter: %zu indices for %zu values", attr->list_len, out->dim[axis]),
+               false;
     out->dim[axis] = (size_t)attr->i[1];
     return true;
 }
@@ -244,10 +263,20 @@ static void scatter_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl
     gx[0] = hl_graph_add(g, &hl_op_gather, 1, &gy, &attr);
 }
 
-const hl_op hl_op_gather = { .name = "gather", .arity = 1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                             .shape = gather_shape, .vjp = gather_vjp, .domain = { -2, 2 } };
-const hl_op hl_op_scatter = { .name = "scatter", .arity = 1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                              .shape = scatter_shape, .vjp = scatter_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_gather = { .name = "gather",
+                             .arity = 1,
+                             .kind = HL_KIND_OTHER,
+                             .jet_kind = HL_JET_LINEAR,
+                             .shape = gather_shape,
+                             .vjp = gather_vjp,
+                             .domain = { -2, 2 } };
+const hl_op hl_op_scatter = { .name = "scatter",
+                              .arity = 1,
+                              .kind = HL_KIND_OTHER,
+                              .jet_kind = HL_JET_LINEAR,
+                              .shape = scatter_shape,
+                              .vjp = scatter_vjp,
+                              .domain = { -2, 2 } };
 
 hl_node hl_scatter(hl_graph *g, hl_node x, int axis, size_t size, const int32_t *index)
 {
@@ -317,8 +346,13 @@ static void concat_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_
     }
 }
 
-const hl_op hl_op_concat = { .name = "concat", .arity = -1, .kind = HL_KIND_OTHER, .jet_kind = HL_JET_LINEAR,
-                             .shape = concat_shape, .vjp = concat_vjp, .domain = { -2, 2 } };
+const hl_op hl_op_concat = { .name = "concat",
+                             .arity = -1,
+                             .kind = HL_KIND_OTHER,
+                             .jet_kind = HL_JET_LINEAR,
+                             .shape = concat_shape,
+                             .vjp = concat_vjp,
+                             .domain = { -2, 2 } };
 
 hl_node hl_concat(hl_graph *g, int count, const hl_node *parts, int axis)
 {

@@ -607,6 +607,49 @@ static void test_errors(void **state)
     hl_context_free(ctx);
 }
 
+/* A base below zero to the power of a constant array: no logarithm is taken. */
+static void test_pow_at_rest(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_graph *g;
+    hl_plan *plan;
+    double base[2] = { -2, -2 }, c[2][2];
+    (void)state;
+    CHECK_OK(ctx, hl_graph_create(ctx, &g));
+    hl_node a = hl_input(g, "a", 1, (size_t[]){ 2 }), one = hl_const(g, 1), cy[2];
+    hl_node y = hl_pow(g, a, hl_const_array(g, 1, (size_t[]){ 2 }, (double[]){ 2, 3 }));
+    CHECK_OK(ctx, hl_jet(g, 2, 1, &a, (hl_node[]){ one, HL_NONE }, NULL, 1, &y, cy));
+    CHECK_OK(ctx, hl_plan_create(ctx, g, 2, cy, &(hl_plan_options){ .dtype = HL_F64 }, &plan));
+    CHECK_OK(ctx, hl_plan_run(plan, 1, (const void *[]){ base }, NULL, (void *[]){ c[0], c[1] }));
+    for (int i = 0; i < 2; i++) {
+        CHECK_NEAR(c[0][i], i ? 12 : -4, 1e-14, "first");
+        CHECK_NEAR(c[1][i], i ? -6 : 1, 1e-14, "second");
+    }
+    hl_plan_free(plan);
+    hl_graph_free(g);
+    test_context_free(ctx, NULL);
+}
+
+/* A set of held nodes without nodes is an error, not a crash. */
+static void test_hold_null(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_graph *g;
+    hl_hold hold = { 1, NULL };
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        CHECK_OK(ctx, hl_graph_create(ctx, &g));
+        hl_node x = hl_input(g, "x", 1, (size_t[]){ 2 }), d;
+        CHECK_STATUS(ctx, hl_dim_derivatives(g, hl_tanh(g, x), x, &hold, 1, (hl_diff_mode)way, &d), HL_ERR_INVALID);
+        hl_graph_free(g);
+    }
+    CHECK_OK(ctx, hl_graph_create(ctx, &g));
+    hl_node x = hl_input(g, "x", 1, (size_t[]){ 2 }), d;
+    CHECK_STATUS(ctx, hl_dim_derivatives(g, x, x, NULL, 1, (hl_diff_mode)7, &d), HL_ERR_INVALID);
+    hl_graph_free(g);
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -621,6 +664,8 @@ int main(void)
         cmocka_unit_test(test_graph_growth),
         cmocka_unit_test(test_no_dead_work),
         cmocka_unit_test(test_own_nodes),
+        cmocka_unit_test(test_pow_at_rest),
+        cmocka_unit_test(test_hold_null),
         cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -749,13 +749,39 @@ static void test_many_nodes(void **state)
     hl_context_free(ctx);
 }
 
+/* Neutral elements and axes that do not fit are named like everything else. */
+static void test_silent_errors(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (int n = 0; n < 6; n++) {
+        hl_graph *g;
+        CHECK_OK(ctx, hl_graph_create(ctx, &g));
+        hl_node x = hl_input(g, "x", 2, (size_t[]){ 3, 4 });
+        hl_node one = hl_broadcast(g, hl_const(g, 1), 1, (size_t[]){ 3 }),
+                zero = hl_broadcast(g, hl_const(g, 0), 1, (size_t[]){ 3 });
+        hl_node y = n == 0   ? hl_mul(g, x, one)
+                    : n == 1 ? hl_div(g, x, one)
+                    : n == 2 ? hl_add(g, zero, x)
+                    : n == 3 ? hl_sub(g, x, zero)
+                    : n == 4 ? hl_softmax(g, x, -3)
+                             : hl_logsumexp(g, x, 2);
+        assert_int_equal(y, HL_BAD);
+        assert_int_equal(hl_graph_status(g), HL_ERR_SHAPE);
+        assert_non_null(strstr(hl_context_message(ctx), n < 4 ? "do not broadcast" : "axis"));
+        hl_graph_free(g);
+    }
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_nodes),   cmocka_unit_test(test_sticky),  cmocka_unit_test(test_wrong_calls),
         cmocka_unit_test(test_other_graph), cmocka_unit_test(test_shapes),  cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_equal_nodes), cmocka_unit_test(test_folding), cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_verify),      cmocka_unit_test(test_text),    cmocka_unit_test(test_many_nodes),
+        cmocka_unit_test(test_verify),      cmocka_unit_test(test_text),    cmocka_unit_test(test_silent_errors),
+        cmocka_unit_test(test_many_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

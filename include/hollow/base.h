@@ -64,7 +64,7 @@ HL_API hl_status hl_context_create(const hl_context_options *options, hl_context
 HL_API void hl_context_free(hl_context *context);
 /* The last error's message; "" if there was none. Borrowed until the next call that fails. Takes NULL. */
 HL_API const char *hl_context_message(const hl_context *context);
-/* The number of threads a run may use. */
+/* The number of threads a run may use; 0 for NULL. */
 HL_API int hl_context_threads(const hl_context *context);
 /* The instruction set in use: "avx512", "avx2" or "base". */
 HL_API const char *hl_context_isa(const hl_context *context);

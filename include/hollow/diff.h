@@ -2,7 +2,8 @@
  *
  * Every function adds nodes to the graph and returns them, so derivatives can be differentiated again. A *held* node is
  * treated as a constant by the differentiation at hand; the resulting expression still contains it, and a further
- * differentiation that does not hold it goes through it. */
+ * differentiation that does not hold it goes through it. Equal expressions are one node: holding hl_broadcast(g, x, ..) holds
+ * x wherever it is stretched to that shape. */
 #ifndef HOLLOW_DIFF_H
 #define HOLLOW_DIFF_H
 

@@ -132,7 +132,7 @@ static hl_status check(hl_graph *g, int order, size_t nx, const hl_node *x, cons
         if (!hl_graph_node(g, y[i]))
             return hl_graph_fail(g, HL_ERR_INVALID, "hl_jet: y %zu is not a node of this graph", i), g->status;
     for (size_t h = 0; hold && h < hold->count; h++)
-        if (!hl_graph_node(g, hold->nodes[h]))
+        if (!hold->nodes || !hl_graph_node(g, hold->nodes[h]))
             return hl_graph_fail(g, HL_ERR_INVALID, "hl_jet: held node %zu is not a node of this graph", h), g->status;
     return g->status;
 }

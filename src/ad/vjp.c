@@ -39,7 +39,7 @@ static hl_node fit_cotangent(hl_graph *g, hl_node gx, hl_node x)
 static hl_status check_nodes(hl_graph *g, const char *what, size_t n, const hl_node *nodes)
 {
     for (size_t i = 0; i < n; i++)
-        if (!hl_graph_node(g, nodes[i]))
+        if (!nodes || !hl_graph_node(g, nodes[i]))
             return hl_graph_fail(g, HL_ERR_INVALID, "%s: entry %zu is not a node of this graph", what, i), g->status;
     return HL_OK;
 }

@@ -65,5 +65,5 @@ const char *hl_context_message(const hl_context *context)
 
 int hl_context_threads(const hl_context *context)
 {
-    return hl_team_size(context->team);
+    return context ? hl_team_size(context->team) : 0;
 }

@@ -234,6 +234,7 @@ hl_status hl_graph_verify(const hl_graph *graph)
 
 int hl_node_text(const hl_graph *g, hl_node n, char *buffer, size_t size)
 {
+    size = buffer ? size : 0;
     const hl_node_data *d = hl_graph_node(g, n);
     if (!d)
         return snprintf(buffer, size, "%%%d = bad", (int)n);

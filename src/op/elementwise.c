@@ -65,7 +65,7 @@ static hl_node neutral(hl_graph *g, hl_node a, hl_node b)
 {
     hl_shape shape;
     if (!hl_shape_join(&hl_graph_node(g, a)->shape, &hl_graph_node(g, b)->shape, &shape))
-        return HL_BAD;
+        return elementwise(g, &hl_op_add, 2, (hl_node[]){ a, b }); /* which says what is wrong */
     return hl_broadcast_shape(g, b, &shape);
 }
 
@@ -521,17 +521,21 @@ JET1(div)
     return sum == HL_NONE ? HL_NONE : hl_div(g, sum, in[1][0]);
 }
 
-/* b constant: a y' = b y a', so k a_0 y_k = sum_{j=1..k} (b j - (k - j)) a_j y_{k-j}.
+/* b at rest: a y' = b y a', so k a_0 y_k = sum_{j=1..k} (b j - (k - j)) a_j y_{k-j}, for any a_0 but 0.
  * Otherwise y = exp(u) with u = b log a. */
 JET1(pow)
 {
     const hl_node *a = in[0], *b = in[1];
-    double exponent;
     hl_node sum = HL_NONE, l[MAX_ORDER], u[MAX_ORDER];
+    bool rests = true;
     UNUSED;
-    if (hl_scalar_value(g, b[0], &exponent)) {
-        for (int j = 1; j <= k; j++)
-            sum = hl_accumulate(g, sum, scaled(g, (exponent * j - (k - j)) / k, hl_product(g, a[j], y[k - j])));
+    for (int j = 1; j <= k; j++)
+        rests = rests && b[j] == HL_NONE;
+    if (rests) {
+        for (int j = 1; j <= k; j++) {
+            hl_node factor = hl_sub(g, scaled(g, (double)j / k, b[0]), hl_const(g, (double)(k - j) / k));
+            sum = hl_accumulate(g, sum, hl_product(g, factor, hl_product(g, a[j], y[k - j])));
+        }
         return sum == HL_NONE ? HL_NONE : hl_div(g, sum, a[0]);
     }
     l[0] = hl_log(g, a[0]);

@@ -11,6 +11,8 @@
 /* All rows, in the order of ops.def; ends with NULL. */
 extern const hl_op *const hl_ops[];
 
+/* A node, and an axis of it, of which a negative one counts from the end and is made positive. Reports what is wrong. */
+bool hl_check_axis(hl_graph *g, const char *what, hl_node x, int *axis);
 /* x stretched to the shape's dimensions and kind (batched or shared). */
 hl_node hl_broadcast_shape(hl_graph *g, hl_node x, const hl_shape *shape);
 /* A constant of the dimensions and kind of node `like`. */

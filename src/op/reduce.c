@@ -106,7 +106,8 @@ static hl_node shifted(hl_graph *g, hl_node x, int axis, hl_node *shift)
 hl_node hl_logsumexp(hl_graph *g, hl_node x, int axis)
 {
     hl_node shift = HL_BAD;
-    axis = axis < 0 ? axis + hl_node_rank(g, x) : axis;
+    if (!hl_check_axis(g, "hl_logsumexp", x, &axis))
+        return HL_BAD;
     hl_node e = shifted(g, x, axis, &shift);
     return hl_add(g, hl_log(g, hl_sum(g, e, axis)), shift);
 }
@@ -114,7 +115,8 @@ hl_node hl_logsumexp(hl_graph *g, hl_node x, int axis)
 hl_node hl_softmax(hl_graph *g, hl_node x, int axis)
 {
     hl_node shift = HL_BAD;
-    axis = axis < 0 ? axis + hl_node_rank(g, x) : axis;
+    if (!hl_check_axis(g, "hl_softmax", x, &axis))
+        return HL_BAD;
     hl_node e = shifted(g, x, axis, &shift);
     return hl_div(g, e, restore_axis(g, hl_sum(g, e, axis), e, axis));
 }

@@ -9,7 +9,7 @@ static const hl_shape *shape_of(const hl_graph *g, hl_node n)
 }
 
 /* A node, and an axis of it (negative counts from the end). Reports and returns false if either is wrong. */
-static bool check_axis(hl_graph *g, const char *what, hl_node x, int *axis)
+bool hl_check_axis(hl_graph *g, const char *what, hl_node x, int *axis)
 {
     const hl_node_data *d = hl_graph_node(g, x);
     if (!g)
@@ -300,7 +300,7 @@ static hl_node gather_list(hl_graph *g, hl_node x, int axis, size_t count, const
 
 hl_node hl_gather(hl_graph *g, hl_node x, int axis, size_t count, const size_t *index)
 {
-    if (!check_axis(g, "hl_gather", x, &axis))
+    if (!hl_check_axis(g, "hl_gather", x, &axis))
         return HL_BAD;
     if (!index)
         return hl_graph_fail(g, HL_ERR_INVALID, "hl_gather: index is NULL");
@@ -309,7 +309,7 @@ hl_node hl_gather(hl_graph *g, hl_node x, int axis, size_t count, const size_t *
 
 hl_node hl_slice(hl_graph *g, hl_node x, int axis, size_t start, size_t count)
 {
-    if (!check_axis(g, "hl_slice", x, &axis))
+    if (!hl_check_axis(g, "hl_slice", x, &axis))
         return HL_BAD;
     size_t size = hl_node_dim(g, x, axis);
     if (count == 0 || start > size || count > size - start)
@@ -361,7 +361,7 @@ hl_node hl_concat(hl_graph *g, int count, const hl_node *parts, int axis)
         return HL_BAD;
     if (count < 1 || !parts)
         return hl_graph_fail(g, HL_ERR_INVALID, "hl_concat: no parts");
-    if (!check_axis(g, "hl_concat", parts[0], &axis))
+    if (!hl_check_axis(g, "hl_concat", parts[0], &axis))
         return HL_BAD;
     if (count == 1)
         return parts[0];

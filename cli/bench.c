@@ -37,7 +37,7 @@ static const cli_option options[] = {
     { "dtype", CLI_CHOICE, offsetof(settings, dtype), "f32|f64", "precision; default f32", 0, 0, dtype_names },
     { "seconds", CLI_REAL, offsetof(settings, seconds), "S", "time spent on each measurement; default 1", 0, 3600,
       NULL },
-    { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "rows of a batch, instead of the case's own", 1, 10000000,
+    { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "rows of a batch, instead of the case's own", 1, 1000000,
       NULL },
     { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
       0, 0, clock_names },
@@ -146,7 +146,7 @@ static hl_status measure(measurement *m, double seconds)
     size_t jobs = m->subjects * BENCH_JOBS;
     hl_status status = HL_OK;
     for (size_t i = 0; i < jobs; i++)
-        m->time[i / BENCH_JOBS][i % BENCH_JOBS].repeats = 3;
+        m->time[i / BENCH_JOBS][i % BENCH_JOBS].repeats = 1;
     m->burst = 1000;
     status = measure_round(m, 0);
     for (size_t i = 0; i < jobs; i++) {

@@ -2,8 +2,9 @@
  *
  * Every function adds nodes to the graph and returns them, so derivatives can be differentiated again. A *held* node is
  * treated as a constant by the differentiation at hand; the resulting expression still contains it, and a further
- * differentiation that does not hold it goes through it. Equal expressions are one node: holding hl_broadcast(g, x, ..) holds
- * x wherever it is stretched to that shape. */
+ * differentiation that does not hold it goes through it. Equal expressions are one node, so a
+ * held node is held wherever it occurs: hl_broadcast(g, x, ..) wherever x is stretched to that shape, hl_sigmoid(g, x) inside
+ * hl_swish(g, x). Orders go up to 63. */
 #ifndef HOLLOW_DIFF_H
 #define HOLLOW_DIFF_H
 
@@ -20,13 +21,14 @@ typedef struct hl_hold {
 } hl_hold;
 
 /* Reverse mode: gx[j] = sum_i gy[i] . d y[i] / d x[j], of x[j]'s shape; for a shared x[j] summed over the rows. A gy[i] of
- * HL_NONE counts as ones. A gx[j] that is identically zero is a node of zeros. `hold` may be NULL. */
+ * HL_NONE counts as ones. If an x[j] depends on another, the other's derivative is the total one, through x[j] as well. A gx[j] that is identically zero is a node of zeros. `hold` may be NULL. */
 HL_API hl_status hl_vjp(hl_graph *g, size_t ny, const hl_node *y, const hl_node *gy, size_t nx, const hl_node *x,
                         const hl_hold *hold, hl_node *gx);
 
 /* Taylor mode: along the curve x[j](e) = x[j] + sum_{m=1..order} cx[j * order + m - 1] e^m, the coefficients of
  * y[i](e), cy[i * order + m - 1]. Coefficients are derivatives over m!. A cx of HL_NONE is zero; a zero cy comes back as
- * HL_NONE, and one that is the same for all rows may come back as a shared node. Order 1 is the Jacobian-vector product. `hold` may be NULL. */
+ * HL_NONE, and one that is the same for all rows may come back as a shared node. Order 1 is the Jacobian-vector product. Every x[j] moves as
+ * its own coefficients say, even if it depends on another x. `hold` may be NULL. */
 HL_API hl_status hl_jet(hl_graph *g, int order, size_t nx, const hl_node *x, const hl_node *cx, const hl_hold *hold,
                         size_t ny, const hl_node *y, hl_node *cy);
 

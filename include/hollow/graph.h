@@ -6,7 +6,7 @@
  *
  * A node has a shape per row and is *batched* (each row has its own value) or *shared* (parameters, constants and what is
  * made of them alone). Shapes broadcast as in NumPy: aligned at the last axis, 1 stretches; shared values broadcast over
- * the rows. Equal nodes are one node. A bad argument gives HL_BAD, which spreads through every function that takes it; the
+ * the rows. Equal nodes are one node (but for masks and constant arrays, which are compared by identity). A bad argument gives HL_BAD, which spreads through every function that takes it; the
  * first error is kept and is reported by hl_graph_status and hl_plan_create. */
 #ifndef HOLLOW_GRAPH_H
 #define HOLLOW_GRAPH_H
@@ -89,7 +89,8 @@ HL_API hl_node hl_sum(hl_graph *g, hl_node x, int axis);
 HL_API hl_node hl_mean(hl_graph *g, hl_node x, int axis);
 HL_API hl_node hl_max_over(hl_graph *g, hl_node x, int axis); /* ties share the derivative */
 HL_API hl_node hl_sum_all(hl_graph *g, hl_node x);            /* over all axes, not over rows */
-HL_API hl_node hl_sum_rows(hl_graph *g, hl_node x);           /* over the rows: batched to shared */
+HL_API hl_node hl_sum_rows(hl_graph *g, hl_node x);           /* over the rows: batched to shared; no value per row may
+                                                                depend on it within one plan */
 HL_API hl_node hl_logsumexp(hl_graph *g, hl_node x, int axis);
 HL_API hl_node hl_softmax(hl_graph *g, hl_node x, int axis);
 HL_API hl_node hl_cumsum(hl_graph *g, hl_node x, int axis, int reverse, int exclusive);

@@ -33,17 +33,15 @@ typedef struct hl_compiler {
     hl_form *form;
     hl_node *partner; /* what a MULADD..PLUS form absorbed: a product, or a slope's 1 - b b */
     uint32_t *uses;
-    size_t *axis;     /* leading axis of the segment it runs in; 1 for none; 0 for not in a segment */
-    size_t *segment;  /* segment it runs in */
-    size_t *position; /* place in the order of instructions */
-    hl_node *order;   /* nodes with work, in order: prologue, segments, epilogue */
+    size_t *axis;    /* leading axis of the segment it runs in; 1 for none; 0 for not in a segment */
+    size_t *segment; /* segment it runs in */
+    hl_node *order;  /* nodes with work, in order: prologue, segments, epilogue */
     size_t ordered;
     hl_space *space;
     size_t *offset;
-    uint32_t *run;     /* run of its segment that it belongs to */
-    bool *wide;        /* elementwise over all panels of a tile at once */
-    bool *tiled_sum;   /* a sum over rows that runs tile by tile */
-    size_t *reduction; /* sum over rows: its number */
+    uint32_t *run;   /* run of its segment that it belongs to */
+    bool *wide;      /* elementwise over all panels of a tile at once */
+    bool *tiled_sum; /* a sum over rows that runs tile by tile */
 } hl_compiler;
 
 /* The node whose memory a node's value is: itself, or what a chain of views looks at. */

@@ -203,7 +203,8 @@ static void gather_groups(run_state *s, const chunk *c, size_t segment, int thre
 /* Parts in which a sum over rows is computed: large ones are cut by units of the result. */
 static size_t parts_of(const run_state *s, const hl_instr *t)
 {
-    size_t units = t->groups > 1 ? t->groups * t->n : t->n, parts = units / PART_UNITS, most = 2 * (size_t)s->threads;
+    size_t most = 2 * (size_t)s->threads;
+    size_t parts = t->code == HL_DO_CONV_W ? t->shape.dim[0] : (t->groups > 1 ? t->groups * t->n : t->n) / PART_UNITS;
     return s->threads == 1 || parts < 2 ? 1 : parts < most ? parts : most;
 }
 

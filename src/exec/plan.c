@@ -15,22 +15,21 @@ static hl_status compiler_init(hl_compiler *c)
     c->uses = hl_calloc(ctx, n, sizeof *c->uses);
     c->axis = hl_calloc(ctx, n, sizeof *c->axis);
     c->segment = hl_calloc(ctx, n, sizeof *c->segment);
-    c->position = hl_calloc(ctx, n, sizeof *c->position);
     c->order = hl_calloc(ctx, n, sizeof *c->order);
     c->space = hl_calloc(ctx, n, sizeof *c->space);
     c->offset = hl_calloc(ctx, n, sizeof *c->offset);
     c->run = hl_calloc(ctx, n, sizeof *c->run);
     c->wide = hl_calloc(ctx, n, sizeof *c->wide);
     c->tiled_sum = hl_calloc(ctx, n, sizeof *c->tiled_sum);
-    bool ok = c->phase && c->form && c->partner && c->uses && c->axis && c->segment && c->position && c->order &&
-              c->space && c->offset && c->run && c->wide && c->tiled_sum;
+    bool ok = c->phase && c->form && c->partner && c->uses && c->axis && c->segment && c->order && c->space &&
+              c->offset && c->run && c->wide && c->tiled_sum;
     return ok ? HL_OK : HL_ERR_NOMEM;
 }
 
 static void compiler_free(hl_compiler *c)
 {
     hl_context *ctx = c->plan->ctx;
-    void *all[] = { c->phase, c->form,  c->partner, c->uses, c->axis, c->segment,  c->position,
+    void *all[] = { c->phase, c->form,  c->partner, c->uses, c->axis, c->segment,
                     c->order, c->space, c->offset,  c->run,  c->wide, c->tiled_sum };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         hl_free(ctx, all[i]);
@@ -76,7 +75,7 @@ hl_status hl_plan_create(hl_context *ctx, const hl_graph *g, size_t outputs, con
         return hl_fail(ctx, HL_ERR_INVALID, "hl_plan_create: graph or plan is NULL");
     *plan = NULL;
     if (hl_graph_status(g) != HL_OK)
-        return hl_graph_status(g);
+        return hl_fail(ctx, hl_graph_status(g), "%s", g->message);
     if (check_outputs(ctx, g, outputs, output) != HL_OK)
         return HL_ERR_INVALID;
     if (!hl_dtype_size(o->dtype))

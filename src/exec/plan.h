@@ -128,14 +128,13 @@ struct hl_plan {
     size_t inputs, outputs, params;
     size_t *param_size, *param_copy; /* elements; offset of a padded copy in SHARED, or SIZE_MAX */
     bool *param_needed;
-    /* one slab: shared, chunk, group partials (elements); per thread: tile and scratch (elements); totals (doubles) */
+    /* one slab: totals (doubles); shared, chunk, group partials (elements); per thread: scratch and tile (elements) */
     char *slab;
     size_t slab_bytes, shared_elements, small_elements, chunk_elements, thread_elements, scratch_elements;
     char *shared, *chunk, *partials, *threads;
     double *totals;
 };
 
-hl_status hl_compile(hl_plan *p, const hl_graph *g, size_t outputs, const hl_node *output, const hl_plan_options *o);
 /* Run. An input that is NULL counts as zeros; an output that is NULL is not written. */
 void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output);
 

@@ -138,7 +138,6 @@ static bool may_join(const hl_compiler *c, hl_node n, size_t segment)
 static void place(hl_compiler *c, hl_node n, size_t segment)
 {
     c->segment[n] = segment;
-    c->position[n] = c->ordered;
     c->order[c->ordered++] = n;
 }
 
@@ -263,7 +262,6 @@ hl_status hl_schedule(hl_compiler *c)
     hl_plan *p = c->plan;
     size_t capacity = 0, run = 0;
     for (size_t n = 0; n <= c->g->count; n++) {
-        c->position[n] = SIZE_MAX;
         const hl_node_data *d = &c->g->node[n];
         c->tiled_sum[n] = n && c->phase[n] == HL_PHASE_MAIN && d->op->over_rows && c->axis[n] > 1;
     }

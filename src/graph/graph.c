@@ -38,13 +38,12 @@ void hl_graph_free(hl_graph *g)
 hl_node hl_graph_fail(hl_graph *g, hl_status status, const char *format, ...)
 {
     if (g->status == HL_OK) {
-        char text[400];
         va_list args;
         va_start(args, format);
-        vsnprintf(text, sizeof text, format, args);
+        vsnprintf(g->message, sizeof g->message, format, args);
         va_end(args);
         g->status = status;
-        hl_fail(g->ctx, status, "%s", text);
+        hl_fail(g->ctx, status, "%s", g->message);
     }
     return HL_BAD;
 }

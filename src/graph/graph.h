@@ -84,7 +84,8 @@ struct hl_graph {
     hl_node *inputs, *params;
     size_t input_count, param_count, input_capacity, param_capacity;
     hl_status status;
-    hl_node fresh; /* first node of the differentiation at hand; 0 outside one */
+    char message[256]; /* of the first error */
+    hl_node fresh;     /* first node of the differentiation at hand; 0 outside one */
 };
 
 /* Add a node (or find its equal). Inputs are checked; lists and masks in attr must be interned. */

@@ -16,7 +16,7 @@ static bool axis_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr
 
 static hl_node reduction(hl_graph *g, const hl_op *op, hl_node x, int axis)
 {
-    return hl_graph_add(g, op, 1, &x, &(hl_attr){ .i = { axis < 0 ? axis + hl_node_rank(g, x) : axis } });
+    return hl_check_axis(g, op->name, x, &axis) ? hl_graph_add(g, op, 1, &x, &(hl_attr){ .i = { axis } }) : HL_BAD;
 }
 
 /* y, which lacks `axis` of x's shape, stretched to it. */
@@ -150,8 +150,9 @@ const hl_op hl_op_cumsum = { .name = "cumsum",
 
 hl_node hl_cumsum(hl_graph *g, hl_node x, int axis, int reverse, int exclusive)
 {
-    hl_attr attr = { .i = { axis < 0 ? axis + hl_node_rank(g, x) : axis, reverse != 0, exclusive != 0 } };
-    return hl_graph_add(g, &hl_op_cumsum, 1, &x, &attr);
+    if (!hl_check_axis(g, "hl_cumsum", x, &axis))
+        return HL_BAD;
+    return hl_graph_add(g, &hl_op_cumsum, 1, &x, &(hl_attr){ .i = { axis, reverse != 0, exclusive != 0 } });
 }
 
 /* ---- sum over the rows and attr.i[0] leading axes ---- */

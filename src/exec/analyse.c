@@ -16,23 +16,18 @@ bool hl_elementwise(const hl_node_data *d)
     return d->op->kind == HL_KIND_UNARY || d->op->kind == HL_KIND_BINARY || d->op->kind == HL_KIND_TERNARY;
 }
 
-static const hl_node_data *data(const hl_compiler *c, hl_node n)
-{
-    return &c->g->node[n];
-}
-
 int hl_reads(const hl_compiler *c, hl_node n, const hl_node **list, hl_node buffer[3])
 {
-    const hl_node_data *d = data(c, n);
+    const hl_node_data *d = hl_data(c, n);
     hl_form form = c->form[n];
     if (form <= HL_FORM_NODE) {
         *list = d->in;
         return d->inputs;
     }
-    const hl_node_data *p = data(c, c->partner[n]);
+    const hl_node_data *p = hl_data(c, c->partner[n]);
     if (form == HL_FORM_SLOPE) {
         buffer[0] = d->in[0] == c->partner[n] ? d->in[1] : d->in[0];
-        buffer[1] = data(c, p->in[1])->in[0];
+        buffer[1] = hl_data(c, p->in[1])->in[0];
         *list = buffer;
         return 2;
     }
@@ -58,12 +53,12 @@ static void mark_live(hl_compiler *c)
 static hl_status assign_phases(hl_compiler *c)
 {
     for (size_t n = 1; n <= c->g->count; n++) {
-        const hl_node_data *d = data(c, (hl_node)n);
+        const hl_node_data *d = hl_data(c, (hl_node)n);
         bool needs_sum = false, batched_input = false;
         if (c->phase[n] == HL_PHASE_NONE)
             continue;
         for (int i = 0; i < d->inputs; i++) {
-            const hl_node_data *in = data(c, d->in[i]);
+            const hl_node_data *in = hl_data(c, d->in[i]);
             batched_input = batched_input || in->shape.batched;
             needs_sum = needs_sum || (!in->shape.batched && c->phase[d->in[i]] != HL_PHASE_PRE);
         }
@@ -92,7 +87,7 @@ static void count_uses(hl_compiler *c)
 static bool local(const hl_compiler *c, const hl_node_data *d)
 {
     const hl_op *op = d->op;
-    int rank = d->inputs ? data(c, d->in[0])->shape.rank : 0;
+    int rank = d->inputs ? hl_data(c, d->in[0])->shape.rank : 0;
     if (hl_elementwise(d) || op == &hl_op_broadcast)
         return true;
     if (op == &hl_op_sum || op == &hl_op_max_over || op == &hl_op_cumsum || op == &hl_op_gather ||
@@ -113,10 +108,10 @@ static bool local(const hl_compiler *c, const hl_node_data *d)
 static void assign_axes(hl_compiler *c)
 {
     for (size_t n = 1; n <= c->g->count; n++) {
-        const hl_node_data *d = data(c, (hl_node)n);
+        const hl_node_data *d = hl_data(c, (hl_node)n);
         if (c->phase[n] != HL_PHASE_MAIN)
             continue;
-        const hl_shape *s = d->op->over_rows ? &data(c, d->in[0])->shape : &d->shape;
+        const hl_shape *s = d->op->over_rows ? &hl_data(c, d->in[0])->shape : &d->shape;
         c->axis[n] = 1;
         if (s->rank == 0 || s->dim[0] < 2)
             continue;
@@ -127,7 +122,7 @@ static void assign_axes(hl_compiler *c)
         }
         if (!local(c, d))
             continue;
-        const hl_shape *x = d->inputs ? &data(c, d->in[0])->shape : s;
+        const hl_shape *x = d->inputs ? &hl_data(c, d->in[0])->shape : s;
         bool follows = s->rank >= 2 || x->rank >= 2;
         for (int i = 0; i < d->inputs && !follows; i++)
             follows = c->axis[d->in[i]] == s->dim[0];
@@ -140,16 +135,16 @@ static void assign_axes(hl_compiler *c)
 
 bool hl_fold_operand(const hl_compiler *c, hl_node n, hl_node u, hl_node *source, hl_operand *o)
 {
-    const hl_shape *t = &data(c, n)->shape;
+    const hl_shape *t = &hl_data(c, n)->shape;
     bool main = t->batched;
     size_t axis = main ? c->axis[n] : 1, size = hl_shape_size(t);
     int skip = axis > 1 ? 1 : 0;
     *o = (hl_operand){ .step = HL_LANES, .ref = { .row_step = size * HL_LANES, .axis_step = size / axis * HL_LANES } };
     *source = u;
-    if (data(c, u)->op != &hl_op_broadcast)
+    if (hl_data(c, u)->op != &hl_op_broadcast)
         return true;
-    *source = data(c, u)->in[0];
-    const hl_shape *s = &data(c, *source)->shape;
+    *source = hl_data(c, u)->in[0];
+    const hl_shape *s = &hl_data(c, *source)->shape;
     bool equal = true, ones = true, has_axis = skip && s->rank == t->rank && s->dim[0] == axis;
     for (int i = skip; i < t->rank; i++) {
         int at = i - (t->rank - s->rank);
@@ -174,7 +169,7 @@ bool hl_folds(const hl_compiler *c, hl_node n, int i)
 {
     if (c->form[n] == HL_FORM_PLUS)
         return i == 2;
-    return hl_elementwise(data(c, n)) && data(c, n)->op->kind != HL_KIND_UNARY;
+    return hl_elementwise(hl_data(c, n)) && hl_data(c, n)->op->kind != HL_KIND_UNARY;
 }
 
 /* Can the addend of a product be its starting value? A full tensor or a value per unit. */
@@ -183,14 +178,14 @@ static bool starts_from(const hl_compiler *c, hl_node n, hl_node addend)
     hl_node source;
     hl_operand o;
     return hl_fold_operand(c, n, addend, &source, &o) && (o.scalar ? o.step == 1 : o.step == HL_LANES) &&
-           data(c, n)->shape.rank <= (c->axis[n] > 1 ? 2 : 1);
+           hl_data(c, n)->shape.rank <= (c->axis[n] > 1 ? 2 : 1);
 }
 
 /* ---- forms: fuse products with sums ---- */
 
 static bool absorbable(const hl_compiler *c, hl_node user, hl_node n, const hl_op *op)
 {
-    return data(c, n)->op == op && c->uses[n] == 1 && c->phase[n] == c->phase[user] && c->axis[n] == c->axis[user] &&
+    return hl_data(c, n)->op == op && c->uses[n] == 1 && c->phase[n] == c->phase[user] && c->axis[n] == c->axis[user] &&
            c->form[n] == HL_FORM_NODE;
 }
 
@@ -204,11 +199,11 @@ static void absorb(hl_compiler *c, hl_node n, hl_node product, hl_form form)
 /* Is n = 1 - b b? */
 static bool is_slope(const hl_compiler *c, hl_node n)
 {
-    const hl_node_data *d = data(c, n);
+    const hl_node_data *d = hl_data(c, n);
     double one;
     if (d->op != &hl_op_sub || !hl_scalar_value(c->g, d->in[0], &one) || one != 1 || c->phase[n] != HL_PHASE_MAIN)
         return false;
-    const hl_node_data *square = data(c, d->in[1]);
+    const hl_node_data *square = hl_data(c, d->in[1]);
     return square->op == &hl_op_mul && square->in[0] == square->in[1] && c->uses[d->in[1]] == 1;
 }
 
@@ -217,20 +212,20 @@ static void choose_slopes(hl_compiler *c)
 {
     uint32_t *products = c->run; /* not in use yet: products that could absorb a slope */
     for (size_t n = 1; n <= c->g->count; n++) {
-        const hl_node_data *d = data(c, (hl_node)n);
+        const hl_node_data *d = hl_data(c, (hl_node)n);
         if (c->form[n] == HL_FORM_NODE && d->op == &hl_op_mul && d->in[0] != d->in[1])
             for (int i = 0; i < 2; i++)
                 if (is_slope(c, d->in[i]) && c->axis[d->in[i]] == c->axis[n] && !is_slope(c, d->in[1 - i]))
                     products[d->in[i]]++;
     }
     for (size_t n = 1; n <= c->g->count; n++) {
-        const hl_node_data *d = data(c, (hl_node)n);
+        const hl_node_data *d = hl_data(c, (hl_node)n);
         for (int i = 0; c->form[n] == HL_FORM_NODE && d->op == &hl_op_mul && i < 2; i++)
             if (products[d->in[i]] && products[d->in[i]] == c->uses[d->in[i]]) {
                 c->form[n] = HL_FORM_SLOPE;
                 c->partner[n] = d->in[i];
                 c->form[d->in[i]] = HL_FORM_NONE;
-                c->form[data(c, d->in[i])->in[1]] = HL_FORM_NONE;
+                c->form[hl_data(c, d->in[i])->in[1]] = HL_FORM_NONE;
             }
     }
     memset(products, 0, (c->g->count + 1) * sizeof *products);
@@ -238,7 +233,7 @@ static void choose_slopes(hl_compiler *c)
 
 static void choose_form(hl_compiler *c, hl_node n)
 {
-    const hl_node_data *d = data(c, n);
+    const hl_node_data *d = hl_data(c, n);
     if (c->fuse && c->phase[n] == HL_PHASE_MAIN && d->op == &hl_op_mul && d->in[0] != d->in[1])
         for (int i = 0; i < 2; i++)
             if (absorbable(c, n, d->in[i], &hl_op_mul)) {
@@ -250,8 +245,8 @@ static void choose_form(hl_compiler *c, hl_node n)
         return;
     for (int i = 0; i < 2 && d->op == &hl_op_add; i++)
         for (int t = 0; t < 2; t++)
-            if (absorbable(c, n, d->in[i], t ? &hl_op_linear_t : &hl_op_linear) && data(c, d->in[i])->attr.i[0] == 0 &&
-                starts_from(c, n, d->in[1 - i])) {
+            if (absorbable(c, n, d->in[i], t ? &hl_op_linear_t : &hl_op_linear) &&
+                hl_data(c, d->in[i])->attr.i[0] == 0 && starts_from(c, n, d->in[1 - i])) {
                 absorb(c, n, d->in[i], HL_FORM_PLUS);
                 return;
             }
@@ -266,7 +261,7 @@ static void choose_forms(hl_compiler *c)
 {
     for (size_t n = 1; n <= c->g->count; n++)
         if (c->phase[n] != HL_PHASE_NONE)
-            switch (data(c, (hl_node)n)->op->kind) {
+            switch (hl_data(c, (hl_node)n)->op->kind) {
             case HL_KIND_LEAF:
             case HL_KIND_VIEW:
                 break;
@@ -299,7 +294,7 @@ static void fold_broadcasts(hl_compiler *c)
         }
     }
     for (size_t n = 1; n <= c->g->count; n++) {
-        if (c->form[n] == HL_FORM_NODE && data(c, (hl_node)n)->op == &hl_op_broadcast && !needed[n])
+        if (c->form[n] == HL_FORM_NODE && hl_data(c, (hl_node)n)->op == &hl_op_broadcast && !needed[n])
             c->form[n] = HL_FORM_NONE;
         needed[n] = 0;
     }

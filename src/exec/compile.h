@@ -44,6 +44,11 @@ typedef struct hl_compiler {
     bool *tiled_sum; /* a sum over rows that runs tile by tile */
 } hl_compiler;
 
+static inline const hl_node_data *hl_data(const hl_compiler *c, hl_node n)
+{
+    return &c->g->node[n];
+}
+
 /* The node whose memory a node's value is: itself, or what a chain of views looks at. */
 hl_node hl_storage(const hl_graph *g, hl_node n);
 /* The nodes whose values the instruction of node n reads; the broadcasts among them may be folded. At most 3 + inputs. */

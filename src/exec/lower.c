@@ -4,29 +4,25 @@
 #include "exec/compile.h"
 #include "op/op.h"
 
-#define TARGET_CHUNK_BYTES ((size_t)1 << 20) /* what the chunk's values may take */
-#define MAX_CHUNK_BYTES ((size_t)256 << 20)  /* and what they must not, if a single panel does not */
+#define TARGET_CHUNK_BYTES ((size_t)1 << 20) /* what the values of a chunk should take */
+#define MAX_CHUNK_BYTES ((size_t)256 << 20)  /* and what they take at most, unless one panel needs more */
 #define MIN_CHUNK_PANELS 8
 #define MAX_CHUNK_PANELS 32
 #define TILE_PANELS 8       /* panels per tile along an axis */
 #define ROW_TILE_PANELS 8   /* panels per tile without one: weights are read once per tile */
 #define MAX_GROUP_PANELS 64 /* a group's sum is one chain in the plan's precision: about a thousand rows */
 
-static const hl_node_data *data(const hl_compiler *c, hl_node n)
-{
-    return &c->g->node[n];
-}
-
 static size_t pad(size_t elements)
 {
     return hl_size_add(elements, HL_LANES - 1) / HL_LANES * HL_LANES;
 }
 
+/* The node whose memory operand i (u) of n's instruction is read from; *o says how it is stepped through. */
 static hl_node operand_node(const hl_compiler *c, hl_node n, int i, hl_node u, hl_operand *o)
 {
     hl_node source = u;
     if (!hl_folds(c, n, i) || !hl_fold_operand(c, n, u, &source, o)) {
-        const hl_shape *s = &data(c, u)->shape;
+        const hl_shape *s = &hl_data(c, u)->shape;
         size_t size = hl_shape_size(s), axis = c->axis[n] > 1 && s->rank && s->dim[0] == c->axis[n] ? c->axis[n] : 1;
         size_t lanes = s->batched ? HL_LANES : 1;
         *o = (hl_operand){ .step = HL_LANES,
@@ -40,7 +36,7 @@ static hl_node operand_node(const hl_compiler *c, hl_node n, int i, hl_node u, h
 
 static bool has_value(const hl_compiler *c, hl_node n)
 {
-    return c->form[n] != HL_FORM_NONE || (c->phase[n] != HL_PHASE_NONE && data(c, n)->op->kind == HL_KIND_LEAF);
+    return c->form[n] != HL_FORM_NONE || (c->phase[n] != HL_PHASE_NONE && hl_data(c, n)->op->kind == HL_KIND_LEAF);
 }
 
 /* Narrowest space that all readers of a batched value reach. */
@@ -48,14 +44,15 @@ static void choose_spaces(hl_compiler *c)
 {
     for (size_t n = 1; n <= c->g->count; n++)
         if (has_value(c, (hl_node)n)) {
-            bool leaf = data(c, (hl_node)n)->op->kind == HL_KIND_LEAF, batched = data(c, (hl_node)n)->shape.batched;
-            c->space[n] = !batched ? (data(c, (hl_node)n)->op == &hl_op_param ? HL_SPACE_PARAM : HL_SPACE_SHARED)
+            bool leaf = hl_data(c, (hl_node)n)->op->kind == HL_KIND_LEAF,
+                 batched = hl_data(c, (hl_node)n)->shape.batched;
+            c->space[n] = !batched ? (hl_data(c, (hl_node)n)->op == &hl_op_param ? HL_SPACE_PARAM : HL_SPACE_SHARED)
                           : leaf   ? HL_SPACE_CHUNK
                                    : HL_SPACE_PANEL;
         }
     for (size_t i = 0; i < c->outputs; i++) {
         hl_node s = hl_storage(c->g, c->output[i]);
-        if (data(c, s)->shape.batched)
+        if (hl_data(c, s)->shape.batched)
             c->space[s] = HL_SPACE_CHUNK;
     }
     for (size_t i = 0; i < c->ordered; i++) {
@@ -67,7 +64,7 @@ static void choose_spaces(hl_compiler *c)
             hl_node s = operand_node(c, n, j, in[j], &o);
             if (c->space[s] != HL_SPACE_PANEL && c->space[s] != HL_SPACE_TILE)
                 continue;
-            if (c->segment[s] != c->segment[n] || (data(c, n)->op->over_rows && !c->tiled_sum[n]))
+            if (c->segment[s] != c->segment[n] || (hl_data(c, n)->op->over_rows && !c->tiled_sum[n]))
                 c->space[s] = HL_SPACE_CHUNK;
             else if (c->run[s] != c->run[n] || c->wide[n] || c->wide[s])
                 c->space[s] = HL_SPACE_TILE;
@@ -85,7 +82,7 @@ static bool needs_copy(const hl_compiler *c, hl_node param)
         hl_node n = c->order[i], buffer[3];
         const hl_node *in;
         hl_operand o;
-        if (c->phase[n] == HL_PHASE_MAIN || !hl_elementwise(data(c, n)))
+        if (c->phase[n] == HL_PHASE_MAIN || !hl_elementwise(hl_data(c, n)))
             continue;
         int reads = hl_reads(c, n, &in, buffer);
         for (int j = 0; j < reads; j++)
@@ -111,7 +108,7 @@ static size_t *last_use_table(hl_compiler *c, size_t end)
     return last;
 }
 
-/* Place all values of one space; `first` and `last` are in the space's own time. Returns false if memory ran out. */
+/* The values of one space that are to be placed, with their lifetimes in the space's own time. */
 typedef struct placing {
     hl_life *life;
     hl_node *node;
@@ -135,7 +132,7 @@ static size_t finish_lives(hl_compiler *c, placing *l, size_t scale)
 
 static size_t entries_of(const hl_compiler *c, hl_node n)
 {
-    return hl_shape_size(&data(c, n)->shape);
+    return hl_shape_size(&hl_data(c, n)->shape);
 }
 
 /* Many panels for little values, at least MIN_CHUNK_PANELS to make use of the weights while they are at hand, but fewer if
@@ -156,7 +153,7 @@ static void place_chunk(hl_compiler *c, placing *l, const size_t *last, size_t *
     for (size_t n = 1; n <= c->g->count; n++) {
         if (!has_value(c, (hl_node)n) || c->space[n] != HL_SPACE_CHUNK)
             continue;
-        bool input = data(c, (hl_node)n)->op->kind == HL_KIND_LEAF;
+        bool input = hl_data(c, (hl_node)n)->op->kind == HL_KIND_LEAF;
         size_t at = last[n], use = at == SIZE_MAX ? end : c->ordered ? c->segment[c->order[at]] + 1 : 0;
         add_life(l, (hl_node)n, entries_of(c, (hl_node)n) * HL_LANES, input ? 0 : c->segment[n] + 1,
                  at == SIZE_MAX ? end : use);
@@ -179,7 +176,7 @@ static void place_segment(hl_compiler *c, placing *l, const size_t *last, hl_seg
     for (int space = HL_SPACE_TILE; space <= HL_SPACE_PANEL; space++) {
         for (size_t i = s->first; i < s->first + s->count; i++) {
             hl_node n = c->order[i];
-            if (c->space[n] != (hl_space)space || data(c, n)->op->over_rows)
+            if (c->space[n] != (hl_space)space || hl_data(c, n)->op->over_rows)
                 continue;
             size_t size = entries_of(c, n) / s->axis * HL_LANES, end = last[n] < i ? i : last[n];
             /* An elementwise result may take the place of an argument that dies with it, but not of one with fewer
@@ -204,7 +201,7 @@ static void place_shared(hl_compiler *c)
     size_t top = 0;
     for (int sums = 0; sums < 2; sums++) {
         for (size_t n = 1; n <= c->g->count; n++) {
-            const hl_node_data *d = data(c, (hl_node)n);
+            const hl_node_data *d = hl_data(c, (hl_node)n);
             bool sum = d->op->over_rows && c->phase[n] == HL_PHASE_MAIN;
             if (!has_value(c, (hl_node)n) || d->shape.batched || sum != (sums == 1))
                 continue;
@@ -249,7 +246,7 @@ static hl_ref ref_of(const hl_compiler *c, hl_node storage, hl_ref steps, size_t
 {
     hl_ref r = steps;
     r.space = c->space[storage];
-    r.offset = r.space == HL_SPACE_PARAM ? (size_t)data(c, storage)->attr.i[0] : c->offset[storage];
+    r.offset = r.space == HL_SPACE_PARAM ? (size_t)hl_data(c, storage)->attr.i[0] : c->offset[storage];
     if (r.space == HL_SPACE_TILE)
         r.row_step = entries_of(c, storage) / axis * HL_LANES;
     return r;
@@ -307,7 +304,7 @@ static const struct {
 
 static void set_code(const hl_compiler *c, hl_node n, hl_instr *t)
 {
-    const hl_node_data *d = data(c, c->form[n] == HL_FORM_PLUS ? c->partner[n] : n);
+    const hl_node_data *d = hl_data(c, c->form[n] == HL_FORM_PLUS ? c->partner[n] : n);
     t->kernel = d->op->kernel;
     switch (c->form[n]) {
     case HL_FORM_MULADD:
@@ -422,7 +419,7 @@ static hl_status set_parts(const hl_compiler *c, hl_instr *t, const hl_node *in)
     if (!size)
         return HL_ERR_NOMEM;
     for (int i = 0; i < t->inputs; i++)
-        size[i] = (int32_t)data(c, in[i])->shape.dim[t->attr.i[0]];
+        size[i] = (int32_t)hl_data(c, in[i])->shape.dim[t->attr.i[0]];
     t->attr.list = size;
     t->attr.list_len = (size_t)t->inputs;
     return HL_OK;
@@ -431,7 +428,7 @@ static hl_status set_parts(const hl_compiler *c, hl_instr *t, const hl_node *in)
 static hl_status emit(hl_compiler *c, hl_node n, hl_instr *t)
 {
     hl_plan *p = c->plan;
-    const hl_node_data *d = data(c, n), *work = data(c, c->form[n] == HL_FORM_PLUS ? c->partner[n] : n);
+    const hl_node_data *d = hl_data(c, n), *work = hl_data(c, c->form[n] == HL_FORM_PLUS ? c->partner[n] : n);
     const hl_node *in;
     hl_node buffer[3];
     size_t axis = c->axis[n] > 1 ? c->axis[n] : 1;
@@ -453,14 +450,15 @@ static hl_status emit(hl_compiler *c, hl_node n, hl_instr *t)
     t->out.ref = ref_of(c, n, t->out.ref, axis);
     t->entries = d->shape.batched ? size / axis : size;
     t->shape = d->shape.batched ? without_axis(&d->shape, axis) : d->shape;
-    t->in_shape = without_axis(&data(c, in[0])->shape, data(c, in[0])->shape.batched ? axis : 1);
+    t->in_shape = without_axis(&hl_data(c, in[0])->shape, hl_data(c, in[0])->shape.batched ? axis : 1);
     t->reduction = SIZE_MAX;
     set_code(c, n, t);
     if (t->code == HL_DO_CONCAT && set_parts(c, t, in) != HL_OK)
         return HL_ERR_NOMEM;
     if (t->code == HL_DO_BROADCAST)
-        set_source(t, &data(c, in[0])->shape, d->shape.rank, axis);
-    set_sizes(t, &data(c, in[0])->shape, reads > 1 ? &data(c, in[1])->shape : NULL, size, d->op->flops, p->dense_masks);
+        set_source(t, &hl_data(c, in[0])->shape, d->shape.rank, axis);
+    set_sizes(t, &hl_data(c, in[0])->shape, reads > 1 ? &hl_data(c, in[1])->shape : NULL, size, d->op->flops,
+              p->dense_masks);
     if (c->form[n] >= HL_FORM_MULADD && c->form[n] <= HL_FORM_MULMUL)
         t->flops = 2 * (double)size;
     if (c->form[n] == HL_FORM_SLOPE)
@@ -476,7 +474,7 @@ static hl_status list_reductions(hl_compiler *c)
     size_t capacity = 0, total = 0, partial = 0;
     for (size_t i = 0; i < c->ordered; i++) {
         hl_node n = c->order[i];
-        if (!data(c, n)->op->over_rows || c->phase[n] != HL_PHASE_MAIN)
+        if (!hl_data(c, n)->op->over_rows || c->phase[n] != HL_PHASE_MAIN)
             continue;
         void *grown = p->reduction;
         if (hl_grow(p->ctx, &grown, &capacity, p->reductions + 1, sizeof *p->reduction) != HL_OK)
@@ -526,7 +524,7 @@ static hl_port port_of(hl_compiler *c, hl_node n)
 {
     hl_node s = hl_storage(c->g, n);
     size_t size = entries_of(c, n);
-    hl_port port = { .elements = size, .batched = data(c, n)->shape.batched, .needed = true, .reduction = SIZE_MAX };
+    hl_port port = { .elements = size, .batched = hl_data(c, n)->shape.batched, .needed = true, .reduction = SIZE_MAX };
     port.ref = ref_of(c, s, (hl_ref){ .row_step = size * HL_LANES }, 1);
     return port;
 }
@@ -646,7 +644,7 @@ static void fill_constants(hl_compiler *c)
 {
     hl_plan *p = c->plan;
     for (size_t n = 1; n <= c->g->count; n++) {
-        const hl_node_data *d = data(c, (hl_node)n);
+        const hl_node_data *d = hl_data(c, (hl_node)n);
         if (c->phase[n] == HL_PHASE_NONE || d->op != &hl_op_constant)
             continue;
         p->k->from_double(entries_of(c, (hl_node)n), d->attr.data ? d->attr.data : &d->attr.value,

@@ -8,11 +8,6 @@
 
 #define WIDE_ENTRIES 2 /* at most so many entries per panel: not worth a call per panel */
 
-static const hl_node_data *data(const hl_compiler *c, hl_node n)
-{
-    return &c->g->node[n];
-}
-
 hl_node hl_read_source(const hl_compiler *c, hl_node n, int i, hl_node u)
 {
     hl_node source = u;
@@ -31,16 +26,16 @@ static bool reads_locally(const hl_compiler *c, hl_node n, int i, hl_node u)
         return true;
     if (hl_folds(c, n, i) && hl_fold_operand(c, n, u, &source, &o) && source != u)
         return o.ref.axis_step != 0;
-    const hl_shape *s = &data(c, u)->shape;
-    if (data(c, n)->op == &hl_op_broadcast)
-        return s->rank == data(c, n)->shape.rank && s->dim[0] == c->axis[n];
+    const hl_shape *s = &hl_data(c, u)->shape;
+    if (hl_data(c, n)->op == &hl_op_broadcast)
+        return s->rank == hl_data(c, n)->shape.rank && s->dim[0] == c->axis[n];
     return s->rank > 0 && s->dim[0] == c->axis[n];
 }
 
 /* A sum over rows runs tile by tile if it runs along an axis; else after its segment. */
 static bool after_segment(const hl_compiler *c, hl_node n)
 {
-    return data(c, n)->op->over_rows && !c->tiled_sum[n];
+    return hl_data(c, n)->op->over_rows && !c->tiled_sum[n];
 }
 
 /* Who waits for whom. A node is available when nothing it reads is still to be placed. */
@@ -66,7 +61,7 @@ static void each_source(const hl_compiler *c, hl_node n, waiting *w,
     int reads = hl_reads(c, n, &in, buffer);
     for (int i = 0; i < reads; i++) {
         hl_node s = hl_read_source(c, n, i, in[i]);
-        if (c->phase[s] == HL_PHASE_MAIN && data(c, s)->op->kind != HL_KIND_LEAF)
+        if (c->phase[s] == HL_PHASE_MAIN && hl_data(c, s)->op->kind != HL_KIND_LEAF)
             visit(w, n, s);
     }
 }
@@ -128,7 +123,7 @@ static bool may_join(const hl_compiler *c, hl_node n, size_t segment)
     int reads = c->axis[n] > 1 && !after_segment(c, n) ? hl_reads(c, n, &in, buffer) : 0;
     for (int i = 0; i < reads; i++) {
         hl_node s = hl_read_source(c, n, i, in[i]);
-        if (c->phase[s] == HL_PHASE_MAIN && data(c, s)->op->kind != HL_KIND_LEAF && c->segment[s] == segment &&
+        if (c->phase[s] == HL_PHASE_MAIN && hl_data(c, s)->op->kind != HL_KIND_LEAF && c->segment[s] == segment &&
             !reads_locally(c, n, i, in[i]))
             return false;
     }
@@ -143,7 +138,7 @@ static void place(hl_compiler *c, hl_node n, size_t segment)
 
 static bool runs_elementwise(const hl_compiler *c, hl_node n)
 {
-    return hl_elementwise(data(c, n)) && c->form[n] != HL_FORM_PLUS;
+    return hl_elementwise(hl_data(c, n)) && c->form[n] != HL_FORM_PLUS;
 }
 
 /* Place the next available node of the axis: elementwise ones first, then the lowest number. */
@@ -176,8 +171,8 @@ static bool wide(const hl_compiler *c, hl_node n)
     const hl_node *in;
     hl_node buffer[3], source;
     hl_operand o;
-    size_t entries = hl_shape_size(&data(c, n)->shape) / c->axis[n];
-    if (!hl_elementwise(data(c, n)) || c->form[n] == HL_FORM_PLUS || entries > WIDE_ENTRIES)
+    size_t entries = hl_shape_size(&hl_data(c, n)->shape) / c->axis[n];
+    if (!hl_elementwise(hl_data(c, n)) || c->form[n] == HL_FORM_PLUS || entries > WIDE_ENTRIES)
         return false;
     int reads = hl_reads(c, n, &in, buffer);
     for (int i = 0; i < reads; i++) {
@@ -197,7 +192,7 @@ static size_t cut_runs(hl_compiler *c, size_t first, size_t end, size_t run)
     bool open = false;
     for (size_t i = first; i < end; i++) {
         hl_node n = c->order[i];
-        bool elementwise = hl_elementwise(data(c, n)) && c->form[n] != HL_FORM_PLUS;
+        bool elementwise = hl_elementwise(hl_data(c, n)) && c->form[n] != HL_FORM_PLUS;
         c->wide[n] = wide(c, n);
         bool fused = elementwise && !c->wide[n] && c->fuse;
         if (i > first && !(fused && open))
@@ -223,7 +218,7 @@ static hl_status add_segment(hl_compiler *c, waiting *w, size_t axis, size_t *ca
         ;
     bool grouped = false;
     for (size_t i = first; i < end; i++)
-        grouped = grouped || data(c, c->order[i])->op->over_rows;
+        grouped = grouped || hl_data(c, c->order[i])->op->over_rows;
     p->segment[s] = (hl_segment){ .axis = axis,
                                   .first = first,
                                   .count = end - first,

@@ -10,11 +10,6 @@
 
 #include "op/op.h"
 
-static const hl_shape *shape_of(const hl_graph *g, hl_node n)
-{
-    return &hl_graph_node(g, n)->shape;
-}
-
 static bool out_size(size_t size, size_t kernel, int stride, int pad, size_t *out)
 {
     size_t padded = size + 2 * (size_t)pad;
@@ -43,7 +38,7 @@ static bool result_shape(hl_graph *g, const hl_shape *x, const hl_shape *k, cons
 static bool conv_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
     (void)inputs;
-    return result_shape(g, shape_of(g, in[0]), shape_of(g, in[1]), attr, out);
+    return result_shape(g, hl_shape_of(g, in[0]), hl_shape_of(g, in[1]), attr, out);
 }
 
 static bool conv_t_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
@@ -51,10 +46,10 @@ static bool conv_t_shape(hl_graph *g, int inputs, const hl_node *in, const hl_at
     hl_shape image;
     (void)inputs;
     *out = attr->shape;
-    out->batched = shape_of(g, in[0])->batched;
-    if (!result_shape(g, out, shape_of(g, in[1]), attr, &image))
+    out->batched = hl_shape_of(g, in[0])->batched;
+    if (!result_shape(g, out, hl_shape_of(g, in[1]), attr, &image))
         return false;
-    if (!hl_shape_equal(&image, shape_of(g, in[0])))
+    if (!hl_shape_equal(&image, hl_shape_of(g, in[0])))
         return hl_graph_fail(g, HL_ERR_SHAPE,
                              "conv_transpose: the height and width asked for do not lead to the image"),
                false;
@@ -66,9 +61,9 @@ static bool conv_w_shape(hl_graph *g, int inputs, const hl_node *in, const hl_at
     hl_shape image;
     (void)inputs;
     *out = attr->shape;
-    if (!result_shape(g, shape_of(g, in[1]), out, attr, &image))
+    if (!result_shape(g, hl_shape_of(g, in[1]), out, attr, &image))
         return false;
-    if (!hl_shape_equal(&image, shape_of(g, in[0])) || image.batched != shape_of(g, in[0])->batched)
+    if (!hl_shape_equal(&image, hl_shape_of(g, in[0])) || image.batched != hl_shape_of(g, in[0])->batched)
         return hl_graph_fail(g, HL_ERR_SHAPE, "conv_w: the factors' shapes do not fit"), false;
     return true;
 }
@@ -83,21 +78,21 @@ static hl_node conv_like(hl_graph *g, const hl_op *op, hl_node y, hl_node a, hl_
 
 static void conv_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_node *gx)
 {
-    hl_shape image = *shape_of(g, x[0]), kernel = *shape_of(g, x[1]);
+    hl_shape image = *hl_shape_of(g, x[0]), kernel = *hl_shape_of(g, x[1]);
     gx[0] = conv_like(g, &hl_op_conv_t, y, gy, x[1], &image);
     gx[1] = conv_like(g, &hl_op_conv_w, y, gy, x[0], &kernel);
 }
 
 static void conv_t_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_node *gx)
 {
-    hl_shape kernel = *shape_of(g, x[1]);
+    hl_shape kernel = *hl_shape_of(g, x[1]);
     gx[0] = conv_like(g, &hl_op_conv, y, gy, x[1], NULL);
     gx[1] = conv_like(g, &hl_op_conv_w, y, x[0], gy, &kernel);
 }
 
 static void conv_w_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_node *gx)
 {
-    hl_shape image = *shape_of(g, x[1]);
+    hl_shape image = *hl_shape_of(g, x[1]);
     gx[0] = conv_like(g, &hl_op_conv, y, x[1], gy, NULL);
     gx[1] = conv_like(g, &hl_op_conv_t, y, x[0], gy, &image);
 }

@@ -11,6 +11,12 @@
 /* All rows, in the order of ops.def; ends with NULL. */
 extern const hl_op *const hl_ops[];
 
+/* The shape of a node that is known to be one; it moves when nodes are added. */
+static inline const hl_shape *hl_shape_of(const hl_graph *g, hl_node n)
+{
+    return &hl_graph_node(g, n)->shape;
+}
+
 /* A node, and an axis of it, of which a negative one counts from the end and is made positive. Reports what is wrong. */
 bool hl_check_axis(hl_graph *g, const char *what, hl_node x, int *axis);
 /* x stretched to the shape's dimensions and kind (batched or shared). */

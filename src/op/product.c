@@ -6,11 +6,6 @@
  * which factor is transposed. */
 #include "op/op.h"
 
-static const hl_shape *shape_of(const hl_graph *g, hl_node n)
-{
-    return &hl_graph_node(g, n)->shape;
-}
-
 /* x [G.., M.., size], w shared [G.., out, in]: does x fit w, with its last axis equal to w's axis `w_axis`? */
 static bool weights_fit(hl_graph *g, const char *what, const hl_shape *x, const hl_shape *w, int groups, int w_axis)
 {
@@ -35,7 +30,7 @@ static bool mask_fits(hl_graph *g, const hl_mask *m, const hl_shape *w)
 
 static bool linear_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
-    const hl_shape *x = shape_of(g, in[0]), *w = shape_of(g, in[1]);
+    const hl_shape *x = hl_shape_of(g, in[0]), *w = hl_shape_of(g, in[1]);
     (void)inputs;
     if (!weights_fit(g, "linear", x, w, attr->i[0], 1) || !mask_fits(g, attr->mask, w))
         return false;
@@ -46,7 +41,7 @@ static bool linear_shape(hl_graph *g, int inputs, const hl_node *in, const hl_at
 
 static bool linear_t_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
-    const hl_shape *x = shape_of(g, in[0]), *w = shape_of(g, in[1]);
+    const hl_shape *x = hl_shape_of(g, in[0]), *w = hl_shape_of(g, in[1]);
     (void)inputs;
     if (!weights_fit(g, "linear_t", x, w, attr->i[0], 0) || !mask_fits(g, attr->mask, w))
         return false;
@@ -57,7 +52,7 @@ static bool linear_t_shape(hl_graph *g, int inputs, const hl_node *in, const hl_
 
 static bool outer_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
-    const hl_shape *y = shape_of(g, in[0]), *x = shape_of(g, in[1]);
+    const hl_shape *y = hl_shape_of(g, in[0]), *x = hl_shape_of(g, in[1]);
     int groups = attr->i[0];
     bool fits = y->rank == x->rank && y->batched == x->batched && y->rank > groups;
     (void)inputs;
@@ -83,7 +78,7 @@ static hl_node like_outer(hl_graph *g, const hl_attr *attr, hl_node y, hl_node x
 {
     if (!hl_graph_node(g, y) || !hl_graph_node(g, x))
         return HL_BAD;
-    hl_shape sy = *shape_of(g, y), sx = *shape_of(g, x);
+    hl_shape sy = *hl_shape_of(g, y), sx = *hl_shape_of(g, x);
     sy.batched = sx.batched = sy.batched || sx.batched;
     return like_linear(g, &hl_op_outer, attr, hl_broadcast_shape(g, y, &sy), hl_broadcast_shape(g, x, &sx));
 }
@@ -135,7 +130,7 @@ static hl_node linear_jet(hl_graph *g, hl_node node, int k, const hl_node *const
 static hl_node outer_jet(hl_graph *g, hl_node node, int k, const hl_node *const *x, const hl_node *y)
 {
     const hl_attr attr = hl_graph_node(g, node)->attr;
-    hl_shape shape = *shape_of(g, x[0][0]);
+    hl_shape shape = *hl_shape_of(g, x[0][0]);
     hl_node sum = HL_NONE;
     (void)y;
     for (int j = 0; j <= k; j++)
@@ -202,7 +197,7 @@ hl_node hl_linear_masked(hl_graph *g, hl_node x, hl_node w, const uint32_t *lo, 
 static bool masked_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
     (void)inputs;
-    *out = *shape_of(g, in[0]);
+    *out = *hl_shape_of(g, in[0]);
     if (out->rank != 2 || out->batched)
         return hl_graph_fail(g, HL_ERR_SHAPE, "mask: the weights are not a shared matrix"), false;
     return mask_fits(g, attr->mask, out);
@@ -226,7 +221,7 @@ const hl_op hl_op_masked = { .name = "masked",
 
 static bool matmul_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
-    const hl_shape *a = shape_of(g, in[0]), *b = shape_of(g, in[1]);
+    const hl_shape *a = hl_shape_of(g, in[0]), *b = hl_shape_of(g, in[1]);
     int r = a->rank;
     bool fits = r >= 2 && b->rank == r && a->batched == b->batched;
     (void)inputs;
@@ -248,7 +243,7 @@ static hl_node product(hl_graph *g, hl_node a, hl_node b, int ta, int tb)
 {
     if (!hl_graph_node(g, a) || !hl_graph_node(g, b))
         return g ? hl_graph_fail(g, HL_ERR_INVALID, "matmul: a factor is not a node of this graph") : HL_BAD;
-    hl_shape sa = *shape_of(g, a), sb = *shape_of(g, b);
+    hl_shape sa = *hl_shape_of(g, a), sb = *hl_shape_of(g, b);
     sa.batched = sb.batched = sa.batched || sb.batched;
     hl_node in[] = { hl_broadcast_shape(g, a, &sa), hl_broadcast_shape(g, b, &sb) };
     return hl_graph_add(g, &hl_op_matmul, 2, in, &(hl_attr){ .i = { ta, tb } });

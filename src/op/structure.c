@@ -3,11 +3,6 @@
 
 #include "op/op.h"
 
-static const hl_shape *shape_of(const hl_graph *g, hl_node n)
-{
-    return &hl_graph_node(g, n)->shape;
-}
-
 /* A node, and an axis of it (negative counts from the end). Reports and returns false if either is wrong. */
 bool hl_check_axis(hl_graph *g, const char *what, hl_node x, int *axis)
 {
@@ -29,11 +24,11 @@ static bool broadcast_shape(hl_graph *g, int inputs, const hl_node *in, const hl
 {
     hl_shape joined;
     (void)inputs;
-    if (!hl_shape_join(shape_of(g, in[0]), &attr->shape, &joined) || !hl_shape_equal(&joined, &attr->shape) ||
+    if (!hl_shape_join(hl_shape_of(g, in[0]), &attr->shape, &joined) || !hl_shape_equal(&joined, &attr->shape) ||
         joined.batched != attr->shape.batched) {
         char a[120], b[120];
         hl_graph_fail(g, HL_ERR_SHAPE, "broadcast: %s does not stretch to %s",
-                      hl_shape_text(shape_of(g, in[0]), a, sizeof a), hl_shape_text(&attr->shape, b, sizeof b));
+                      hl_shape_text(hl_shape_of(g, in[0]), a, sizeof a), hl_shape_text(&attr->shape, b, sizeof b));
         return false;
     }
     *out = attr->shape;
@@ -43,7 +38,7 @@ static bool broadcast_shape(hl_graph *g, int inputs, const hl_node *in, const hl
 static void broadcast_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_node *gx)
 {
     (void)y;
-    gx[0] = hl_sum_to(g, gy, shape_of(g, x[0]));
+    gx[0] = hl_sum_to(g, gy, hl_shape_of(g, x[0]));
 }
 
 const hl_op hl_op_broadcast = { .name = "broadcast",
@@ -66,7 +61,7 @@ hl_node hl_broadcast_shape(hl_graph *g, hl_node x, const hl_shape *shape)
 
 hl_node hl_constant_like(hl_graph *g, double value, hl_node like)
 {
-    hl_shape shape = *shape_of(g, like); /* a copy: a node's own moves when nodes are added */
+    hl_shape shape = *hl_shape_of(g, like); /* a copy: a node's own moves when nodes are added */
     return hl_broadcast_shape(g, hl_const(g, value), &shape);
 }
 
@@ -110,11 +105,11 @@ static bool reshape_shape(hl_graph *g, int inputs, const hl_node *in, const hl_a
 {
     (void)inputs;
     *out = attr->shape;
-    out->batched = shape_of(g, in[0])->batched;
-    if (hl_shape_size(out) != hl_shape_size(shape_of(g, in[0]))) {
+    out->batched = hl_shape_of(g, in[0])->batched;
+    if (hl_shape_size(out) != hl_shape_size(hl_shape_of(g, in[0]))) {
         char a[120], b[120];
         hl_graph_fail(g, HL_ERR_SHAPE, "reshape: %s has not as many values as %s",
-                      hl_shape_text(shape_of(g, in[0]), a, sizeof a), hl_shape_text(out, b, sizeof b));
+                      hl_shape_text(hl_shape_of(g, in[0]), a, sizeof a), hl_shape_text(out, b, sizeof b));
         return false;
     }
     return true;
@@ -122,7 +117,7 @@ static bool reshape_shape(hl_graph *g, int inputs, const hl_node *in, const hl_a
 
 static void reshape_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_node *gx)
 {
-    const hl_shape *s = shape_of(g, x[0]);
+    const hl_shape *s = hl_shape_of(g, x[0]);
     (void)y;
     gx[0] = hl_reshape(g, gy, s->rank, s->dim);
 }
@@ -156,7 +151,7 @@ hl_node hl_reshape(hl_graph *g, hl_node x, int rank, const size_t *dims)
 static bool stop_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
     (void)inputs, (void)attr;
-    *out = *shape_of(g, in[0]);
+    *out = *hl_shape_of(g, in[0]);
     return true;
 }
 
@@ -173,7 +168,7 @@ hl_node hl_stop(hl_graph *g, hl_node x)
 
 static bool permute_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
-    const hl_shape *s = shape_of(g, in[0]);
+    const hl_shape *s = hl_shape_of(g, in[0]);
     unsigned seen = 0;
     (void)inputs;
     *out = *s;
@@ -227,7 +222,7 @@ static bool gather_shape(hl_graph *g, int inputs, const hl_node *in, const hl_at
 {
     int axis = attr->i[0];
     (void)inputs;
-    *out = *shape_of(g, in[0]);
+    *out = *hl_shape_of(g, in[0]);
     for (size_t j = 0; j < attr->list_len; j++)
         if (attr->list[j] < 0 || (size_t)attr->list[j] >= out->dim[axis])
             return hl_graph_fail(g, HL_ERR_SHAPE, "gather: index %d of an axis of %zu", (int)attr->list[j],
@@ -241,7 +236,7 @@ static bool scatter_shape(hl_graph *g, int inputs, const hl_node *in, const hl_a
 {
     int axis = attr->i[0];
     (void)inputs;
-    *out = *shape_of(g, in[0]);
+    *out = *hl_shape_of(g, in[0]);
     if (out->dim[axis] != attr->list_len)
         return hl_graph_fail(g, HL_ERR_SHAPE, "scatter: %zu indices for %zu values", attr->list_len, out->dim[axis]),
                false;
@@ -252,7 +247,7 @@ static bool scatter_shape(hl_graph *g, int inputs, const hl_node *in, const hl_a
 static void gather_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_node *gx)
 {
     const hl_attr attr = hl_graph_node(g, y)->attr;
-    gx[0] = hl_scatter(g, gy, attr.i[0], shape_of(g, x[0])->dim[attr.i[0]], attr.list);
+    gx[0] = hl_scatter(g, gy, attr.i[0], hl_shape_of(g, x[0])->dim[attr.i[0]], attr.list);
 }
 
 static void scatter_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_node *gx)
@@ -322,9 +317,9 @@ hl_node hl_slice(hl_graph *g, hl_node x, int axis, size_t start, size_t count)
 static bool concat_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
     int axis = attr->i[0];
-    *out = *shape_of(g, in[0]);
+    *out = *hl_shape_of(g, in[0]);
     for (int p = 1; p < inputs; p++) {
-        hl_shape s = *shape_of(g, in[p]);
+        hl_shape s = *hl_shape_of(g, in[p]);
         size_t size = axis < s.rank ? s.dim[axis] : 0;
         if (axis < s.rank)
             s.dim[axis] = out->dim[axis];

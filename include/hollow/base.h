@@ -25,6 +25,7 @@ extern "C" {
 /* One list gives code and text. */
 #define HL_STATUS_LIST(X)                                                                                              \
     X(HL_OK, 0, "success")                                                                                             \
+    X(HL_IMPRECISE, 2, "finished, but finer tolerances were asked for than the precision allows")                      \
     X(HL_STOPPED, 1, "stopped as asked")                                                                               \
     X(HL_ERR_NOMEM, -1, "out of memory")                                                                               \
     X(HL_ERR_INVALID, -2, "invalid argument")                                                                          \
@@ -32,7 +33,12 @@ extern "C" {
     X(HL_ERR_IO, -4, "input or output failed")                                                                         \
     X(HL_ERR_FORMAT, -5, "malformed file")                                                                             \
     X(HL_ERR_UNSUPPORTED, -6, "not supported")                                                                         \
-    X(HL_ERR_NOT_FINITE, -7, "a value is not finite")
+    X(HL_ERR_NOT_FINITE, -7, "a value is not finite")                                                                  \
+    X(HL_ERR_STEP, -8, "the step became too small")                                                                    \
+    X(HL_ERR_BUDGET, -9, "the evaluation budget is used up")                                                           \
+    X(HL_ERR_CONVERGENCE, -10, "the iteration did not converge")                                                       \
+    X(HL_ERR_NO_SOLUTION, -11, "no solution found")                                                                    \
+    X(HL_ERR_CALLBACK, -12, "a callback stopped the work")
 
 typedef enum hl_status {
 #define HL_STATUS_ENUM(name, code, text) name = code,

@@ -6,6 +6,8 @@
 #include "hollow/diff.h"
 #include "hollow/graph.h"
 #include "hollow/net.h"
+#include "hollow/ode.h"
 #include "hollow/plan.h"
+#include "hollow/root.h"
 
 #endif

@@ -1,0 +1,244 @@
+/* ode.c - the front of all solvers: arguments, defaults, counting. */
+#include "ode/ode.h"
+
+#include <math.h>
+#include <string.h>
+
+static const hl_ode_family *const families[] = { &hl_ode_rk, &hl_ode_multistep };
+
+/* ---- creation ---- */
+
+static hl_status find_method(hl_ode *ode, const char *name)
+{
+    name = name ? name : "dopri5";
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
+        for (const char *const *known = families[f]->names; *known; known++)
+            if (strcmp(name, *known) == 0) {
+                ode->family = families[f];
+                ode->options.method = *known;
+                return HL_OK;
+            }
+    return hl_fail(
+        ode->ctx, HL_ERR_INVALID,
+        "unknown ODE method '%.60s'; there are dopri5, tsit5, adams-jacobi, bdf-jacobi, auto and others: see "
+        "hollow/ode.h",
+        name);
+}
+
+static hl_status check_positive(hl_context *ctx, const char *what, double value)
+{
+    if (!(value >= 0) || isinf(value))
+        return hl_fail(ctx, HL_ERR_INVALID, "%s is %g; it must be positive, or 0 for the default", what, value);
+    return HL_OK;
+}
+
+static hl_status set_weights(hl_ode *ode, const double *weights)
+{
+    ode->options.weights = NULL;
+    if (!weights)
+        return HL_OK;
+    double *copy = hl_calloc(ode->ctx, ode->system.n, sizeof *copy);
+    if (!copy)
+        return HL_ERR_NOMEM;
+    ode->options.weights = copy;
+    for (size_t i = 0; i < ode->system.n; i++) {
+        if (check_positive(ode->ctx, "a weight of the error", weights[i]) != HL_OK)
+            return HL_ERR_INVALID;
+        copy[i] = weights[i];
+    }
+    return HL_OK;
+}
+
+static hl_status set_options(hl_ode *ode, const hl_ode_options *given)
+{
+    hl_ode_options *o = &ode->options;
+    const double *weights = given->weights;
+    *o = *given;
+    o->weights = NULL;
+    hl_status status = find_method(ode, given->method);
+    if (status == HL_OK && ((status = check_positive(ode->ctx, "rtol", o->rtol)) != HL_OK ||
+                            (status = check_positive(ode->ctx, "atol", o->atol)) != HL_OK ||
+                            (status = check_positive(ode->ctx, "first_step", o->first_step)) != HL_OK ||
+                            (status = check_positive(ode->ctx, "max_step", o->max_step)) != HL_OK))
+        return status;
+    if (status != HL_OK)
+        return status;
+    o->rtol = o->rtol > 0 ? o->rtol : 1e-6;
+    o->atol = o->atol > 0 ? o->atol : 1e-8;
+    o->rows = o->rows ? o->rows : 256;
+    o->max_step = o->max_step > 0 ? o->max_step : INFINITY;
+    o->max_evaluations = o->max_evaluations ? o->max_evaluations : 100000;
+    o->checkpoint_bytes = o->checkpoint_bytes ? o->checkpoint_bytes : (size_t)256 << 20;
+    if (o->gradient < HL_NO_GRADIENT || o->gradient > HL_ADJOINT_REINTEGRATED)
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "unknown kind of gradient %d", (int)o->gradient);
+    if (o->gradient && !ode->system.vjp)
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "a gradient needs the system's vjp");
+    return set_weights(ode, weights);
+}
+
+hl_status hl_ode_create(hl_context *ctx, const hl_system *system, const hl_ode_options *options, hl_ode **out)
+{
+    static const hl_ode_options defaults;
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!system || !out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_ode_create: the system or the result is NULL");
+    *out = NULL;
+    if (system->n == 0 || !system->rhs)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_ode_create: a system needs n > 0 and a right-hand side");
+    hl_ode *ode = hl_calloc(ctx, 1, sizeof *ode);
+    if (!ode)
+        return HL_ERR_NOMEM;
+    ode->ctx = ctx;
+    ode->system = *system;
+    ode->counts = &ode->report.forward;
+    hl_status status = set_options(ode, options ? options : &defaults);
+    if (status == HL_OK)
+        status = ode->family->create(ode);
+    if (status != HL_OK) {
+        hl_ode_free(ode);
+        return status;
+    }
+    *out = ode;
+    return HL_OK;
+}
+
+void hl_ode_free(hl_ode *ode)
+{
+    if (!ode)
+        return;
+    if (ode->family)
+        ode->family->free(ode);
+    hl_free(ode->ctx, (void *)(uintptr_t)ode->options.weights);
+    hl_free(ode->ctx, ode);
+}
+
+/* ---- calls ---- */
+
+/* The first entry that is not finite, or size. */
+static size_t first_bad(const double *v, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!isfinite(v[i]))
+            return i;
+    return size;
+}
+
+static int checked(hl_ode *ode, int value, const double *result, size_t size, size_t *bad)
+{
+    if (value < 0)
+        ode->report.callback = value;
+    if (value)
+        return value;
+    size_t at = first_bad(result, size);
+    if (at < size && bad)
+        *bad = at;
+    return at < size;
+}
+
+int hl_call_rhs(hl_ode *ode, const hl_rows *at, double *dy, size_t *bad)
+{
+    ode->counts->f_calls++;
+    ode->counts->f += at->count;
+    return checked(ode, ode->system.rhs(ode->system.user, at, dy), dy, at->count * ode->system.n, bad);
+}
+
+int hl_call_diagonal(hl_ode *ode, const hl_rows *at, double *dy, double *diagonal, size_t *bad)
+{
+    ode->counts->diagonal_calls++;
+    ode->counts->diagonal += at->count;
+    int value = ode->system.diagonal(ode->system.user, at, dy, diagonal);
+    value = checked(ode, value, diagonal, at->count * ode->system.n, bad);
+    return value || !dy ? value : checked(ode, 0, dy, at->count * ode->system.n, bad);
+}
+
+int hl_call_jvp(hl_ode *ode, const hl_rows *at, const double *v, double *jv, size_t *bad)
+{
+    ode->counts->jvp_calls++;
+    ode->counts->jvp += at->count;
+    return checked(ode, ode->system.jvp(ode->system.user, at, v, jv), jv, at->count * ode->system.n, bad);
+}
+
+int hl_call_vjp(hl_ode *ode, const hl_rows *at, const double *w, double *gy, double *gparam, size_t *bad)
+{
+    ode->counts->vjp_calls++;
+    ode->counts->vjp += at->count;
+    return checked(ode, ode->system.vjp(ode->system.user, at, w, gy, gparam), gy, at->count * ode->system.n, bad);
+}
+
+/* ---- solving ---- */
+
+static hl_status check_solve(hl_ode *ode, size_t rows, const double *t, size_t count, const double *times,
+                             const double *y)
+{
+    if (rows && (!t || !y))
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_solve: t or y is NULL");
+    if (ode->options.gradient && rows > ode->options.rows)
+        return hl_fail(ode->ctx, HL_ERR_INVALID,
+                       "a recorded solve of %zu rows; options.rows allows %zu: solve fewer at a time", rows,
+                       ode->options.rows);
+    for (size_t k = 0; k < count; k++)
+        if (!isfinite(times[k]))
+            return hl_fail(ode->ctx, HL_ERR_INVALID, "time %zu to solve to is not finite", k);
+    for (size_t r = 0; r < rows; r++) {
+        double direction = count ? times[count - 1] - t[r] : 0, before = t[r];
+        if (!isfinite(t[r]))
+            return hl_fail(ode->ctx, HL_ERR_INVALID, "the start time of row %zu is not finite", r);
+        for (size_t k = 0; k < count; before = times[k++])
+            if ((times[k] - before) * direction < 0)
+                return hl_fail(ode->ctx, HL_ERR_INVALID, "time %zu (%g) goes back on the way from %g to %g (row %zu)",
+                               k, times[k], t[r], times[count - 1], r);
+    }
+    size_t bad = first_bad(y, rows * ode->system.n);
+    if (bad < rows * ode->system.n)
+        return hl_fail(ode->ctx, HL_ERR_NOT_FINITE, "the start of row %zu, value %zu, is not finite",
+                       bad / ode->system.n, bad % ode->system.n);
+    return HL_OK;
+}
+
+hl_status hl_ode_solve_at(hl_ode *ode, size_t rows, double *t, size_t count, const double *times, double *y,
+                          double *out, hl_ode_row *info)
+{
+    if (!ode)
+        return HL_ERR_INVALID;
+    if (count && (!times || (!out && rows)))
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_solve_at: times or out is NULL");
+    hl_status status = check_solve(ode, rows, t, count, times, y);
+    ode->report.callback = 0;
+    ode->counts = &ode->report.forward;
+    return status == HL_OK && count && rows ? ode->family->solve(ode, rows, t, count, times, y, out, info) : status;
+}
+
+hl_status hl_ode_solve(hl_ode *ode, size_t rows, double *t, double t1, double *y, hl_ode_row *info)
+{
+    if (!ode)
+        return HL_ERR_INVALID;
+    hl_status status = check_solve(ode, rows, t, 1, &t1, y);
+    ode->report.callback = 0;
+    ode->counts = &ode->report.forward;
+    return status == HL_OK && rows ? ode->family->solve(ode, rows, t, 1, &t1, y, NULL, info) : status;
+}
+
+hl_status hl_ode_gradient(hl_ode *ode, double *gy, double *gparam)
+{
+    if (!ode)
+        return HL_ERR_INVALID;
+    if (!ode->options.gradient)
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: the solver was created without a kind of gradient");
+    if (!gy)
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: gy is NULL");
+    ode->report.callback = 0;
+    ode->counts = &ode->report.backward;
+    return ode->family->gradient(ode, gy, gparam);
+}
+
+hl_ode_summary hl_ode_report(const hl_ode *ode)
+{
+    return ode ? ode->report : (hl_ode_summary){ 0 };
+}
+
+void hl_ode_reset(hl_ode *ode)
+{
+    if (ode)
+        ode->report = (hl_ode_summary){ 0 };
+}

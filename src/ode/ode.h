@@ -1,0 +1,42 @@
+/* ode.h - inside a solver: what all methods share.
+ *
+ * ode.c checks arguments and fills in defaults; a *family* does the work: Runge-Kutta rows (rk.c) or one system of all rows
+ * by SUNDIALS (multistep.c). Families call the system only through hl_call_*, which count and check. */
+#ifndef HL_ODE_H
+#define HL_ODE_H
+
+#include <stdbool.h>
+
+#include "base/base.h"
+#include "hollow/ode.h"
+
+typedef struct hl_ode_family {
+    const char *const *names; /* of its methods, ended by NULL */
+    /* Sets ode->state. Checks what is special to the family. */
+    hl_status (*create)(hl_ode *ode);
+    void (*free)(hl_ode *ode); /* takes a half-made state */
+    /* hl_ode_solve_at; `out` is NULL and count is 1 for hl_ode_solve. Arguments are checked. */
+    hl_status (*solve)(hl_ode *ode, size_t rows, double *t, size_t count, const double *times, double *y, double *out,
+                       hl_ode_row *info);
+    hl_status (*gradient)(hl_ode *ode, double *gy, double *gparam);
+} hl_ode_family;
+extern const hl_ode_family hl_ode_rk, hl_ode_multistep;
+
+struct hl_ode {
+    hl_context *ctx;
+    hl_system system;
+    hl_ode_options options; /* defaults filled in; `method` points to the family's name; `weights` is owned or NULL */
+    const hl_ode_family *family;
+    void *state; /* the family's */
+    hl_ode_summary report;
+    hl_ode_counts *counts; /* where calls are counted: report.forward or report.backward */
+};
+
+/* Call the system, count it, and see that what it wrote is finite. 0 is good; > 0: not here (the callback said so, or a value
+ * is not finite, and then *bad, unless NULL, is the entry count * n + i); < 0: stop, the callback's value is in the report. */
+int hl_call_rhs(hl_ode *ode, const hl_rows *at, double *dy, size_t *bad);
+int hl_call_diagonal(hl_ode *ode, const hl_rows *at, double *dy, double *diagonal, size_t *bad);
+int hl_call_jvp(hl_ode *ode, const hl_rows *at, const double *v, double *jv, size_t *bad);
+int hl_call_vjp(hl_ode *ode, const hl_rows *at, const double *w, double *gy, double *gparam, size_t *bad);
+
+#endif

@@ -8,6 +8,7 @@ typedef struct bench_case {
     const char *name;
     size_t dim, features, hidden, width, rows;
     const char *conditioner; /* NULL: the default */
+    size_t height;           /* conv: rows of the image */
 } bench_case;
 
 /* f; f and D^1 f; a training step: f, D^1 f, loss, gradients of all parameters. */

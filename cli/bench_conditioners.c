@@ -14,12 +14,10 @@ static const struct {
     const char *name;
     size_t hidden, most_hidden, most_dim; /* hidden units: d, but within these */
 } conditioners[] = {
-    { "made", 64, 1024, 4096 },
-    { "sum", 32, 32, 65536 },
-    { "tree", 32, 32, 65536 },
-    { "attention", 32, 32, 1024 },
+    { "made", 64, 1024, 4096 }, { "sum", 32, 32, 65536 },      { "tree", 32, 32, 65536 },
+    { "conv", 16, 16, 65536 },  { "attention", 32, 32, 1024 },
 };
-static const size_t dims[] = { 64, 256, 1024, 4096, 16384, 65536 };
+static const size_t sides[] = { 8, 16, 32, 64, 128, 256 }; /* d is their square, for images */
 
 static int measure(bench_subject *s, double seconds, double (*clock)(void), double best[BENCH_JOBS])
 {
@@ -75,8 +73,8 @@ int bench_conditioners(hl_dtype dtype, int threads, size_t rows, double seconds,
     int result = CLI_OK;
     fprintf(stderr, "per sample: f, f + D, training step; f + D per dimension; memory of the training step\n");
     for (size_t n = 0; n < sizeof conditioners / sizeof *conditioners; n++)
-        for (size_t i = 0; i < sizeof dims / sizeof *dims && result == CLI_OK; i++) {
-            size_t d = dims[i], hidden = d < conditioners[n].hidden ? conditioners[n].hidden : d;
+        for (size_t i = 0; i < sizeof sides / sizeof *sides && result == CLI_OK; i++) {
+            size_t d = sides[i] * sides[i], hidden = d < conditioners[n].hidden ? conditioners[n].hidden : d;
             if (d > conditioners[n].most_dim)
                 break;
             bench_case c = { .name = "",
@@ -85,7 +83,8 @@ int bench_conditioners(hl_dtype dtype, int threads, size_t rows, double seconds,
                              .width = 32,
                              .rows = rows ? rows : 16,
                              .hidden = hidden > conditioners[n].most_hidden ? conditioners[n].most_hidden : hidden,
-                             .conditioner = conditioners[n].name };
+                             .conditioner = conditioners[n].name,
+                             .height = sides[i] };
             bench_subject s;
             double best[BENCH_JOBS] = { 0 };
             hl_status status = bench_subject_create(&s, &c, dtype, threads, false);

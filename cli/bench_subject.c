@@ -41,13 +41,12 @@ static hl_status make_arrays(bench_subject *s)
 
 static hl_status make_plans(bench_subject *s, hl_graph *g, hl_node *node, const hl_plan_options *options)
 {
-    hl_node x = hl_input(g, "x", 1, &s->dim), h, f, d, *gradient = node + s->params + 1;
-    hl_status status = hl_net_build(s->net, g, x, HL_NONE, HL_NONE, 0, node, &h, &f);
-    if (status == HL_OK)
-        status = hl_dim_derivatives(g, f, x, &(hl_hold){ 1, &h }, 1, HL_TAYLOR, &d);
+    hl_node d, *gradient = node + s->params + 1;
+    hl_net_nodes n = { .x = hl_input(g, "x", 1, &s->dim), .param = node, .d = &d };
+    hl_status status = hl_net_build(s->net, g, 1, HL_TAYLOR, &n);
     if (status != HL_OK)
         return status;
-    hl_node row = hl_add(g, hl_scale(g, 0.5, hl_sum(g, hl_mul(g, f, f), 0)), hl_sum(g, d, 0));
+    hl_node f = n.f, row = hl_add(g, hl_scale(g, 0.5, hl_sum(g, hl_mul(g, f, f), 0)), n.divergence);
     hl_node loss = hl_sum_rows(g, hl_scale(g, 1 / (double)s->rows, row));
     gradient[-1] = loss;
     status = hl_vjp(g, 1, &loss, &(hl_node){ HL_NONE }, s->params, node, NULL, gradient);
@@ -67,7 +66,8 @@ hl_status bench_subject_create(bench_subject *s, const bench_case *c, hl_dtype d
                          .hidden = c->hidden,
                          .width = c->width,
                          .dtype = dtype,
-                         .conditioner = c->conditioner };
+                         .conditioner = c->conditioner,
+                         .image = { 1, c->height, c->height ? c->dim / c->height : 0 } };
     *s = (bench_subject){ .dtype = dtype, .rows = c->rows, .dim = c->dim };
     hl_graph *g = NULL;
     hl_status status = hl_context_create(&(hl_context_options){ .threads = threads }, &s->ctx);

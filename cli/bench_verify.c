@@ -50,13 +50,14 @@ bool bench_errors_small(const bench_errors *e)
 static hl_status vjp_plan(const bench_subject *s, hl_plan **plan)
 {
     hl_graph *g = NULL;
-    hl_node *param = calloc(s->params, sizeof *param), h, f, gx;
+    hl_node *param = calloc(s->params, sizeof *param), gx;
     hl_status status = param ? hl_graph_create(s->ctx, &g) : HL_ERR_NOMEM;
     if (status == HL_OK) {
-        hl_node x = hl_input(g, "x", 1, &s->dim), v = hl_input(g, "v", 1, &s->dim);
-        status = hl_net_build(s->net, g, x, HL_NONE, HL_NONE, 0, param, &h, &f);
+        hl_net_nodes n = { .x = hl_input(g, "x", 1, &s->dim), .param = param };
+        hl_node v = hl_input(g, "v", 1, &s->dim);
+        status = hl_net_build(s->net, g, 0, HL_TAYLOR, &n);
         if (status == HL_OK)
-            status = hl_vjp(g, 1, &f, &v, 1, &x, NULL, &gx);
+            status = hl_vjp(g, 1, &n.f, &v, 1, &n.x, NULL, &gx);
     }
     if (status == HL_OK)
         status = hl_plan_create(s->ctx, g, 1, &gx, &(hl_plan_options){ .dtype = HL_F64 }, plan);

@@ -11,14 +11,15 @@ static hl_status make_plans(const hl_net *net, hl_context *ctx, hl_graph *g, hl_
     size_t dims[] = { hl_net_describe(net).dim, FIG1_FEATURES };
     hl_node *param = calloc(hl_net_param_count(net) + 1, sizeof *param);
     hl_node x = hl_input(g, "x", 1, dims), v = hl_input(g, "v", 1, dims), u = hl_input(g, "u", 2, dims);
-    hl_node h, f, d, total, direct, by_h, hollow, h_by_x;
-    hl_status status = param ? hl_net_build(net, g, x, HL_NONE, HL_NONE, 0, param, &h, &f) : HL_ERR_NOMEM;
+    hl_node d, total, direct, by_h, hollow, h_by_x;
+    hl_net_nodes n = { .x = x, .param = param, .d = &d };
+    hl_status status = param ? hl_net_build(net, g, 1, HL_TAYLOR, &n) : HL_ERR_NOMEM;
     free(param);
     if (status != HL_OK)
         return status;
+    hl_node h = n.h, f = n.f;
     hl_hold hold = { 1, &h };
-    if ((status = hl_dim_derivatives(g, f, x, &hold, 1, HL_TAYLOR, &d)) != HL_OK ||
-        (status = hl_vjp(g, 1, &f, &v, 1, &x, NULL, &total)) != HL_OK ||
+    if ((status = hl_vjp(g, 1, &f, &v, 1, &x, NULL, &total)) != HL_OK ||
         (status = hl_vjp(g, 1, &f, &v, 1, &x, &hold, &direct)) != HL_OK ||
         (status = hl_vjp(g, 1, &f, &v, 1, &h, NULL, &by_h)) != HL_OK ||
         (status = hl_vjp(g, 1, &h, &by_h, 1, &x, NULL, &hollow)) != HL_OK ||

@@ -20,16 +20,16 @@ typedef struct subject {
 
 static hl_status make_plans(subject *s, hl_context *ctx, hl_graph *g, hl_node *node)
 {
-    hl_node x = hl_input(g, "x", 1, &s->dim), v = hl_input(g, "v", 1, &s->dim), h, f, d, gx;
-    hl_status status = hl_net_build(s->net, g, x, HL_NONE, HL_NONE, 0, node, &h, &f);
+    hl_node d, gx;
+    hl_net_nodes n = { .x = hl_input(g, "x", 1, &s->dim), .param = node, .d = &d };
+    hl_node v = hl_input(g, "v", 1, &s->dim);
+    hl_status status = hl_net_build(s->net, g, 1, HL_TAYLOR, &n);
     if (status == HL_OK)
-        status = hl_dim_derivatives(g, f, x, &(hl_hold){ 1, &h }, 1, HL_TAYLOR, &d);
+        status = hl_vjp(g, 1, &n.f, &v, 1, &n.x, NULL, &gx);
     if (status == HL_OK)
-        status = hl_vjp(g, 1, &f, &v, 1, &x, NULL, &gx);
+        status = hl_plan_create(ctx, g, 1, &n.f, NULL, &s->plan[F]);
     if (status == HL_OK)
-        status = hl_plan_create(ctx, g, 1, &f, NULL, &s->plan[F]);
-    if (status == HL_OK)
-        status = hl_plan_create(ctx, g, 2, (hl_node[]){ f, d }, NULL, &s->plan[FD]);
+        status = hl_plan_create(ctx, g, 2, (hl_node[]){ n.f, d }, NULL, &s->plan[FD]);
     if (status == HL_OK)
         status = hl_plan_create(ctx, g, 1, &gx, NULL, &s->plan[BRUTE]);
     return status;

@@ -48,18 +48,33 @@ static int layers(int count)
     return count < 0 ? 0 : count;
 }
 
+static void print_term(const hl_net_spec *s)
+{
+    printf("conditioner    %s, %zu features, %d hidden layers of %zu%s\n", s->conditioner, s->features,
+           layers(s->hidden_layers), s->hidden, s->order ? ", columns in an order of their own" : "");
+    if (s->kernel)
+        printf("image          %zu x %zu x %zu, kernel %zu\n", s->image[0], s->image[1], s->image[2], s->kernel);
+    printf("transformer    %s, %d hidden layers of %zu\n", s->transformer, layers(s->layers), s->width);
+    printf("activation     %s\n", s->activation);
+    if (s->reflections)
+        printf("basis          %zu reflections\n", s->reflections);
+    if (s->mlp)
+        printf("mlp            plus a plain network of %zu units\n", s->mlp);
+    if (s->plus) {
+        printf("\nplus\n");
+        print_term(s->plus);
+    }
+}
+
 static void print_text(const char *path, const hl_net *net, const hl_net *random, long long bytes)
 {
     hl_net_spec s = hl_net_describe(net);
     size_t values = 0, masked = 0;
     printf("%s: a hollow network, %lld bytes\n\n", path, bytes);
-    printf("dimensions     %zu\ncontext        %zu\ntime           %s\n", s.dim, s.context, s.time ? "yes" : "no");
-    printf("conditioner    %s, %zu features, %d hidden layers of %zu\n", s.conditioner, s.features,
-           layers(s.hidden_layers), s.hidden);
-    if (s.kernel)
-        printf("image          %zu x %zu x %zu, kernel %zu\n", s.image[0], s.image[1], s.image[2], s.kernel);
-    printf("transformer    %s, %d hidden layers of %zu\n", s.transformer, layers(s.layers), s.width);
-    printf("activation     %s\nprecision      %s\n\n", s.activation, hl_dtype_name(s.dtype));
+    printf("dimensions     %zu\ncontext        %zu\ntime           %s\nprecision      %s\n", s.dim, s.context,
+           s.time ? "yes" : "no", hl_dtype_name(s.dtype));
+    print_term(&s);
+    printf("\n");
     printf("%-32s %16s %10s %10s\n", "parameter", "shape", "values", "masked");
     for (size_t i = 0; i < hl_net_param_count(net); i++) {
         hl_net_param p;
@@ -74,6 +89,33 @@ static void print_text(const char *path, const hl_net *net, const hl_net *random
     printf("%-32s %16s %10zu %10zu\n\ntrainable      %zu values\n", "total", "", values, masked, hl_net_size(net));
 }
 
+static void json_term(cli_json *json, const hl_net_spec *s)
+{
+    cli_json_text(json, "conditioner", s->conditioner);
+    if (s->kernel) {
+        cli_json_open(json, "image", '[');
+        for (int i = 0; i < 3; i++)
+            cli_json_count(json, NULL, s->image[i]);
+        cli_json_close(json, ']');
+        cli_json_count(json, "kernel", s->kernel);
+    }
+    cli_json_count(json, "features", s->features);
+    cli_json_count(json, "hidden", s->hidden);
+    cli_json_count(json, "hidden_layers", (uint64_t)layers(s->hidden_layers));
+    cli_json_text(json, "transformer", s->transformer);
+    cli_json_count(json, "width", s->width);
+    cli_json_count(json, "layers", (uint64_t)layers(s->layers));
+    cli_json_text(json, "activation", s->activation);
+    cli_json_count(json, "reflections", s->reflections);
+    cli_json_count(json, "mlp", s->mlp);
+    if (s->order) {
+        cli_json_open(json, "order", '[');
+        for (size_t i = 0; i < s->dim; i++)
+            cli_json_count(json, NULL, s->order[i]);
+        cli_json_close(json, ']');
+    }
+}
+
 static void print_json(const char *path, const hl_net *net, const hl_net *random, long long bytes)
 {
     hl_net_spec s = hl_net_describe(net);
@@ -85,21 +127,16 @@ static void print_json(const char *path, const hl_net *net, const hl_net *random
     cli_json_count(&json, "dim", s.dim);
     cli_json_count(&json, "context", s.context);
     cli_json_bool(&json, "time", s.time != 0);
-    cli_json_text(&json, "conditioner", s.conditioner);
-    if (s.kernel) {
-        cli_json_open(&json, "image", '[');
-        for (int i = 0; i < 3; i++)
-            cli_json_count(&json, NULL, s.image[i]);
+    json_term(&json, &s);
+    if (s.plus) {
+        cli_json_open(&json, "plus", '[');
+        for (const hl_net_spec *term = s.plus; term; term = term->plus) {
+            cli_json_open(&json, NULL, '{');
+            json_term(&json, term);
+            cli_json_close(&json, '}');
+        }
         cli_json_close(&json, ']');
-        cli_json_count(&json, "kernel", s.kernel);
     }
-    cli_json_count(&json, "features", s.features);
-    cli_json_count(&json, "hidden", s.hidden);
-    cli_json_count(&json, "hidden_layers", (uint64_t)layers(s.hidden_layers));
-    cli_json_text(&json, "transformer", s.transformer);
-    cli_json_count(&json, "width", s.width);
-    cli_json_count(&json, "layers", (uint64_t)layers(s.layers));
-    cli_json_text(&json, "activation", s.activation);
     cli_json_close(&json, '}');
     cli_json_text(&json, "dtype", hl_dtype_name(s.dtype));
     cli_json_count(&json, "trainable", hl_net_size(net));

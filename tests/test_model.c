@@ -97,9 +97,8 @@ static void put_file(const char *path, const void *data, size_t bytes)
     assert_int_equal(fclose(file), 0);
 }
 
-static void check_same(const hl_net *a, const hl_net *b)
+static void check_same_spec(hl_net_spec s, hl_net_spec t)
 {
-    hl_net_spec s = hl_net_describe(a), t = hl_net_describe(b);
     assert_true(s.dim == t.dim && s.context == t.context && s.time == t.time && s.features == t.features);
     assert_true(s.hidden == t.hidden && s.hidden_layers == t.hidden_layers && s.width == t.width &&
                 s.layers == t.layers);
@@ -107,6 +106,17 @@ static void check_same(const hl_net *a, const hl_net *b)
     assert_string_equal(s.conditioner, t.conditioner);
     assert_string_equal(s.transformer, t.transformer);
     assert_string_equal(s.activation, t.activation);
+    assert_true(s.reflections == t.reflections && s.mlp == t.mlp && !s.plus == !t.plus && !s.order == !t.order);
+    if (s.order)
+        assert_memory_equal(s.order, t.order, s.dim * sizeof *s.order);
+    if (s.plus)
+        check_same_spec(*s.plus, *t.plus);
+}
+
+static void check_same(const hl_net *a, const hl_net *b)
+{
+    hl_net_spec s = hl_net_describe(a);
+    check_same_spec(s, hl_net_describe(b));
     assert_int_equal(hl_net_param_count(a), hl_net_param_count(b));
     for (size_t i = 0; i < hl_net_param_count(a); i++) {
         assert_string_equal(param(a, i).name, param(b, i).name);
@@ -139,6 +149,17 @@ static void test_round_trip(void **state)
             spec.kernel = 5;
             spec.hidden_layers = 2;
         }
+        hl_net_spec added = { .conditioner = n % 2 ? "coupling" : "autoregressive",
+                              .transformer = n % 3 ? "affine" : "monotone",
+                              .hidden = 2,
+                              .plus = n % 3 ? &(hl_net_spec){ .conditioner = "sum" } : NULL };
+        size_t order[] = { 0, 1, 2, 3 };
+        order[0] = spec.dim - 1;
+        order[spec.dim - 1] = 0;
+        spec.order = n / 5 % 2 ? order : NULL;
+        spec.reflections = n / 7 % 3;
+        spec.mlp = n / 11 % 2 * 3;
+        spec.plus = n / 13 % 2 ? &added : NULL;
         hl_net *net = make_net(ctx, &spec), *back;
         char *first, *second;
         size_t size[2];
@@ -234,7 +255,7 @@ static const struct {
     { "dim", "2" },      { "context", "0" }, { "time", "false" },          { "conditioner", "\"made\"" },
     { "features", "2" }, { "hidden", "3" },  { "hidden_layers", "1" },     { "transformer", "\"shared\"" },
     { "width", "3" },    { "layers", "1" },  { "activation", "\"tanh\"" }, { "image", "[0, 0, 0]" },
-    { "kernel", "0" }
+    { "kernel", "0" },   { "mlp", "0" },     { "reflections", "0" },       { "plus", "[]" }
 };
 
 /* The small network's architecture with some entries replaced, or left out if their value is NULL. */
@@ -323,6 +344,20 @@ static void test_bad_architecture(void **state)
         { "layers", "65", "'layers'" },
         { "activation", "\"relu\"", "there are tanh, softplus, swish, elu and sigmoid" },
         { "activation", "[]", "not a text" },
+        { "reflections", "65", "'reflections'" },
+        { "reflections", "1", "missing" },
+        { "mlp", "-1", "'mlp'" },
+        { "mlp", "1", "missing" },
+        { "mlp", "1000000", "too few" },
+        { "plus", "{}", "'plus'" },
+        { "plus", "[3]", "'conditioner' is missing" },
+        { "plus", "[{}]", "'conditioner' is missing" },
+        { "kernel", "0, \"order\": [0]", "'order' is not a list of dim integers" },
+        { "kernel", "0, \"order\": 1", "'order'" },
+        { "kernel", "0, \"order\": [0, 0]", "order[1] is 0; an order holds each of the columns 0..1 once" },
+        { "kernel", "0, \"order\": [0, -1]", "an order holds" },
+        { "kernel", "0, \"order\": [0, 1.0]", "an order holds" },
+        { "kernel", "0, \"order\": [2, 1]", "order[0] is 2" },
     };
     char text[1000];
     (void)state;

@@ -273,13 +273,16 @@ static void test_reuse(void **state)
     setup s = make(ctx, &spec, 6), twice = s;
     hl_graph *g;
     hl_plan *plan;
-    hl_node node[MAX_PIECES], h, f[2], gx[MAX_PIECES];
+    hl_node node[MAX_PIECES], f[2], gx[MAX_PIECES];
     const void *values[MAX_PIECES], *input[2] = { s.x, (double *)s.x + 9 };
     void *to[MAX_PIECES];
     (void)state;
     CHECK_OK(ctx, hl_graph_create(ctx, &g));
-    for (int i = 0; i < 2; i++)
-        CHECK_OK(ctx, hl_net_build(s.net, g, hl_input(g, "x", 1, &spec.dim), HL_NONE, HL_NONE, i, node, &h, &f[i]));
+    for (int i = 0; i < 2; i++) {
+        hl_net_nodes n = { .x = hl_input(g, "x", 1, &spec.dim), .param = node, .reuse = i };
+        CHECK_OK(ctx, hl_net_build(s.net, g, 0, HL_TAYLOR, &n));
+        f[i] = n.f;
+    }
     assert_int_equal(hl_graph_params(g), s.params);
     CHECK_OK(ctx, hl_graph_verify(g));
     CHECK_OK(ctx, hl_vjp(g, 2, f, NULL, s.params, node, NULL, gx));

@@ -30,7 +30,7 @@ static void test_defaults(void **state)
 
 static void test_bad_specs(void **state)
 {
-    static const struct {
+    const struct {
         hl_net_spec spec;
         const char *message;
     } bad[] = {
@@ -50,7 +50,7 @@ static void test_bad_specs(void **state)
         { { .dim = 2, .activation = "relu" },
           "unknown activation 'relu'; there are tanh, softplus, swish, elu and sigmoid" },
         { { .dim = 2, .activation = "" }, "unknown activation ''" },
-        { { .dim = 2, .transformer = "Shared" }, "unknown transformer 'Shared'; there are shared and per-dimension" },
+        { { .dim = 2, .transformer = "Shared" }, "unknown transformer 'Shared'; there are: shared, per-dimension" },
         { { .dim = 2, .conditioner = "mad" },
           "unknown conditioner 'mad'; there are: made, sum, tree, attention, conv" },
         { { .dim = 6, .conditioner = "conv" }, "needs an image of channels x height x width = dim; it is 0 x 0 x 0" },
@@ -59,6 +59,13 @@ static void test_bad_specs(void **state)
         { { .dim = 6, .conditioner = "conv", .image = { 1, 2, 3 }, .features = 3 }, "needs an even number" },
         { { .dim = 6, .conditioner = "conv", .image = { 1, 2, 3 }, .hidden_layers = -1 }, "at least one hidden layer" },
         { { .dim = 20000, .conditioner = "attention" }, "takes at most 16384; use sum or tree" },
+        { { .dim = 2, .order = (const size_t[]){ 0, 2 } },
+          "order[1] is 2; an order holds each of the columns 0..1 once" },
+        { { .dim = 2, .conditioner = "tree", .order = (const size_t[]){ 1, 1 } }, "order[1] is 1" },
+        { { .dim = 2, .transformer = "monotone", .activation = "swish" }, "use tanh, softplus, elu or sigmoid" },
+        { { .dim = 2, .reflections = 65 }, "reflections is 65; it must be in 0..64" },
+        { { .dim = 2, .mlp = 1 << 21 }, "mlp is" },
+        { { .dim = 2, .plus = &(const hl_net_spec){ .conditioner = "none" } }, "unknown conditioner 'none'" },
         { { .dim = 2, .dtype = (hl_dtype)2 }, "unknown dtype 2" },
         { { .dim = 2, .dtype = (hl_dtype)1000 }, "unknown dtype 1000" },
     };
@@ -129,7 +136,7 @@ static void test_null(void **state)
     hl_net_param p;
     hl_operator *op;
     hl_graph *g;
-    hl_node node[MAX_PIECES], h, f;
+    hl_node node[MAX_PIECES];
     double x[2] = { 0 };
     (void)state;
     CHECK_STATUS(ctx, hl_net_create(NULL, &small, &other), HL_ERR_INVALID);
@@ -155,12 +162,12 @@ static void test_null(void **state)
     assert_null(hl_operator_plan(NULL));
     hl_operator_free(NULL);
     CHECK_OK(ctx, hl_graph_create(ctx, &g));
-    h = hl_input(g, "x", 1, &small.dim);
-    CHECK_STATUS(ctx, hl_net_build(NULL, g, h, HL_NONE, HL_NONE, 0, node, &h, &f), HL_ERR_INVALID);
-    CHECK_STATUS(ctx, hl_net_build(net, NULL, h, HL_NONE, HL_NONE, 0, node, &h, &f), HL_ERR_INVALID);
-    CHECK_STATUS(ctx, hl_net_build(net, g, h, HL_NONE, HL_NONE, 0, NULL, &h, &f), HL_ERR_INVALID);
-    CHECK_STATUS(ctx, hl_net_build(net, g, h, HL_NONE, HL_NONE, 0, node, NULL, &f), HL_ERR_INVALID);
-    CHECK_STATUS(ctx, hl_net_build(net, g, h, HL_NONE, HL_NONE, 0, node, &h, NULL), HL_ERR_INVALID);
+    hl_net_nodes n = { .x = hl_input(g, "x", 1, &small.dim), .param = node };
+    CHECK_STATUS(ctx, hl_net_build(NULL, g, 0, HL_TAYLOR, &n), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_net_build(net, NULL, 0, HL_TAYLOR, &n), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_net_build(net, g, 0, HL_TAYLOR, NULL), HL_ERR_INVALID);
+    n.param = NULL;
+    CHECK_STATUS(ctx, hl_net_build(net, g, 0, HL_TAYLOR, &n), HL_ERR_INVALID);
     hl_graph_free(g);
     hl_net_free(net);
     test_context_free(ctx, &allocator);
@@ -194,25 +201,27 @@ static void test_bad_build(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hl_graph *g;
-        hl_node node[MAX_PIECES], h, f;
+        hl_node node[MAX_PIECES];
         CHECK_OK(ctx, hl_graph_create(ctx, &g));
         hl_node choice[] = { HL_NONE, hl_input(g, "t", 0, NULL), hl_input(g, "x", 1, (size_t[]){ 2 }),
                              hl_input(g, "c", 1, (size_t[]){ 3 }), 1000 };
         for (size_t k = 0; k < MAX_PIECES; k++)
             node[k] = choice[cases[i].params];
-        CHECK_STATUS(ctx,
-                     hl_net_build(net, g, choice[cases[i].x], choice[cases[i].t], choice[cases[i].context],
-                                  cases[i].params != NONE, node, &h, &f),
-                     cases[i].status);
+        hl_net_nodes n = { .x = choice[cases[i].x],
+                           .t = choice[cases[i].t],
+                           .context = choice[cases[i].context],
+                           .param = node,
+                           .reuse = cases[i].params != NONE };
+        CHECK_STATUS(ctx, hl_net_build(net, g, 0, HL_TAYLOR, &n), cases[i].status);
         if (cases[i].status)
             check_message(ctx, cases[i].message);
         hl_graph_free(g);
     }
     hl_graph *g;
-    hl_node node[MAX_PIECES], h, f;
+    hl_node node[MAX_PIECES];
     CHECK_OK(ctx, hl_graph_create(ctx, &g));
-    hl_node x = hl_input(g, "x", 1, (size_t[]){ 2 }), t = hl_input(g, "t", 0, NULL);
-    CHECK_STATUS(ctx, hl_net_build(plain, g, x, t, HL_NONE, 0, node, &h, &f), HL_ERR_INVALID);
+    hl_net_nodes n = { .x = hl_input(g, "x", 1, (size_t[]){ 2 }), .t = hl_input(g, "t", 0, NULL), .param = node };
+    CHECK_STATUS(ctx, hl_net_build(plain, g, 0, HL_TAYLOR, &n), HL_ERR_INVALID);
     check_message(ctx, "the network has no t");
     hl_graph_free(g);
     hl_net_free(net);

@@ -22,22 +22,34 @@ typedef struct hl_net hl_net;           /* opaque */
 typedef struct hl_operator hl_operator; /* opaque */
 
 /* What a network is. Zero or NULL in any field but `dim` means the default. Strings are not kept. */
-typedef struct hl_net_spec {
-    size_t dim;              /* d: values per row, 1..1000000 */
-    size_t context;          /* context values per row; default 0 */
-    int time;                /* nonzero: t is an input, one per row */
-    const char *conditioner; /* "made" (default), "sum", "tree", "attention", "conv"; see docs/conditioners.md */
-    size_t image[3];         /* conv: channels, height, width; their product is dim */
-    size_t kernel;           /* conv: size of the kernel, odd; default 3 */
-    size_t features;         /* d_h: values of each h_i, both directions together, even; default 16 */
-    size_t hidden;           /* units of each conditioner layer; default 64 */
-    int hidden_layers;       /* layers of each conditioner; default 2; -1 for none */
-    const char *transformer; /* "shared" (default) or "per-dimension" */
+typedef struct hl_net_spec hl_net_spec;
+struct hl_net_spec {
+    size_t dim;     /* d: values per row, 1..1000000 */
+    size_t context; /* context values per row; default 0 */
+    int time;       /* nonzero: t is an input, one per row */
+    const char
+        *conditioner;    /* "made" (default), "sum", "tree", "attention", "conv"; see docs/conditioners.md. Of flows:
+                              * "autoregressive" (h_i sees x_1..x_{i-1}), "coupling" (the second half sees the first) */
+    const size_t *order; /* dim columns, each once: the order in which the conditioner takes them; default as they are;
+                              * copied; see hl_order_columns */
+    size_t image[3];     /* conv: channels, height, width; their product is dim */
+    size_t kernel;       /* conv: size of the kernel, odd; default 3 */
+    size_t features;     /* d_h: values of each h_i, both directions together, even; default 16 */
+    size_t hidden;       /* units of each conditioner layer; default 64 */
+    int hidden_layers;   /* layers of each conditioner; default 2; -1 for none */
+    const char *transformer; /* "shared" (default), "per-dimension"; for flows "additive" (x_i + m), "affine"
+                              * (x_i exp(s) + m), "monotone" (slope > 0 everywhere; activations that rise only) */
     size_t width;            /* units of each transformer layer; default 64 */
     int layers;              /* hidden layers of the transformer; default 2; -1 for none: affine in x_i and h_i */
     const char *activation;  /* "tanh" (default), "softplus", "swish", "elu", "sigmoid" */
     hl_dtype dtype;          /* default HL_F32 */
-} hl_net_spec;
+    size_t reflections;      /* the network u works in another orthonormal basis, Q' u(Q x), Q the product of this many
+                              * reflections, whose vectors are parameters; the divergence stays exact, D^k is not to be had */
+    size_t mlp;              /* units of a plain network of one hidden layer that is added; its D^k has a closed form */
+    const hl_net_spec
+        *plus; /* another network that is added, and so on, 64 in all; dim, context, time and dtype are those
+                              * of the first. Read by hl_net_create only */
+};
 
 HL_API hl_status hl_net_create(hl_context *context, const hl_net_spec *spec, hl_net **net); /* all parameters 0 */
 HL_API void hl_net_free(hl_net *net);                                                       /* takes NULL */
@@ -65,11 +77,18 @@ HL_API hl_status hl_net_check(const hl_net *net);
 HL_API hl_status hl_net_save(const hl_net *net, const char *path);
 HL_API hl_status hl_net_load(hl_context *context, const char *path, hl_net **net);
 
-/* The network as part of a user's graph. x is [dim], t a scalar, context [context]; t and context are HL_NONE if the network
- * has none. `param` receives hl_net_param_count nodes, one per parameter, in order; a nonzero `reuse` takes them from there
- * instead. *h is [dim, features]: hold it to get D^k. */
-HL_API hl_status hl_net_build(const hl_net *net, hl_graph *g, hl_node x, hl_node t, hl_node context, int reuse,
-                              hl_node *param, hl_node *h, hl_node *f);
+/* The network as part of a user's graph. */
+typedef struct hl_net_nodes {
+    hl_node x, t, context; /* [dim], a scalar, [context]; t and context are HL_NONE if the network has none */
+    hl_node *param;        /* receives hl_net_param_count nodes, one per parameter, in order */
+    int reuse;             /* nonzero: `param` holds them already */
+    hl_node h;  /* result: [dim, features] of the first network; holding it gives D^k if there is no other term */
+    hl_node f;  /* result: [dim] */
+    hl_node *d; /* result, if order > 0: d[k-1] = D^k f for k = 1..order; may be NULL */
+    hl_node divergence; /* result, if order > 0: the sum of D^1 f, a scalar */
+} hl_net_nodes;
+/* Build f and, if order > 0, D^1 f .. D^order f and the divergence. With reflections d must be NULL. */
+HL_API hl_status hl_net_build(const hl_net *net, hl_graph *g, int order, hl_diff_mode mode, hl_net_nodes *nodes);
 
 /* An operator is the network compiled: f, D^1 f .. D^order f, the divergence sum_i D^1 f_i, and their gradients. */
 typedef struct hl_operator_options {
@@ -80,6 +99,10 @@ typedef struct hl_operator_options {
 } hl_operator_options;
 HL_API hl_status hl_operator_create(const hl_net *net, const hl_operator_options *options, hl_operator **op);
 HL_API void hl_operator_free(hl_operator *op); /* takes NULL; free it before its network */
+
+/* An order of columns for conditioners that want related columns near each other (tree, conv): similar columns, by the
+ * absolute correlation over `rows` rows of `dim` values, stand together. At most 8192 columns. */
+HL_API hl_status hl_order_columns(hl_context *context, size_t rows, size_t dim, const double *values, size_t *order);
 
 /* Evaluate rows x dim values. t (rows) and context (rows x context) are NULL if the network has none. f, d[k-1] for D^k and
  * divergence (rows) receive results; any may be NULL. Reads the network's parameters as they are now. */

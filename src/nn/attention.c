@@ -35,7 +35,7 @@ static hl_node diagonal(hl_graph *g, size_t d)
 /* Queries [dim, hidden]: place, t and context. */
 static hl_node queries(hl_builder *b)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     hl_node q = hl_builder_place(b, "conditioner.query.place", s->hidden, 1);
     if (s->time || s->context)
         q = hl_add(b->g, q, hl_builder_offset(b, "conditioner.query", s->hidden, false, s->context + (size_t)s->time));
@@ -44,7 +44,7 @@ static hl_node queries(hl_builder *b)
 
 static hl_node attention_build(hl_builder *b)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     hl_graph *g = b->g;
     size_t d = s->dim, m = s->hidden;
     if (d == 1) {
@@ -61,4 +61,6 @@ static hl_node attention_build(hl_builder *b)
     return hl_add(g, h, hl_builder_place(b, "conditioner.out.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_attention = { "attention", attention_check, attention_build };
+const hl_conditioner hl_conditioner_attention = { .name = "attention",
+                                                  .check = attention_check,
+                                                  .build = attention_build };

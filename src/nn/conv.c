@@ -59,7 +59,7 @@ static hl_node pointwise(const stack *t, const char *name, hl_node y, size_t out
 /* One value per channel, for all pixels: [units, 1, 1] */
 static hl_node offset(const stack *t, const char *name)
 {
-    const hl_net_spec *s = &t->b->net->spec;
+    const hl_net_spec *s = &t->b->term->spec;
     hl_node z = hl_builder_offset(t->b, name, t->units, false, s->context + (size_t)s->time);
     return hl_reshape(t->b->g, z, 3, (size_t[]){ t->units, 1, 1 });
 }
@@ -67,7 +67,7 @@ static hl_node offset(const stack *t, const char *name)
 /* One direction: [channels * features / 2, height, width] */
 static hl_node direction(stack *t, hl_node image)
 {
-    const hl_net_spec *s = &t->b->net->spec;
+    const hl_net_spec *s = &t->b->term->spec;
     hl_graph *g = t->b->g;
     const char *way = t->backward ? "backward" : "forward";
     size_t middle = t->kernel / 2, half = s->features / 2;
@@ -78,12 +78,12 @@ static hl_node direction(stack *t, hl_node image)
         snprintf(name, sizeof name, "conditioner.%s.vertical.%d", way, l);
         /* whole rows: above the own in the first layer, the own as well in the others */
         v = masked_conv(t, name, l ? v : image, in, 0, l ? middle + 1 : middle, 0);
-        v = t->b->net->activation(g, hl_add(g, v, offset(t, name)));
+        v = t->b->term->activation(g, hl_add(g, v, offset(t, name)));
         snprintf(name, sizeof name, "conditioner.%s.horizontal.%d", way, l);
         hl_node z = masked_conv(t, name, l ? h : image, in, middle, middle, l ? middle + 1 : middle);
         snprintf(name, sizeof name, "conditioner.%s.cross.%d", way, l);
         z = hl_add(g, hl_add(g, z, pointwise(t, name, v, t->units, t->units)), offset(t, name));
-        h = t->b->net->activation(g, z);
+        h = t->b->term->activation(g, z);
     }
     snprintf(name, sizeof name, "conditioner.%s.out", way);
     return pointwise(t, name, h, t->channels * half, t->units);
@@ -91,7 +91,7 @@ static hl_node direction(stack *t, hl_node image)
 
 static hl_node conv_build(hl_builder *b)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     hl_graph *g = b->g;
     size_t half = s->features / 2;
     hl_node image = hl_reshape(g, b->x, 3, s->image), part[2];
@@ -104,4 +104,4 @@ static hl_node conv_build(hl_builder *b)
     return hl_add(g, h, hl_builder_place(b, "conditioner.out.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_conv = { "conv", conv_check, conv_build };
+const hl_conditioner hl_conditioner_conv = { .name = "conv", .check = conv_check, .build = conv_build };

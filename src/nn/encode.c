@@ -12,17 +12,17 @@ hl_node hl_builder_dense(hl_builder *b, const char *name, hl_node y, size_t out,
     hl_node z = hl_linear(b->g, y, hl_builder_param(b, text, 2, (size_t[]){ out, in }, in));
     snprintf(text, sizeof text, "%s.bias", name);
     z = hl_add(b->g, z, hl_builder_param(b, text, 1, &out, 0));
-    return active ? b->net->activation(b->g, z) : z;
+    return active ? b->term->activation(b->g, z) : z;
 }
 
 hl_node hl_builder_place(hl_builder *b, const char *name, size_t units, size_t fan_in)
 {
-    return hl_builder_param(b, name, 2, (size_t[]){ b->net->spec.dim, units }, fan_in);
+    return hl_builder_param(b, name, 2, (size_t[]){ b->term->spec.dim, units }, fan_in);
 }
 
 hl_node hl_builder_encode(hl_builder *b, size_t units)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     int layers = s->hidden_layers < 0 ? 0 : s->hidden_layers;
     hl_node x = hl_reshape(b->g, b->x, 2, (size_t[]){ s->dim, 1 });
     hl_node y = hl_mul(b->g, x, hl_builder_param(b, "conditioner.encode.weight_x", 1, &units, 1));
@@ -31,7 +31,7 @@ hl_node hl_builder_encode(hl_builder *b, size_t units)
         y = hl_add(b->g, y, hl_builder_offset(b, "conditioner.encode", units, false, s->context + (size_t)s->time));
     for (int layer = 1; layer <= layers; layer++) {
         char name[48];
-        y = b->net->activation(b->g, y);
+        y = b->term->activation(b->g, y);
         snprintf(name, sizeof name, "conditioner.encode.%d", layer);
         if (layer < layers)
             y = hl_builder_dense(b, name, y, units, units, false);

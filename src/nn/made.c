@@ -1,5 +1,5 @@
 /* made.c - conditioner "made": two masked networks, one sees x_1..x_{i-1}, the other x_{i+1}..x_d; h_i is both outputs side
- * by side.
+ * by side. Conditioner "autoregressive" is the first of them alone.
  *
  * Every hidden unit has a degree m, and degrees are sorted, so each mask is an interval. In the forward network a unit of
  * degree m sees x_1..x_m and units of degree <= m, and output i sees units of degree < i. In the backward network a unit of
@@ -13,8 +13,8 @@ typedef struct made {
     hl_builder *b;
     bool backward;
     size_t d, low, count; /* degrees low .. low + count - 1 */
-    size_t hidden;
-    uint32_t *lo, *hi; /* scratch: [max(hidden, d * features / 2)] */
+    size_t hidden, units; /* units: values of each h_i that this network gives */
+    uint32_t *lo, *hi;    /* scratch: [max(hidden, d * units)] */
 } made;
 
 static hl_status made_check(hl_context *ctx, const hl_net_spec *s)
@@ -68,33 +68,32 @@ static hl_node hidden_layer(const made *m, hl_node y, int layer)
         snprintf(bias, sizeof bias, "%s.bias", name);
         z = hl_add(m->b->g, z, hl_builder_param(m->b, bias, 1, &m->hidden, 0));
     }
-    return m->b->net->activation(m->b->g, z);
+    return m->b->term->activation(m->b->g, z);
 }
 
-/* Output: features / 2 values for each dimension i (1-based), from the last hidden layer, or from x if there is none. */
+/* Output: `units` values for each dimension i (1-based), from the last hidden layer, or from x if there is none. */
 static hl_node output_layer(const made *m, hl_node y, int layer)
 {
-    const hl_net_spec *s = &m->b->net->spec;
     char name[48], bias[64];
-    size_t half = s->features / 2, out = m->d * half, in = layer ? m->hidden : m->d;
+    size_t out = m->d * m->units, in = layer ? m->hidden : m->d;
     for (size_t i = 1; i <= m->d; i++) {
         size_t bound = layer == 0 ? (m->backward ? i : i - 1) : units_below(m, i);
-        for (size_t k = 0; k < half; k++)
-            see(m, (i - 1) * half + k, bound, in);
+        for (size_t k = 0; k < m->units; k++)
+            see(m, (i - 1) * m->units + k, bound, in);
     }
     layer_name(m, name, sizeof name, layer);
     snprintf(bias, sizeof bias, "%s.bias", name);
     hl_node z = hl_builder_masked(m->b, name, y, out, in, m->lo, m->hi);
     z = hl_add(m->b->g, z, hl_builder_param(m->b, bias, 1, &out, 0));
-    return hl_reshape(m->b->g, z, 2, (size_t[]){ m->d, half });
+    return hl_reshape(m->b->g, z, 2, (size_t[]){ m->d, m->units });
 }
 
-static hl_node direction(hl_builder *b, bool backward, uint32_t *lo, uint32_t *hi)
+static hl_node direction(hl_builder *b, bool backward, size_t units, uint32_t *lo, uint32_t *hi)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     bool extra = s->time || s->context;
     int layers = s->hidden_layers < 0 ? 0 : s->hidden_layers;
-    made m = { .b = b, .backward = backward, .d = s->dim, .hidden = s->hidden, .lo = lo, .hi = hi };
+    made m = { .b = b, .backward = backward, .d = s->dim, .hidden = s->hidden, .units = units, .lo = lo, .hi = hi };
     m.low = extra && !backward ? 0 : 1;
     m.count = s->dim - 1 + extra;
     if (m.count == 0)
@@ -105,17 +104,40 @@ static hl_node direction(hl_builder *b, bool backward, uint32_t *lo, uint32_t *h
     return output_layer(&m, y, layers);
 }
 
-static hl_node made_build(hl_builder *b)
+/* One or both networks, h_i being all their outputs side by side. */
+static hl_node directions(hl_builder *b, int count)
 {
-    const hl_net_spec *s = &b->net->spec;
-    size_t most = hl_size_mul(s->dim, s->features / 2);
+    const hl_net_spec *s = &b->term->spec;
+    size_t units = s->features / (size_t)count, most = hl_size_mul(s->dim, units);
     most = most < s->hidden ? s->hidden : most;
     uint32_t *lo = hl_calloc(b->g->ctx, most, 2 * sizeof *lo);
+    hl_node part[2] = { HL_NONE };
     if (!lo)
         return hl_graph_fail(b->g, HL_ERR_NOMEM, "out of memory for the masks");
-    hl_node part[] = { direction(b, false, lo, lo + most), direction(b, true, lo, lo + most) };
+    for (int i = 0; i < count; i++)
+        part[i] = direction(b, i == 1, units, lo, lo + most);
     hl_free(b->g->ctx, lo);
-    return hl_concat(b->g, 2, part, 1);
+    return count == 1 ? part[0] : hl_concat(b->g, count, part, 1);
 }
 
-const hl_conditioner hl_conditioner_made = { "made", made_check, made_build };
+static hl_node made_build(hl_builder *b)
+{
+    return directions(b, 2);
+}
+
+const hl_conditioner hl_conditioner_made = { .name = "made", .check = made_check, .build = made_build };
+
+static hl_status autoregressive_check(hl_context *ctx, const hl_net_spec *s)
+{
+    (void)ctx, (void)s;
+    return HL_OK;
+}
+
+static hl_node autoregressive_build(hl_builder *b)
+{
+    return directions(b, 1);
+}
+
+const hl_conditioner hl_conditioner_autoregressive = {
+    .name = "autoregressive", .check = autoregressive_check, .build = autoregressive_build, .triangular = true
+};

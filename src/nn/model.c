@@ -1,8 +1,9 @@
 /* model.c - model files: safetensors whose metadata say what the network is.
  *
  *   format        "hollow-net 1"
- *   architecture  {"dim": 2, "context": 0, "time": true, "conditioner": "made", "image": [0, 0, 0], "kernel": 0, "features": 16, "hidden": 64,
- *                  "hidden_layers": 2, "transformer": "shared", "width": 64, "layers": 2, "activation": "tanh"}
+ *   architecture  {"dim": 2, "context": 0, "time": true, "conditioner": "made", "image": [0, 0, 0], "kernel": 0, "features": 16,
+ *                  "hidden": 64, "hidden_layers": 2, "transformer": "shared", "width": 64, "layers": 2, "activation": "tanh",
+ *                  "reflections": 0, "mlp": 0, "plus": []}, with "order": [..] if there is one; "plus" lists further terms
  *   dtype         "f32" or "f64"
  *
  * A file is believed only as far as its tensors bear it out: memory is allocated after every parameter was found in the file
@@ -24,16 +25,38 @@ static int layers_out(int layers)
     return layers < 0 ? 0 : layers;
 }
 
-static char *architecture_text(const hl_net_spec *s)
+/* Of one term, without what all terms share. */
+static json_t *term_json(const hl_net_spec *s)
 {
-    json_t *j =
-        json_pack("{s:I, s:I, s:b, s:s, s:[I, I, I], s:I, s:I, s:I, s:i, s:s, s:I, s:i, s:s}", "dim",
-                  (json_int_t)s->dim, "context", (json_int_t)s->context, "time", s->time, "conditioner", s->conditioner,
-                  "image", (json_int_t)s->image[0], (json_int_t)s->image[1], (json_int_t)s->image[2], "kernel",
-                  (json_int_t)s->kernel, "features", (json_int_t)s->features, "hidden", (json_int_t)s->hidden,
-                  "hidden_layers", layers_out(s->hidden_layers), "transformer", s->transformer, "width",
-                  (json_int_t)s->width, "layers", layers_out(s->layers), "activation", s->activation);
-    char *text = j ? json_dumps(j, JSON_PRESERVE_ORDER) : NULL;
+    json_t *j = json_pack("{s:s, s:[I, I, I], s:I, s:I, s:I, s:i, s:s, s:I, s:i, s:s, s:I, s:I}", "conditioner",
+                          s->conditioner, "image", (json_int_t)s->image[0], (json_int_t)s->image[1],
+                          (json_int_t)s->image[2], "kernel", (json_int_t)s->kernel, "features", (json_int_t)s->features,
+                          "hidden", (json_int_t)s->hidden, "hidden_layers", layers_out(s->hidden_layers), "transformer",
+                          s->transformer, "width", (json_int_t)s->width, "layers", layers_out(s->layers), "activation",
+                          s->activation, "reflections", (json_int_t)s->reflections, "mlp", (json_int_t)s->mlp);
+    if (!j || !s->order)
+        return j;
+    json_t *order = json_array();
+    for (size_t i = 0; i < s->dim; i++)
+        json_array_append_new(order, json_integer((json_int_t)s->order[i]));
+    if (json_array_size(order) == s->dim && json_object_set_new(j, "order", order) == 0)
+        return j;
+    json_decref(j);
+    return NULL;
+}
+
+static char *architecture_text(const hl_net *net)
+{
+    json_t *j = json_pack("{s:I, s:I, s:b}", "dim", (json_int_t)net->dim, "context", (json_int_t)net->context, "time",
+                          (int)net->time);
+    json_t *first = term_json(&net->term[0].spec), *plus = json_array();
+    bool good = j && first && plus && json_object_update(j, first) == 0;
+    for (size_t i = 1; good && i < net->terms; i++)
+        good = json_array_append_new(plus, term_json(&net->term[i].spec)) == 0;
+    good = good && json_object_set(j, "plus", plus) == 0;
+    char *text = good ? json_dumps(j, JSON_PRESERVE_ORDER | JSON_COMPACT) : NULL;
+    json_decref(plus);
+    json_decref(first);
     json_decref(j);
     return text;
 }
@@ -44,7 +67,7 @@ static hl_status add_params(const hl_net *net, hl_tensors *t)
     for (size_t i = 0; i < net->params && status == HL_OK; i++) {
         hl_net_param p;
         hl_net_param_get(net, i, &p);
-        status = hl_tensors_add(t, p.name, net->spec.dtype, p.rank, p.dims, p.values);
+        status = hl_tensors_add(t, p.name, net->dtype, p.rank, p.dims, p.values);
     }
     return status;
 }
@@ -56,7 +79,7 @@ hl_status hl_net_save(const hl_net *net, const char *path)
     if (!path)
         return hl_fail(net->ctx, HL_ERR_INVALID, "hl_net_save: the path is NULL");
     hl_tensors *t = NULL;
-    char *text = architecture_text(&net->spec);
+    char *text = architecture_text(net);
     hl_status status = text ? hl_net_check(net) : hl_fail(net->ctx, HL_ERR_NOMEM, "out of memory for the model file");
     if (status == HL_OK)
         status = hl_tensors_create(net->ctx, &t);
@@ -65,7 +88,7 @@ hl_status hl_net_save(const hl_net *net, const char *path)
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "architecture", text);
     if (status == HL_OK)
-        status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(net->spec.dtype));
+        status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(net->dtype));
     if (status == HL_OK)
         status = add_params(net, t);
     if (status == HL_OK)
@@ -114,46 +137,103 @@ static int layers_in(size_t layers)
     return layers == 0 ? -1 : (int)layers;
 }
 
-static hl_net_spec read_spec(reader *r)
+/* Three sizes of an image. */
+static void read_image(reader *r, size_t *image)
 {
-    hl_net_spec s = { .dim = integer(r, "dim", 1000000),
-                      .context = integer(r, "context", 1000000),
-                      .conditioner = text(r, "conditioner"),
-                      .kernel = integer(r, "kernel", 31),
-                      .features = integer(r, "features", 65536),
-                      .hidden = integer(r, "hidden", 1 << 20),
-                      .hidden_layers = layers_in(integer(r, "hidden_layers", 64)),
-                      .transformer = text(r, "transformer"),
-                      .width = integer(r, "width", 1 << 20),
-                      .layers = layers_in(integer(r, "layers", 64)),
-                      .activation = text(r, "activation") };
-    const json_t *image = json_object_get(r->architecture, "image");
+    const json_t *j = json_object_get(r->architecture, "image");
     for (size_t i = 0; i < 3; i++) {
-        const json_t *size = json_array_get(image, i);
-        if (r->status == HL_OK && (json_array_size(image) != 3 || !json_is_integer(size) ||
-                                   json_integer_value(size) < 0 || json_integer_value(size) > 1000000))
+        const json_t *size = json_array_get(j, i);
+        if (r->status == HL_OK && (json_array_size(j) != 3 || !json_is_integer(size) || json_integer_value(size) < 0 ||
+                                   json_integer_value(size) > 1000000))
             bad(r, "architecture: 'image' is missing or not three integers in 0..1000000");
-        s.image[i] = r->status == HL_OK ? (size_t)json_integer_value(size) : 0;
+        image[i] = r->status == HL_OK ? (size_t)json_integer_value(size) : 0;
     }
-    const json_t *time = json_object_get(r->architecture, "time");
+}
+
+/* The order of columns into memory of its own, or NULL if there is none. */
+static size_t *read_order(reader *r, size_t dim)
+{
+    const json_t *j = json_object_get(r->architecture, "order");
+    if (r->status != HL_OK || !j)
+        return NULL;
+    if (!json_is_array(j) || json_array_size(j) != dim) {
+        bad(r, "architecture: 'order' is not a list of dim integers");
+        return NULL;
+    }
+    size_t *order = hl_calloc(r->ctx, dim, sizeof *order);
+    if (!order)
+        r->status = HL_ERR_NOMEM;
+    for (size_t i = 0; order && i < dim; i++) { /* what is no column is found when the network is made */
+        json_int_t v = json_integer_value(json_array_get(j, i));
+        order[i] = json_is_integer(json_array_get(j, i)) && v >= 0 ? (size_t)v : SIZE_MAX;
+    }
+    return order;
+}
+
+/* One term from r->architecture; `order` is the caller's to free. */
+static void read_term(reader *r, hl_net_spec *s, size_t **order)
+{
+    s->conditioner = text(r, "conditioner");
+    read_image(r, s->image);
+    s->kernel = integer(r, "kernel", 31);
+    s->features = integer(r, "features", 65536);
+    s->hidden = integer(r, "hidden", 1 << 20);
+    s->hidden_layers = layers_in(integer(r, "hidden_layers", 64));
+    s->transformer = text(r, "transformer");
+    s->width = integer(r, "width", 1 << 20);
+    s->layers = layers_in(integer(r, "layers", 64));
+    s->activation = text(r, "activation");
+    s->reflections = integer(r, "reflections", HL_MAX_REFLECTIONS);
+    s->mlp = integer(r, "mlp", 1 << 20);
+    if (r->status == HL_OK && (s->features == 0 || s->hidden == 0 || s->width == 0))
+        bad(r, "architecture: features, hidden and width must be at least 1");
+    s->order = *order = read_order(r, s->dim);
+}
+
+/* All terms, chained by `plus`; returns how many. */
+static size_t read_spec(reader *r, hl_net_spec *s, size_t **order)
+{
+    const json_t *whole = r->architecture, *time = json_object_get(whole, "time");
+    const json_t *plus = json_object_get(whole, "plus");
+    size_t terms = 1 + json_array_size(plus);
+    s[0].dim = integer(r, "dim", 1000000);
+    s[0].context = integer(r, "context", 1000000);
+    s[0].time = json_is_true(time);
+    if (r->status == HL_OK && s[0].dim == 0)
+        bad(r, "architecture: dim must be at least 1");
     if (r->status == HL_OK && !json_is_boolean(time))
         bad(r, "architecture: 'time' is missing or not a truth value");
-    s.time = json_is_true(time);
-    return s;
+    if (r->status == HL_OK && (!json_is_array(plus) || terms > HL_MAX_TERMS))
+        bad(r, "architecture: 'plus' is missing or not a list of at most 63 networks");
+    for (size_t i = 0; i < terms && r->status == HL_OK; i++) {
+        r->architecture = i ? json_array_get(plus, i - 1) : whole;
+        s[i].dim = s[0].dim;
+        s[i].context = s[0].context;
+        s[i].time = s[0].time;
+        read_term(r, &s[i], &order[i]);
+        s[i].plus = i + 1 < terms ? &s[i + 1] : NULL;
+    }
+    r->architecture = whole;
+    return r->status == HL_OK ? terms : 0;
 }
 
 /* A specification cannot ask for more than the file holds: every unit of every layer has a bias, and conditioners have at
  * least an output for each half of h. */
-static hl_status check_size(reader *r, const hl_tensors *t, const hl_net_spec *s)
+static hl_status check_size(reader *r, const hl_tensors *t, const hl_net_spec *s, hl_dtype dtype)
 {
-    size_t elements = 0;
+    size_t elements = 0, needed = 0;
     for (size_t i = 0; i < hl_tensors_count(t); i++)
-        elements += hl_tensors_get(t, i)->bytes / hl_dtype_size(s->dtype);
-    size_t hidden = s->hidden_layers > 0 ? s->hidden * (size_t)s->hidden_layers : 0;
-    size_t width = s->layers > 0 ? s->width * (size_t)s->layers : 0;
-    if (s->dim * s->features / 2 > elements || hidden > elements || width > elements)
-        return bad(r, "the tensors are too few for the architecture");
-    return HL_OK;
+        elements += hl_tensors_get(t, i)->bytes / hl_dtype_size(dtype);
+    for (; s; s = s->plus) {
+        size_t hidden = s->hidden_layers > 0 ? s->hidden * (size_t)s->hidden_layers : 0;
+        size_t width = s->layers > 0 && strcmp(s->transformer, "additive") != 0 && strcmp(s->transformer, "affine") != 0
+                           ? s->width * (size_t)s->layers
+                           : 0;
+        bool dense = strcmp(s->conditioner, "coupling") != 0 || s->dim > 1;
+        needed += s->dim * s->features / 2 + s->reflections * s->dim + s->mlp;
+        needed += (dense ? hidden : 0) + width;
+    }
+    return needed > elements ? bad(r, "the tensors are too few for the architecture") : HL_OK;
 }
 
 static hl_status check_tensors(reader *r, const hl_tensors *t, const hl_net *net)
@@ -164,12 +244,12 @@ static hl_status check_tensors(reader *r, const hl_tensors *t, const hl_net *net
         char shape[120];
         if (!found)
             return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: tensor '%s' is missing", r->path, p->name);
-        bool same = found->dtype == net->spec.dtype && found->rank == p->shape.rank;
+        bool same = found->dtype == net->dtype && found->rank == p->shape.rank;
         for (int a = 0; same && a < found->rank; a++)
             same = found->dims[a] == p->shape.dim[a];
         if (!same)
             return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: tensor '%s' is not %s of %s, as the architecture needs", r->path,
-                           p->name, hl_shape_text(&p->shape, shape, sizeof shape), hl_dtype_name(net->spec.dtype));
+                           p->name, hl_shape_text(&p->shape, shape, sizeof shape), hl_dtype_name(net->dtype));
     }
     if (hl_tensors_count(t) != net->params)
         return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %zu tensors where the architecture has %zu", r->path,
@@ -194,22 +274,13 @@ static hl_status fill(reader *r, const hl_tensors *t, hl_net *net)
     return hl_fail(r->ctx, status == HL_ERR_INVALID ? HL_ERR_FORMAT : status, "%s: %s", r->path, detail);
 }
 
-static hl_status read_net(reader *r, const hl_tensors *t, hl_net **net)
+/* The network that the specification says, if the tensors are those it needs. */
+static hl_status make_net(reader *r, const hl_tensors *t, const hl_net_spec *spec, hl_net **net)
 {
-    const char *format = hl_tensors_metadata(t, "format"), *dtype = hl_tensors_metadata(t, "dtype");
-    if (!format || strcmp(format, format_text) != 0)
-        return bad(r, "not a model of hollow (its metadata have no format 'hollow-net 1')");
-    hl_net_spec spec = read_spec(r);
-    if (r->status != HL_OK)
-        return r->status;
-    if (!dtype || (strcmp(dtype, "f32") != 0 && strcmp(dtype, "f64") != 0))
-        return bad(r, "its metadata have no dtype 'f32' or 'f64'");
-    spec.dtype = strcmp(dtype, "f64") == 0 ? HL_F64 : HL_F32;
-    if (spec.dim == 0 || spec.features == 0 || spec.hidden == 0 || spec.width == 0)
-        return bad(r, "architecture: dim, features, hidden and width must be at least 1");
-    if (check_size(r, t, &spec) != HL_OK)
-        return r->status;
-    hl_status status = hl_net_declare(r->ctx, &spec, net);
+    hl_status status = check_size(r, t, spec, spec->dtype);
+    if (status != HL_OK)
+        return status;
+    status = hl_net_declare(r->ctx, spec, net);
     if (status == HL_ERR_INVALID || status == HL_ERR_SHAPE) {
         char detail[300];
         strncpy(detail, hl_context_message(r->ctx), sizeof detail - 1);
@@ -221,6 +292,23 @@ static hl_status read_net(reader *r, const hl_tensors *t, hl_net **net)
     if (status == HL_OK)
         status = hl_net_allocate(*net);
     return status == HL_OK ? fill(r, t, *net) : status;
+}
+
+static hl_status read_net(reader *r, const hl_tensors *t, hl_net **net)
+{
+    const char *format = hl_tensors_metadata(t, "format"), *dtype = hl_tensors_metadata(t, "dtype");
+    if (!format || strcmp(format, format_text) != 0)
+        return bad(r, "not a model of hollow (its metadata have no format 'hollow-net 1')");
+    hl_net_spec spec[HL_MAX_TERMS] = { { 0 } };
+    size_t *order[HL_MAX_TERMS] = { NULL };
+    read_spec(r, spec, order);
+    if (r->status == HL_OK && (!dtype || (strcmp(dtype, "f32") != 0 && strcmp(dtype, "f64") != 0)))
+        bad(r, "its metadata have no dtype 'f32' or 'f64'");
+    spec[0].dtype = dtype && strcmp(dtype, "f64") == 0 ? HL_F64 : HL_F32;
+    hl_status status = r->status == HL_OK ? make_net(r, t, spec, net) : r->status;
+    for (size_t i = 0; i < HL_MAX_TERMS; i++)
+        hl_free(r->ctx, order[i]);
+    return status;
 }
 
 hl_status hl_net_load(hl_context *ctx, const char *path, hl_net **net)

@@ -27,10 +27,16 @@ static hl_status declare(hl_builder *b, const char *name, const hl_shape *shape,
     return HL_OK;
 }
 
-hl_node hl_builder_param(hl_builder *b, const char *name, int rank, const size_t *dims, size_t fan_in)
+hl_node hl_builder_param(hl_builder *b, const char *plain, int rank, const size_t *dims, size_t fan_in)
 {
+    char name[64];
+    size_t index = (size_t)(b->term - b->net->term);
     if (b->reuse)
         return b->node[b->next++];
+    if (index)
+        snprintf(name, sizeof name, "plus.%zu.%s", index, plain);
+    else
+        snprintf(name, sizeof name, "%s", plain);
     hl_node n = hl_param(b->g, name, rank, dims);
     if (n == HL_BAD)
         return n;
@@ -98,7 +104,7 @@ hl_node hl_builder_conv(hl_builder *b, const char *name, hl_node y, size_t out, 
 
 hl_node hl_builder_offset(hl_builder *b, const char *name, size_t units, bool per_dimension, size_t fan_in)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     char text[64];
     size_t dims[] = { s->dim, units, s->context };
     int skip = per_dimension ? 0 : 1;
@@ -120,15 +126,23 @@ hl_node hl_builder_offset(hl_builder *b, const char *name, size_t units, bool pe
 
 /* ---- building ---- */
 
-static hl_node build(hl_builder *b, hl_node *h)
+bool hl_net_turned(const hl_net *net)
 {
-    *h = b->net->conditioner->build(b);
-    if (hl_graph_node(b->g, *h)) { /* a constant h is still one per row */
-        hl_shape shape = hl_graph_node(b->g, *h)->shape;
-        shape.batched = true;
-        *h = hl_broadcast_shape(b->g, *h, &shape);
+    bool turned = false;
+    for (size_t i = 0; i < net->terms; i++)
+        turned = turned || net->term[i].spec.reflections;
+    return turned;
+}
+
+/* All terms; their nodes go to n[0..terms-1]. Returns f. */
+static hl_node build_terms(hl_builder *b, hl_term_nodes *n)
+{
+    hl_node f = HL_NONE, x = b->x;
+    for (size_t i = 0; i < b->net->terms; i++) {
+        n[i] = hl_term_build(b, &b->net->term[i], x);
+        f = hl_accumulate(b->g, f, n[i].f);
     }
-    return hl_transformer_build(b, *h);
+    return f;
 }
 
 static hl_status check_input(hl_graph *g, const char *what, hl_node n, bool wanted, int rank, size_t size)
@@ -146,19 +160,43 @@ static hl_status check_input(hl_graph *g, const char *what, hl_node n, bool want
     return HL_OK;
 }
 
-hl_status hl_net_build(const hl_net *net, hl_graph *g, hl_node x, hl_node t, hl_node context, int reuse, hl_node *param,
-                       hl_node *h, hl_node *f)
+static hl_status check_nodes(const hl_net *net, hl_graph *g, int order, const hl_net_nodes *n)
 {
-    if (!net || !g || !param || !h || !f)
+    if (!n->param)
+        return hl_graph_fail(g, HL_ERR_INVALID, "hl_net_build: there is no room for the parameters' nodes"), g->status;
+    if (order < 0 || order > HL_MAX_ORDER)
+        return hl_graph_fail(g, HL_ERR_INVALID, "hl_net_build: order %d is not in 0..%d", order, HL_MAX_ORDER),
+               g->status;
+    if (order && n->d && hl_net_turned(net))
+        return hl_graph_fail(g, HL_ERR_UNSUPPORTED,
+                             "hl_net_build: with reflections only the divergence is cheap, not D: let d be NULL"),
+               g->status;
+    hl_status status = check_input(g, "x", n->x, true, 1, net->dim);
+    if (status == HL_OK)
+        status = check_input(g, "t", n->t, net->time, 0, 1);
+    return status == HL_OK ? check_input(g, "context", n->context, net->context > 0, 1, net->context) : status;
+}
+
+hl_status hl_net_build(const hl_net *net, hl_graph *g, int order, hl_diff_mode mode, hl_net_nodes *n)
+{
+    if (!net || !g || !n)
         return HL_ERR_INVALID;
-    const hl_net_spec *s = &net->spec;
-    if (check_input(g, "x", x, true, 1, s->dim) != HL_OK || check_input(g, "t", t, s->time, 0, 1) != HL_OK ||
-        check_input(g, "context", context, s->context > 0, 1, s->context) != HL_OK)
-        return g->status;
-    hl_builder b = {
-        .net = (hl_net *)(uintptr_t)net, .g = g, .x = x, .t = t, .context = context, .node = param, .reuse = reuse != 0
-    };
-    *f = build(&b, h);
+    hl_status status = check_nodes(net, g, order, n);
+    if (status != HL_OK)
+        return status;
+    hl_builder b = { .net = (hl_net *)(uintptr_t)net,
+                     .g = g,
+                     .x = n->x,
+                     .t = n->t,
+                     .context = n->context,
+                     .node = n->param,
+                     .reuse = n->reuse != 0 };
+    hl_term_nodes term[HL_MAX_TERMS];
+    hl_node d[HL_MAX_ORDER];
+    n->f = build_terms(&b, term);
+    n->h = term[0].h;
+    if (order && g->status == HL_OK)
+        hl_net_derive(net, g, term, order, mode, n->d ? n->d : d, &n->divergence);
     return g->status;
 }
 
@@ -168,11 +206,11 @@ static hl_status declare_params(hl_net *net)
     hl_status status = hl_graph_create(net->ctx, &g);
     if (status != HL_OK)
         return status;
-    hl_builder b = { .net = net, .g = g, .declaring = true, .x = hl_input(g, "x", 1, &net->spec.dim) };
-    hl_node h;
-    b.t = net->spec.time ? hl_input(g, "t", 0, NULL) : HL_NONE;
-    b.context = net->spec.context ? hl_input(g, "context", 1, &net->spec.context) : HL_NONE;
-    build(&b, &h);
+    hl_builder b = { .net = net, .g = g, .declaring = true, .x = hl_input(g, "x", 1, &net->dim) };
+    hl_term_nodes term[HL_MAX_TERMS];
+    b.t = net->time ? hl_input(g, "t", 0, NULL) : HL_NONE;
+    b.context = net->context ? hl_input(g, "context", 1, &net->context) : HL_NONE;
+    build_terms(&b, term);
     status = g->status;
     hl_graph_free(g);
     return status;
@@ -197,7 +235,7 @@ hl_status hl_net_declare(hl_context *ctx, const hl_net_spec *spec, hl_net **out)
 
 hl_status hl_net_allocate(hl_net *net)
 {
-    net->values = hl_calloc(net->ctx, net->values_size, hl_dtype_size(net->spec.dtype));
+    net->values = hl_calloc(net->ctx, net->values_size, hl_dtype_size(net->dtype));
     return net->values ? HL_OK : HL_ERR_NOMEM;
 }
 
@@ -223,6 +261,9 @@ void hl_net_free(hl_net *net)
     hl_context *ctx = net->ctx;
     for (size_t i = 0; i < net->params; i++)
         hl_free(ctx, net->param[i].lo);
+    for (size_t i = 0; i < net->terms; i++)
+        hl_free(ctx, net->term[i].order);
+    hl_free(ctx, net->term);
     hl_free(ctx, net->param);
     hl_free(ctx, net->values);
     hl_free(ctx, net);
@@ -230,14 +271,14 @@ void hl_net_free(hl_net *net)
 
 hl_net_spec hl_net_describe(const hl_net *net)
 {
-    return net ? net->spec : (hl_net_spec){ 0 };
+    return net ? net->term[0].spec : (hl_net_spec){ 0 };
 }
 
 /* ---- values ---- */
 
 static void set_value(const hl_net *net, size_t at, double v)
 {
-    if (net->spec.dtype == HL_F32)
+    if (net->dtype == HL_F32)
         ((float *)net->values)[at] = (float)v;
     else
         ((double *)net->values)[at] = v;
@@ -245,7 +286,7 @@ static void set_value(const hl_net *net, size_t at, double v)
 
 static double get_value(const hl_net *net, size_t at)
 {
-    return net->spec.dtype == HL_F32 ? (double)((float *)net->values)[at] : ((double *)net->values)[at];
+    return net->dtype == HL_F32 ? (double)((float *)net->values)[at] : ((double *)net->values)[at];
 }
 
 /* Row n of a parameter seen as a matrix: the inputs it has. */
@@ -297,7 +338,7 @@ hl_status hl_net_param_get(const hl_net *net, size_t index, hl_net_param *param)
     const hl_param_info *p = &net->param[index];
     *param = (hl_net_param){ .name = p->name, .rank = p->shape.rank, .size = hl_shape_size(&p->shape) };
     memcpy(param->dims, p->shape.dim, sizeof param->dims);
-    param->values = (char *)net->values + p->offset * hl_dtype_size(net->spec.dtype);
+    param->values = (char *)net->values + p->offset * hl_dtype_size(net->dtype);
     return HL_OK;
 }
 

@@ -6,7 +6,12 @@
 #include "graph/graph.h"
 #include "hollow/net.h"
 
+#define HL_MAX_TERMS 64
+#define HL_MAX_REFLECTIONS 64
+#define HL_MAX_ORDER 32 /* of D^k */
+
 typedef struct hl_conditioner hl_conditioner;
+typedef struct hl_transformer hl_transformer;
 
 typedef struct hl_param_info {
     char name[64];
@@ -16,12 +21,23 @@ typedef struct hl_param_info {
     size_t offset;     /* in the network's values, in elements */
 } hl_param_info;
 
+/* One of the networks whose sum the network is. */
+typedef struct hl_term {
+    hl_net_spec
+        spec; /* defaults filled in; strings point to static names, order to the own copy, plus to the next term */
+    const hl_conditioner *conditioner;
+    const hl_transformer *transformer;
+    hl_node (*activation)(hl_graph *g, hl_node x);
+    size_t *order, *inverse; /* [dim] columns as the conditioner takes them, and the way back; NULL: as they are */
+} hl_term;
+
 struct hl_net {
     hl_context *ctx;
-    hl_net_spec spec; /* strings point to static names */
-    const hl_conditioner *conditioner;
-    hl_node (*activation)(hl_graph *g, hl_node x);
-    bool per_dimension;
+    size_t dim, context;
+    bool time;
+    hl_dtype dtype;
+    hl_term *term;
+    size_t terms;
     hl_param_info *param;
     size_t params, capacity, values_size; /* elements of `values` */
     void *values;
@@ -30,8 +46,9 @@ struct hl_net {
 /* While a network is built into a graph: parameters come in a fixed order, and the first building declares them. */
 typedef struct hl_builder {
     hl_net *net; /* written only while declaring */
+    const hl_term *term;
     hl_graph *g;
-    hl_node x, t, context;
+    hl_node x, t, context; /* x as the term sees it */
     hl_node *node;
     size_t next;
     bool declaring, reuse;
@@ -61,16 +78,44 @@ struct hl_conditioner {
     const char *name;
     hl_status (*check)(hl_context *ctx, const hl_net_spec *spec);
     hl_node (*build)(hl_builder *b); /* [dim, features] */
+    bool triangular;                 /* h_i sees only x_j with j < i */
 };
 extern const hl_conditioner hl_conditioner_made, hl_conditioner_sum, hl_conditioner_tree, hl_conditioner_attention,
-    hl_conditioner_conv;
+    hl_conditioner_conv, hl_conditioner_autoregressive, hl_conditioner_coupling;
 extern const hl_conditioner *const hl_conditioners[]; /* ends with NULL */
 
-/* Check the specification and fill in the defaults; sets spec, conditioner, activation, per_dimension. */
+/* tau: f_i from x_i, h_i, t and context. One row per transformer. */
+struct hl_transformer {
+    const char *name;
+    bool per_dimension;                         /* every dimension has its own weights */
+    bool rising;                                /* needs an activation that rises everywhere */
+    hl_node (*build)(hl_builder *b, hl_node h); /* h [dim, features] to [dim] */
+};
+extern const hl_transformer hl_transformer_shared, hl_transformer_per_dimension, hl_transformer_additive,
+    hl_transformer_affine, hl_transformer_monotone;
+extern const hl_transformer *const hl_transformers[]; /* ends with NULL */
+/* A product along the last axis of h [dim, features]: [dim, units], weights shared or of each dimension. */
+hl_node hl_builder_product(hl_builder *b, const char *name, hl_node h, size_t units, size_t in, size_t fan_in);
+
+/* Check a specification and its `plus` and fill in the defaults; sets the terms. */
 hl_status hl_net_set_spec(hl_net *net, const hl_net_spec *spec);
 /* A network whose parameters are known but have no memory yet; and that memory, zeroed. */
 hl_status hl_net_declare(hl_context *ctx, const hl_net_spec *spec, hl_net **net);
 hl_status hl_net_allocate(hl_net *net);
-hl_node hl_transformer_build(hl_builder *b, hl_node h);
+
+/* What was built for one term. */
+typedef struct hl_term_nodes {
+    hl_node x, h, u; /* as the term sees x; its h; its output in the same basis and order */
+    hl_node z, w1,
+        w2;    /* the plain network's hidden units before the activation, and its weights; HL_NONE without one */
+    hl_node f; /* the term's share of f */
+} hl_term_nodes;
+/* Build one term (term.c). */
+hl_term_nodes hl_term_build(hl_builder *b, const hl_term *term, hl_node x);
+/* D^1..D^order and the divergence of the sum of the terms; with reflections d holds only what the others give. */
+hl_status hl_net_derive(const hl_net *net, hl_graph *g, const hl_term_nodes *n, int order, hl_diff_mode mode,
+                        hl_node *d, hl_node *divergence);
+/* Does any term work in another basis? Then there is a divergence but no D. */
+bool hl_net_turned(const hl_net *net);
 
 #endif

@@ -4,12 +4,11 @@
 #include "exec/plan.h"
 #include "nn/net.h"
 
-#define MAX_ORDER 32
-
 struct hl_operator {
     hl_context *ctx;
     const hl_net *net;
-    int order;
+    int order;                       /* the divergence is there if it is > 0 */
+    size_t d_count;                  /* D^1..D^order, or none if the network has them not */
     hl_plan *value, *all, *gradient; /* f alone; f, D and divergence; gradients */
     const void **input, **param;     /* scratch for calls */
     void **output;
@@ -18,33 +17,37 @@ struct hl_operator {
 /* The graph of an operator while it is compiled. */
 typedef struct op_graph {
     hl_graph *g;
-    hl_node x, t, context, h, f, d[MAX_ORDER], divergence;
-    hl_node *param;
+    hl_net_nodes n;
+    hl_node d[HL_MAX_ORDER];
 } op_graph;
 
 static hl_status build(hl_operator *op, hl_diff_mode mode, op_graph *b)
 {
-    const hl_net_spec *s = &op->net->spec;
-    b->x = hl_input(b->g, "x", 1, &s->dim);
-    b->t = s->time ? hl_input(b->g, "t", 0, NULL) : HL_NONE;
-    b->context = s->context ? hl_input(b->g, "context", 1, &s->context) : HL_NONE;
-    hl_status status = hl_net_build(op->net, b->g, b->x, b->t, b->context, 0, b->param, &b->h, &b->f);
-    if (status != HL_OK || op->order == 0)
-        return status;
-    status = hl_dim_derivatives(b->g, b->f, b->x, &(hl_hold){ 1, &b->h }, op->order, mode, b->d);
-    b->divergence = hl_sum(b->g, b->d[0], 0);
-    return status != HL_OK ? status : hl_graph_status(b->g);
+    const hl_net *net = op->net;
+    b->n.x = hl_input(b->g, "x", 1, &net->dim);
+    b->n.t = net->time ? hl_input(b->g, "t", 0, NULL) : HL_NONE;
+    b->n.context = net->context ? hl_input(b->g, "context", 1, &net->context) : HL_NONE;
+    b->n.d = op->d_count ? b->d : NULL;
+    return hl_net_build(net, b->g, op->order, mode, &b->n);
+}
+
+/* f, D^1..D^order and the divergence, as far as they are there. */
+static size_t results(const hl_operator *op, const op_graph *b, hl_node *to)
+{
+    size_t n = 0;
+    to[n++] = b->n.f;
+    for (size_t k = 0; k < op->d_count; k++)
+        to[n++] = b->d[k];
+    if (op->order)
+        to[n++] = b->n.divergence;
+    return n;
 }
 
 static hl_status compile_values(hl_operator *op, const op_graph *b, const hl_plan_options *o)
 {
-    hl_node out[MAX_ORDER + 2] = { b->f };
-    size_t n = 1;
+    hl_node out[HL_MAX_ORDER + 2];
+    size_t n = results(op, b, out);
     hl_status status = hl_plan_create(op->ctx, b->g, 1, out, o, &op->value);
-    for (int k = 0; k < op->order; k++)
-        out[n++] = b->d[k];
-    if (op->order)
-        out[n++] = b->divergence;
     return status == HL_OK && op->order ? hl_plan_create(op->ctx, b->g, n, out, o, &op->all) : status;
 }
 
@@ -52,24 +55,20 @@ static hl_status compile_values(hl_operator *op, const op_graph *b, const hl_pla
 static hl_status compile_gradient(hl_operator *op, const op_graph *b, const hl_plan_options *o)
 {
     hl_graph *g = b->g;
-    size_t dim = op->net->spec.dim, params = op->net->params, n = 0, count = (size_t)op->order + 2;
-    hl_node y[MAX_ORDER + 2] = { b->f }, gy[MAX_ORDER + 2];
-    for (int k = 0; k < op->order; k++)
-        y[k + 1] = b->d[k];
-    y[op->order + 1] = b->divergence;
-    if (op->order == 0)
-        count = 1;
+    size_t dim = op->net->dim, params = op->net->params, n = 0;
+    hl_node y[HL_MAX_ORDER + 2], gy[HL_MAX_ORDER + 2];
+    size_t count = results(op, b, y);
     for (size_t i = 0; i < count; i++)
-        gy[i] = hl_input(g, "cotangent", i <= (size_t)op->order ? 1 : 0, &dim);
+        gy[i] = hl_input(g, "cotangent", i <= op->d_count ? 1 : 0, &dim);
     hl_node *x = hl_calloc(op->ctx, params + 3, 2 * sizeof *x);
     if (!x)
         return HL_ERR_NOMEM;
-    x[n++] = b->x;
-    if (b->t != HL_NONE)
-        x[n++] = b->t;
-    if (b->context != HL_NONE)
-        x[n++] = b->context;
-    memcpy(x + n, b->param, params * sizeof *x);
+    x[n++] = b->n.x;
+    if (b->n.t != HL_NONE)
+        x[n++] = b->n.t;
+    if (b->n.context != HL_NONE)
+        x[n++] = b->n.context;
+    memcpy(x + n, b->n.param, params * sizeof *x);
     n += params;
     hl_status status = hl_vjp(g, count, y, gy, n, x, NULL, x + params + 3);
     if (status == HL_OK)
@@ -81,9 +80,9 @@ static hl_status compile_gradient(hl_operator *op, const op_graph *b, const hl_p
 static hl_status operator_compile(hl_operator *op, const hl_operator_options *o)
 {
     hl_plan_options plan = o->plan;
-    op_graph b = { .param = hl_calloc(op->ctx, op->net->params + 1, sizeof *b.param) };
-    hl_status status = b.param ? hl_graph_create(op->ctx, &b.g) : HL_ERR_NOMEM;
-    plan.dtype = op->net->spec.dtype;
+    op_graph b = { .n.param = hl_calloc(op->ctx, op->net->params + 1, sizeof *b.n.param) };
+    hl_status status = b.n.param ? hl_graph_create(op->ctx, &b.g) : HL_ERR_NOMEM;
+    plan.dtype = op->net->dtype;
     if (status == HL_OK)
         status = build(op, o->mode, &b);
     if (status == HL_OK)
@@ -91,7 +90,7 @@ static hl_status operator_compile(hl_operator *op, const hl_operator_options *o)
     if (status == HL_OK && !o->no_gradient)
         status = compile_gradient(op, &b, &plan);
     hl_graph_free(b.g);
-    hl_free(op->ctx, b.param);
+    hl_free(op->ctx, b.n.param);
     return status;
 }
 
@@ -104,25 +103,31 @@ hl_status hl_operator_create(const hl_net *net, const hl_operator_options *optio
     if (!out)
         return hl_fail(net->ctx, HL_ERR_INVALID, "hl_operator_create: the result is NULL");
     *out = NULL;
-    if (o->order < -1 || o->order > MAX_ORDER)
+    if (o->order < -1 || o->order > HL_MAX_ORDER)
         return hl_fail(net->ctx, HL_ERR_INVALID, "hl_operator_create: order %d is not in 1..%d, nor -1", o->order,
-                       MAX_ORDER);
+                       HL_MAX_ORDER);
+    int order = o->order == 0 ? 1 : o->order < 0 ? 0 : o->order;
+    if (order > 1 && hl_net_turned(net))
+        return hl_fail(net->ctx, HL_ERR_UNSUPPORTED,
+                       "hl_operator_create: order %d, but a network with reflections has no D^k, only its divergence",
+                       order);
     hl_operator *op = hl_calloc(net->ctx, 1, sizeof *op);
     if (!op)
         return HL_ERR_NOMEM;
     op->ctx = net->ctx;
     op->net = net;
-    op->order = o->order == 0 ? 1 : o->order < 0 ? 0 : o->order;
-    op->input = hl_calloc(net->ctx, MAX_ORDER + 6, sizeof *op->input);
+    op->order = order;
+    op->d_count = hl_net_turned(net) ? 0 : (size_t)order;
+    op->input = hl_calloc(net->ctx, HL_MAX_ORDER + 6, sizeof *op->input);
     op->param = hl_calloc(net->ctx, net->params + 1, sizeof *op->param);
-    op->output = hl_calloc(net->ctx, net->params + MAX_ORDER + 6, sizeof *op->output);
+    op->output = hl_calloc(net->ctx, net->params + HL_MAX_ORDER + 6, sizeof *op->output);
     hl_status status = op->input && op->param && op->output ? operator_compile(op, o) : HL_ERR_NOMEM;
     if (status != HL_OK) {
         hl_operator_free(op);
         return status;
     }
     for (size_t i = 0; i < net->params; i++)
-        op->param[i] = (const char *)net->values + net->param[i].offset * hl_dtype_size(net->spec.dtype);
+        op->param[i] = (const char *)net->values + net->param[i].offset * hl_dtype_size(net->dtype);
     *out = op;
     return HL_OK;
 }
@@ -144,7 +149,7 @@ void hl_operator_free(hl_operator *op)
 /* Put x, t and context in the order of the graph's inputs; returns how many, or 0 with the message set. */
 static size_t set_inputs(hl_operator *op, size_t rows, const void *x, const void *t, const void *context)
 {
-    const hl_net_spec *s = &op->net->spec;
+    const hl_net *s = op->net;
     size_t n = 0;
     if (rows && (!x || (s->time && !t) || (s->context && !context))) {
         hl_fail(op->ctx, HL_ERR_INVALID, "operator: %s is NULL, but the network has it as an input",
@@ -161,6 +166,12 @@ static size_t set_inputs(hl_operator *op, size_t rows, const void *x, const void
     return n;
 }
 
+static hl_status refuse_d(const hl_operator *op, const char *where)
+{
+    return hl_fail(op->ctx, HL_ERR_UNSUPPORTED, "%s: a network with reflections has no D^k, only its divergence",
+                   where);
+}
+
 hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, const void *t, const void *context, void *f,
                            void *const *d, void *divergence)
 {
@@ -169,14 +180,16 @@ hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, const vo
     if (!set_inputs(op, rows, x, t, context))
         return HL_ERR_INVALID;
     bool more = divergence != NULL;
-    for (int k = 0; d && k < op->order; k++)
+    for (size_t k = 0; d && k < op->d_count; k++)
         more = more || d[k];
     if (op->order == 0 && (d || divergence))
         return hl_fail(op->ctx, HL_ERR_INVALID, "hl_operator_eval: the operator was created for f alone");
+    if (op->d_count == 0 && d)
+        return refuse_d(op, "hl_operator_eval");
     op->output[0] = f;
-    for (int k = 0; k < op->order; k++)
+    for (size_t k = 0; k < op->d_count; k++)
         op->output[k + 1] = d ? d[k] : NULL;
-    op->output[op->order + 1] = divergence;
+    op->output[op->d_count + 1] = divergence;
     hl_execute(more ? op->all : op->value, rows, op->input, op->param, op->output);
     return HL_OK;
 }
@@ -189,18 +202,20 @@ hl_status hl_operator_vjp(hl_operator *op, size_t rows, const void *x, const voi
         return HL_ERR_INVALID;
     if (!op->gradient)
         return hl_fail(op->ctx, HL_ERR_INVALID, "hl_operator_vjp: the operator was created without gradients");
+    if (op->order && op->d_count == 0 && gd)
+        return refuse_d(op, "hl_operator_vjp");
     size_t n = set_inputs(op, rows, x, t, context), m = 0;
     if (!n)
         return HL_ERR_INVALID;
     op->input[n++] = gf;
-    for (int k = 0; k < op->order; k++)
+    for (size_t k = 0; k < op->d_count; k++)
         op->input[n++] = gd ? gd[k] : NULL;
     if (op->order)
         op->input[n++] = gdiv;
     op->output[m++] = gx;
-    if (op->net->spec.time)
+    if (op->net->time)
         op->output[m++] = gt;
-    if (op->net->spec.context)
+    if (op->net->context)
         op->output[m++] = gcontext;
     for (size_t i = 0; i < op->net->params; i++)
         op->output[m++] = gparam ? gparam[i] : NULL;

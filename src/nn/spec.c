@@ -4,109 +4,194 @@
 
 #include "nn/net.h"
 
-static const struct {
+typedef struct activation {
     const char *name;
     hl_node (*function)(hl_graph *g, hl_node x);
-} activations[] = { { "tanh", hl_tanh },
-                    { "softplus", hl_softplus },
-                    { "swish", hl_swish },
-                    { "elu", hl_elu },
-                    { "sigmoid", hl_sigmoid } };
+    bool rises; /* everywhere: swish falls below about -1.28 */
+} activation;
 
-const hl_conditioner *const hl_conditioners[] = { &hl_conditioner_made,      &hl_conditioner_sum,  &hl_conditioner_tree,
-                                                  &hl_conditioner_attention, &hl_conditioner_conv, NULL };
+static const activation activations[] = { { "tanh", hl_tanh, true },
+                                          { "softplus", hl_softplus, true },
+                                          { "swish", hl_swish, false },
+                                          { "elu", hl_elu, true },
+                                          { "sigmoid", hl_sigmoid, true } };
 
-static hl_status set_activation(hl_net *net, const char *name)
+const hl_conditioner *const hl_conditioners[] = { &hl_conditioner_made,     &hl_conditioner_sum,
+                                                  &hl_conditioner_tree,     &hl_conditioner_attention,
+                                                  &hl_conditioner_conv,     &hl_conditioner_autoregressive,
+                                                  &hl_conditioner_coupling, NULL };
+
+const hl_transformer *const hl_transformers[] = { &hl_transformer_shared,   &hl_transformer_per_dimension,
+                                                  &hl_transformer_additive, &hl_transformer_affine,
+                                                  &hl_transformer_monotone, NULL };
+
+static hl_status set_activation(hl_context *ctx, hl_term *term, const char *name)
 {
     name = name ? name : "tanh";
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
         if (strcmp(name, activations[i].name) == 0) {
-            net->spec.activation = activations[i].name;
-            net->activation = activations[i].function;
+            if (term->transformer->rising && !activations[i].rises)
+                return hl_fail(ctx, HL_ERR_INVALID,
+                               "transformer %s needs an activation that rises everywhere; %s does not: use tanh, "
+                               "softplus, elu or sigmoid",
+                               term->transformer->name, name);
+            term->spec.activation = activations[i].name;
+            term->activation = activations[i].function;
             return HL_OK;
         }
-    return hl_fail(net->ctx, HL_ERR_INVALID,
-                   "unknown activation '%.60s'; there are tanh, softplus, swish, elu and sigmoid", name);
+    return hl_fail(ctx, HL_ERR_INVALID, "unknown activation '%.60s'; there are tanh, softplus, swish, elu and sigmoid",
+                   name);
 }
 
-static hl_status set_conditioner(hl_net *net, const char *name)
+/* Add a name to a list of those that are known. */
+static void list_name(char *known, size_t size, const char *name)
 {
-    char known[100] = "";
+    size_t used = strlen(known);
+    snprintf(known + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+static hl_status set_conditioner(hl_context *ctx, hl_term *term, const char *name)
+{
+    char known[120] = "";
     name = name ? name : "made";
     for (size_t i = 0; hl_conditioners[i]; i++) {
         if (strcmp(name, hl_conditioners[i]->name) == 0) {
-            net->conditioner = hl_conditioners[i];
-            net->spec.conditioner = hl_conditioners[i]->name;
+            term->conditioner = hl_conditioners[i];
+            term->spec.conditioner = hl_conditioners[i]->name;
             return HL_OK;
         }
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", hl_conditioners[i]->name);
+        list_name(known, sizeof known, hl_conditioners[i]->name);
     }
-    return hl_fail(net->ctx, HL_ERR_INVALID, "unknown conditioner '%.60s'; there are: %s", name, known);
+    return hl_fail(ctx, HL_ERR_INVALID, "unknown conditioner '%.60s'; there are: %s", name, known);
 }
 
-static hl_status set_transformer(hl_net *net, const char *name)
+static hl_status set_transformer(hl_context *ctx, hl_term *term, const char *name)
 {
+    char known[120] = "";
     name = name ? name : "shared";
-    net->per_dimension = strcmp(name, "per-dimension") == 0;
-    net->spec.transformer = net->per_dimension ? "per-dimension" : "shared";
-    if (!net->per_dimension && strcmp(name, "shared") != 0)
-        return hl_fail(net->ctx, HL_ERR_INVALID, "unknown transformer '%.60s'; there are shared and per-dimension",
-                       name);
-    return HL_OK;
+    for (size_t i = 0; hl_transformers[i]; i++) {
+        if (strcmp(name, hl_transformers[i]->name) == 0) {
+            term->transformer = hl_transformers[i];
+            term->spec.transformer = hl_transformers[i]->name;
+            return HL_OK;
+        }
+        list_name(known, sizeof known, hl_transformers[i]->name);
+    }
+    return hl_fail(ctx, HL_ERR_INVALID, "unknown transformer '%.60s'; there are: %s", name, known);
 }
 
-static hl_status check_range(hl_net *net, const char *what, size_t value, size_t low, size_t high)
+static hl_status check_range(hl_context *ctx, const char *what, size_t value, size_t low, size_t high)
 {
     if (value < low || value > high)
-        return hl_fail(net->ctx, HL_ERR_INVALID, "%s is %zu; it must be in %zu..%zu", what, value, low, high);
+        return hl_fail(ctx, HL_ERR_INVALID, "%s is %zu; it must be in %zu..%zu", what, value, low, high);
     return HL_OK;
 }
 
-static hl_status check_layers(hl_net *net, const char *what, int layers)
+static hl_status check_layers(hl_context *ctx, const char *what, int layers)
 {
     if (layers < -1 || layers > 64)
-        return hl_fail(net->ctx, HL_ERR_INVALID, "%s is %d; it must be in 1..64, or -1 for none", what, layers);
+        return hl_fail(ctx, HL_ERR_INVALID, "%s is %d; it must be in 1..64, or -1 for none", what, layers);
     return HL_OK;
 }
 
-hl_status hl_net_set_spec(hl_net *net, const hl_net_spec *given)
+static hl_status check_sizes(hl_context *ctx, const hl_net_spec *s)
 {
-    hl_net_spec *s = &net->spec;
-    *s = *given;
+    const struct {
+        const char *what;
+        size_t value, low, high;
+    } range[] = { { "dim", s->dim, 1, 1000000 },         { "context", s->context, 0, 1000000 },
+                  { "features", s->features, 2, 65536 }, { "hidden", s->hidden, 1, 1 << 20 },
+                  { "width", s->width, 1, 1 << 20 },     { "reflections", s->reflections, 0, HL_MAX_REFLECTIONS },
+                  { "mlp", s->mlp, 0, 1 << 20 } };
+    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+        if (check_range(ctx, range[i].what, range[i].value, range[i].low, range[i].high) != HL_OK)
+            return HL_ERR_INVALID;
+    hl_status status = check_layers(ctx, "hidden_layers", s->hidden_layers);
+    return status == HL_OK ? check_layers(ctx, "layers", s->layers) : status;
+}
+
+/* Keep the order of columns and the way back, if it has every column once. */
+static hl_status set_order(hl_context *ctx, hl_term *term, const size_t *given)
+{
+    size_t dim = term->spec.dim;
+    term->spec.order = NULL;
+    if (!given)
+        return HL_OK;
+    size_t *order = hl_calloc(ctx, dim, 2 * sizeof *order);
+    if (!order)
+        return HL_ERR_NOMEM;
+    term->order = order;
+    term->inverse = order + dim;
+    memset(term->inverse, 0xff, dim * sizeof *order);
+    for (size_t i = 0; i < dim; i++) {
+        if (given[i] >= dim || term->inverse[given[i]] != SIZE_MAX)
+            return hl_fail(ctx, HL_ERR_INVALID, "order[%zu] is %zu; an order holds each of the columns 0..%zu once", i,
+                           given[i], dim - 1);
+        order[i] = given[i];
+        term->inverse[given[i]] = i;
+    }
+    term->spec.order = order;
+    return HL_OK;
+}
+
+static hl_status set_term(hl_context *ctx, hl_term *term, const hl_net_spec *given)
+{
+    hl_net_spec *s = &term->spec;
     s->features = s->features ? s->features : 16;
     s->hidden = s->hidden ? s->hidden : 64;
     s->hidden_layers = s->hidden_layers ? s->hidden_layers : 2;
     s->width = s->width ? s->width : 64;
     s->layers = s->layers ? s->layers : 2;
-    s->time = s->time != 0;
     s->kernel = s->kernel ? s->kernel : 3;
-    if (!hl_dtype_size(s->dtype))
-        return hl_fail(net->ctx, HL_ERR_INVALID, "unknown dtype %d", (int)s->dtype);
-    hl_status status = check_range(net, "dim", s->dim, 1, 1000000);
+    hl_status status = check_sizes(ctx, s);
     if (status == HL_OK)
-        status = check_range(net, "context", s->context, 0, 1000000);
+        status = set_transformer(ctx, term, given->transformer);
     if (status == HL_OK)
-        status = check_range(net, "features", s->features, 2, 65536);
+        status = set_activation(ctx, term, given->activation);
     if (status == HL_OK)
-        status = check_range(net, "hidden", s->hidden, 1, 1 << 20);
+        status = set_conditioner(ctx, term, given->conditioner);
     if (status == HL_OK)
-        status = check_range(net, "width", s->width, 1, 1 << 20);
-    if (status == HL_OK)
-        status = check_layers(net, "hidden_layers", s->hidden_layers);
-    if (status == HL_OK)
-        status = check_layers(net, "layers", s->layers);
-    if (status == HL_OK)
-        status = set_activation(net, given->activation);
-    if (status == HL_OK)
-        status = set_transformer(net, given->transformer);
-    if (status == HL_OK)
-        status = set_conditioner(net, given->conditioner);
+        status = set_order(ctx, term, given->order);
     if (status != HL_OK)
         return status;
-    if (net->conditioner != &hl_conditioner_conv) { /* nothing but conv looks at them */
+    if (term->conditioner != &hl_conditioner_conv) { /* nothing but conv looks at them */
         s->kernel = 0;
         memset(s->image, 0, sizeof s->image);
     }
-    return net->conditioner->check(net->ctx, s);
+    return term->conditioner->check(ctx, s);
+}
+
+static hl_status make_terms(hl_net *net, const hl_net_spec *given)
+{
+    size_t count = 0;
+    for (const hl_net_spec *s = given; s; s = s->plus)
+        if (++count > HL_MAX_TERMS)
+            return hl_fail(net->ctx, HL_ERR_INVALID, "a sum of networks may have at most %d terms", HL_MAX_TERMS);
+    net->term = hl_calloc(net->ctx, count, sizeof *net->term);
+    if (!net->term)
+        return HL_ERR_NOMEM;
+    net->terms = count;
+    return HL_OK;
+}
+
+hl_status hl_net_set_spec(hl_net *net, const hl_net_spec *given)
+{
+    hl_status status = make_terms(net, given);
+    net->dim = given->dim;
+    net->context = given->context;
+    net->time = given->time != 0;
+    net->dtype = given->dtype;
+    if (status == HL_OK && !hl_dtype_size(net->dtype))
+        return hl_fail(net->ctx, HL_ERR_INVALID, "unknown dtype %d", (int)net->dtype);
+    for (size_t i = 0; i < net->terms && status == HL_OK; i++, given = given->plus) {
+        hl_term *term = &net->term[i];
+        term->spec = *given;
+        term->spec.dim = net->dim;
+        term->spec.context = net->context;
+        term->spec.time = net->time;
+        term->spec.dtype = net->dtype;
+        term->spec.plus = i + 1 < net->terms ? &net->term[i + 1].spec : NULL;
+        status = set_term(net->ctx, term, given);
+    }
+    return status;
 }

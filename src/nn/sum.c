@@ -14,7 +14,7 @@ static hl_status sum_check(hl_context *ctx, const hl_net_spec *s)
 
 static hl_node sum_build(hl_builder *b)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     hl_node y = hl_builder_encode(b, s->hidden);
     hl_node others = hl_add(b->g, hl_cumsum(b->g, y, 0, 0, 1), hl_cumsum(b->g, y, 0, 1, 1));
     others = hl_scale(b->g, 1 / sqrt((double)s->dim), others);
@@ -23,4 +23,4 @@ static hl_node sum_build(hl_builder *b)
     return hl_add(b->g, r, hl_builder_place(b, "conditioner.rho.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_sum = { "sum", sum_check, sum_build };
+const hl_conditioner hl_conditioner_sum = { .name = "sum", .check = sum_check, .build = sum_build };

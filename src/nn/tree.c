@@ -40,14 +40,14 @@ static hl_node outside(hl_graph *g, hl_node o, hl_node u, size_t pairs, size_t m
 /* The outside of the root: nothing but t and context. [1, m] */
 static hl_node root(hl_builder *b, size_t m)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     hl_node o = hl_builder_offset(b, "conditioner.root", m, false, s->context + (size_t)s->time);
     return hl_reshape(b->g, o, 2, (size_t[]){ 1, m });
 }
 
 static hl_node tree_build(hl_builder *b)
 {
-    const hl_net_spec *s = &b->net->spec;
+    const hl_net_spec *s = &b->term->spec;
     hl_graph *g = b->g;
     size_t m = s->hidden, n = s->dim, size[MAX_LEVELS], levels = 0;
     hl_node inside[MAX_LEVELS];
@@ -73,4 +73,4 @@ static hl_node tree_build(hl_builder *b)
     return hl_add(g, h, hl_builder_place(b, "conditioner.out.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_tree = { "tree", tree_check, tree_build };
+const hl_conditioner hl_conditioner_tree = { .name = "tree", .check = tree_check, .build = tree_build };

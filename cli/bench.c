@@ -14,10 +14,10 @@ enum { MIN_ROUNDS = 15, MAX_ROUNDS = 2000, MAX_REPEATS = 32 };
 static const double slice = 0.004; /* seconds of one job in one round, if it is shorter */
 
 static const bench_case cases[] = {
-    { "a", 2, 16, 64, 64, 512, NULL },
-    { "b", 43, 32, 256, 64, 1000, NULL },
-    { "c", 64, 100, 512, 100, 100, NULL },
-    { "d", 784, 16, 1024, 32, 64, NULL },
+    { "a", 2, 16, 64, 64, 512, NULL, 0 },
+    { "b", 43, 32, 256, 64, 1000, NULL, 0 },
+    { "c", 64, 100, 512, 100, 100, NULL, 0 },
+    { "d", 784, 16, 1024, 32, 64, NULL, 0 },
 };
 static const char *const case_names[] = { "a", "b", "c", "d", "all", NULL };
 static const char *const dtype_names[] = { "f32", "f64", NULL };

@@ -29,7 +29,8 @@ struct hl_net_spec {
     int time;       /* nonzero: t is an input, one per row */
     const char
         *conditioner;    /* "made" (default), "sum", "tree", "attention", "conv"; see docs/conditioners.md. Of flows:
-                              * "autoregressive" (h_i sees x_1..x_{i-1}), "coupling" (the second half sees the first) */
+                              * "autoregressive" (h_i sees x_1..x_{i-1}), "coupling" (the second half sees the first),
+                              * "none" (h_i is a constant) */
     const size_t *order; /* dim columns, each once: the order in which the conditioner takes them; default as they are;
                               * copied; see hl_order_columns */
     size_t image[3];     /* conv: channels, height, width; their product is dim */

@@ -1,16 +1,11 @@
-/* coupling.c - conditioner "coupling": the first half of the columns sees nothing, the second half sees the first.
+/* coupling.c - conditioner "coupling": the first half of the columns sees nothing, the second half sees the first; and
+ * conditioner "none", in which no column sees another.
  *
  *   h_i = c_i                                 for the first half (t and context reach f_i through the transformer)
  *   h_i = outputs of a dense network of x_1..x_{d/2}, t and context, for the others */
 #include <stdio.h>
 
 #include "nn/net.h"
-
-static hl_status coupling_check(hl_context *ctx, const hl_net_spec *s)
-{
-    (void)ctx, (void)s;
-    return HL_OK;
-}
 
 /* The second half, [dim - half, features]. */
 static hl_node others(hl_builder *b, size_t half)
@@ -43,6 +38,11 @@ static hl_node coupling_build(hl_builder *b)
     return hl_concat(b->g, 2, (hl_node[]){ first, second }, 0);
 }
 
-const hl_conditioner hl_conditioner_coupling = {
-    .name = "coupling", .check = coupling_check, .build = coupling_build, .triangular = true
-};
+const hl_conditioner hl_conditioner_coupling = { .name = "coupling", .build = coupling_build, .triangular = true };
+
+static hl_node none_build(hl_builder *b)
+{
+    return hl_builder_place(b, "conditioner.first", b->term->spec.features, 1);
+}
+
+const hl_conditioner hl_conditioner_none = { .name = "none", .build = none_build, .triangular = true };

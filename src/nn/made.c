@@ -127,17 +127,11 @@ static hl_node made_build(hl_builder *b)
 
 const hl_conditioner hl_conditioner_made = { .name = "made", .check = made_check, .build = made_build };
 
-static hl_status autoregressive_check(hl_context *ctx, const hl_net_spec *s)
-{
-    (void)ctx, (void)s;
-    return HL_OK;
-}
-
 static hl_node autoregressive_build(hl_builder *b)
 {
     return directions(b, 1);
 }
 
-const hl_conditioner hl_conditioner_autoregressive = {
-    .name = "autoregressive", .check = autoregressive_check, .build = autoregressive_build, .triangular = true
-};
+const hl_conditioner hl_conditioner_autoregressive = { .name = "autoregressive",
+                                                       .build = autoregressive_build,
+                                                       .triangular = true };

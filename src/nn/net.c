@@ -200,6 +200,26 @@ hl_status hl_net_build(const hl_net *net, hl_graph *g, int order, hl_diff_mode m
     return g->status;
 }
 
+hl_status hl_net_build_tau(const hl_net *net, hl_graph *g, hl_node x, hl_node h, hl_node t, hl_node context,
+                           hl_node *param, hl_node *f, hl_node *d)
+{
+    for (size_t i = 0; i < net->params; i++)
+        param[i] = hl_param(g, net->param[i].name, net->param[i].shape.rank, net->param[i].shape.dim);
+    hl_builder b = { .net = (hl_net *)(uintptr_t)net,
+                     .term = net->term,
+                     .g = g,
+                     .x = x,
+                     .t = t,
+                     .context = context,
+                     .node = param,
+                     .next = net->term[0].tau_param,
+                     .reuse = true };
+    *f = net->term[0].transformer->build(&b, h);
+    if (g->status != HL_OK)
+        return g->status;
+    return hl_dim_derivatives(g, *f, x, &(hl_hold){ 1, &h }, 1, HL_TAYLOR, d);
+}
+
 static hl_status declare_params(hl_net *net)
 {
     hl_graph *g = NULL;

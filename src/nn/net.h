@@ -29,6 +29,7 @@ typedef struct hl_term {
     const hl_transformer *transformer;
     hl_node (*activation)(hl_graph *g, hl_node x);
     size_t *order, *inverse; /* [dim] columns as the conditioner takes them, and the way back; NULL: as they are */
+    size_t tau_param;        /* the first parameter of the transformer */
 } hl_term;
 
 struct hl_net {
@@ -76,12 +77,12 @@ hl_node hl_builder_encode(hl_builder *b, size_t units);
 /* How h_i is made from the other x. One row per conditioner. */
 struct hl_conditioner {
     const char *name;
-    hl_status (*check)(hl_context *ctx, const hl_net_spec *spec);
-    hl_node (*build)(hl_builder *b); /* [dim, features] */
-    bool triangular;                 /* h_i sees only x_j with j < i */
+    hl_status (*check)(hl_context *ctx, const hl_net_spec *spec); /* NULL: everything is allowed */
+    hl_node (*build)(hl_builder *b);                              /* [dim, features] */
+    bool triangular;                                              /* h_i sees only x_j with j < i */
 };
 extern const hl_conditioner hl_conditioner_made, hl_conditioner_sum, hl_conditioner_tree, hl_conditioner_attention,
-    hl_conditioner_conv, hl_conditioner_autoregressive, hl_conditioner_coupling;
+    hl_conditioner_conv, hl_conditioner_autoregressive, hl_conditioner_coupling, hl_conditioner_none;
 extern const hl_conditioner *const hl_conditioners[]; /* ends with NULL */
 
 /* tau: f_i from x_i, h_i, t and context. One row per transformer. */
@@ -115,6 +116,10 @@ hl_term_nodes hl_term_build(hl_builder *b, const hl_term *term, hl_node x);
 /* D^1..D^order and the divergence of the sum of the terms; with reflections d holds only what the others give. */
 hl_status hl_net_derive(const hl_net *net, hl_graph *g, const hl_term_nodes *n, int order, hl_diff_mode mode,
                         hl_node *d, hl_node *divergence);
+/* The transformer of a network of one term by itself: f_i and D f_i in the term's order of columns, from x in that order and
+ * any h [dim, features]. `param` receives the nodes of all parameters. */
+hl_status hl_net_build_tau(const hl_net *net, hl_graph *g, hl_node x, hl_node h, hl_node t, hl_node context,
+                           hl_node *param, hl_node *f, hl_node *d);
 /* Does any term work in another basis? Then there is a divergence but no D. */
 bool hl_net_turned(const hl_net *net);
 

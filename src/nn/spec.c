@@ -16,10 +16,11 @@ static const activation activations[] = { { "tanh", hl_tanh, true },
                                           { "elu", hl_elu, true },
                                           { "sigmoid", hl_sigmoid, true } };
 
-const hl_conditioner *const hl_conditioners[] = { &hl_conditioner_made,     &hl_conditioner_sum,
-                                                  &hl_conditioner_tree,     &hl_conditioner_attention,
-                                                  &hl_conditioner_conv,     &hl_conditioner_autoregressive,
-                                                  &hl_conditioner_coupling, NULL };
+const hl_conditioner *const hl_conditioners[] = {
+    &hl_conditioner_made,      &hl_conditioner_sum,  &hl_conditioner_tree,
+    &hl_conditioner_attention, &hl_conditioner_conv, &hl_conditioner_autoregressive,
+    &hl_conditioner_coupling,  &hl_conditioner_none, NULL
+};
 
 const hl_transformer *const hl_transformers[] = { &hl_transformer_shared,   &hl_transformer_per_dimension,
                                                   &hl_transformer_additive, &hl_transformer_affine,
@@ -158,7 +159,7 @@ static hl_status set_term(hl_context *ctx, hl_term *term, const hl_net_spec *giv
         s->kernel = 0;
         memset(s->image, 0, sizeof s->image);
     }
-    return term->conditioner->check(ctx, s);
+    return term->conditioner->check ? term->conditioner->check(ctx, s) : HL_OK;
 }
 
 static hl_status make_terms(hl_net *net, const hl_net_spec *given)

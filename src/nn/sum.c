@@ -6,12 +6,6 @@
 
 #include "nn/net.h"
 
-static hl_status sum_check(hl_context *ctx, const hl_net_spec *s)
-{
-    (void)ctx, (void)s;
-    return HL_OK;
-}
-
 static hl_node sum_build(hl_builder *b)
 {
     const hl_net_spec *s = &b->term->spec;
@@ -23,4 +17,4 @@ static hl_node sum_build(hl_builder *b)
     return hl_add(b->g, r, hl_builder_place(b, "conditioner.rho.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_sum = { .name = "sum", .check = sum_check, .build = sum_build };
+const hl_conditioner hl_conditioner_sum = { .name = "sum", .build = sum_build };

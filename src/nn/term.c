@@ -71,6 +71,8 @@ hl_term_nodes hl_term_build(hl_builder *b, const hl_term *term, hl_node x)
         n.x = hl_gather(b->g, n.x, 0, b->net->dim, term->order);
     b->x = n.x;
     n.h = conditioner(b);
+    if (b->declaring)
+        b->net->term[term - b->net->term].tau_param = b->net->params;
     n.u = n.f = term->transformer->build(b, n.h);
     if (term->order)
         n.f = hl_gather(b->g, n.f, 0, b->net->dim, term->inverse);

@@ -12,12 +12,6 @@
 
 enum { MAX_LEVELS = 24 };
 
-static hl_status tree_check(hl_context *ctx, const hl_net_spec *s)
-{
-    (void)ctx, (void)s;
-    return HL_OK;
-}
-
 /* y [n, m] with a row of zeros added if n is odd. */
 static hl_node even(hl_graph *g, hl_node y, size_t n, size_t m)
 {
@@ -73,4 +67,4 @@ static hl_node tree_build(hl_builder *b)
     return hl_add(g, h, hl_builder_place(b, "conditioner.out.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_tree = { .name = "tree", .check = tree_check, .build = tree_build };
+const hl_conditioner hl_conditioner_tree = { .name = "tree", .build = tree_build };

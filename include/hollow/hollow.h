@@ -6,6 +6,7 @@
 #include "hollow/diff.h"
 #include "hollow/flow.h"
 #include "hollow/graph.h"
+#include "hollow/learn.h"
 #include "hollow/net.h"
 #include "hollow/ode.h"
 #include "hollow/plan.h"

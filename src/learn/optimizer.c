@@ -1,0 +1,260 @@
+/* optimizer.c - first-order optimisers with their state in double.
+ *
+ *   adam    m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,        w -= r (m / (1 - b1^k)) / (sqrt(v / (1 - b2^k)) + e)
+ *   adamw   the same, and w -= r decay w
+ *   adamax  m as above,  u = max(b2 u, |g|),                        w -= r (m / (1 - b1^k)) / (u + e)
+ *   sgd     m = b1 m + g,                                           w -= r m
+ *
+ * Where a mask excludes a weight its gradient is exactly 0, so it stays 0. */
+#include <math.h>
+#include <string.h>
+
+#include "hollow/learn.h"
+#include "nn/net.h"
+
+typedef enum method { ADAM, ADAMW, ADAMAX, SGD } method;
+static const char *const methods[] = { "adam", "adamw", "adamax", "sgd" };
+
+struct hl_optimizer {
+    hl_context *ctx;
+    hl_optimizer_options options; /* defaults filled in */
+    method method;
+    hl_net **net;
+    size_t nets, size;
+    double steps;
+    double *state;                         /* one array for the four below */
+    double *value, *first, *second, *mean; /* [size]; mean is NULL without an average */
+};
+
+enum { HEAD = 1 }; /* of a saved state: the number of steps */
+
+/* ---- between networks and the copy ---- */
+
+/* Call for each stretch of parameters: the network's values, their number, and where they stand in the copy. */
+static void each(const hl_optimizer *o, void (*job)(hl_dtype dtype, void *values, size_t size, double *copy),
+                 double *copy)
+{
+    for (size_t n = 0; n < o->nets; n++)
+        for (size_t i = 0; i < o->net[n]->params; i++) {
+            hl_net_param p;
+            hl_net_param_get(o->net[n], i, &p);
+            job(o->net[n]->dtype, p.values, p.size, copy);
+            copy += p.size;
+        }
+}
+
+static void read_values(hl_dtype dtype, void *values, size_t size, double *copy)
+{
+    for (size_t i = 0; i < size; i++)
+        copy[i] = dtype == HL_F64 ? ((double *)values)[i] : (double)((float *)values)[i];
+}
+
+static void write_values(hl_dtype dtype, void *values, size_t size, double *copy)
+{
+    if (dtype == HL_F64)
+        memcpy(values, copy, size * sizeof *copy);
+    else
+        for (size_t i = 0; i < size; i++)
+            ((float *)values)[i] = (float)copy[i];
+}
+
+/* ---- creation ---- */
+
+static hl_status set_options(hl_optimizer *o, const hl_optimizer_options *given)
+{
+    const char *name = given->method ? given->method : "adam";
+    o->options = *given;
+    for (o->method = ADAM; o->method <= SGD && strcmp(name, methods[o->method]) != 0;)
+        o->method++;
+    if (o->method > SGD)
+        return hl_fail(o->ctx, HL_ERR_INVALID, "unknown optimiser '%.60s'; there are adam, adamw, adamax and sgd",
+                       name);
+    hl_optimizer_options *s = &o->options;
+    s->method = methods[o->method];
+    s->rate = s->rate > 0 ? s->rate : 1e-3;
+    s->beta1 = s->beta1 > 0 ? s->beta1 : 0.9;
+    s->beta2 = s->beta2 > 0 ? s->beta2 : 0.999;
+    s->epsilon = s->epsilon > 0 ? s->epsilon : 1e-8;
+    bool good = given->rate >= 0 && isfinite(s->rate) && given->epsilon >= 0 && isfinite(s->epsilon) &&
+                s->weight_decay >= 0 && isfinite(s->weight_decay) && s->clip >= 0 && isfinite(s->clip);
+    if (!good || !(given->beta1 >= 0 && s->beta1 < 1) || !(given->beta2 >= 0 && s->beta2 < 1) ||
+        !(s->average >= 0 && s->average < 1))
+        return hl_fail(o->ctx, HL_ERR_INVALID,
+                       "optimiser: rate, epsilon, weight_decay and clip must be positive, or 0 for the default; beta1, "
+                       "beta2 and average must be in 0..1, 1 excluded");
+    return HL_OK;
+}
+
+static hl_status make_state(hl_optimizer *o, size_t count, hl_net *const *nets)
+{
+    o->net = hl_calloc(o->ctx, count, sizeof *o->net);
+    if (!o->net)
+        return HL_ERR_NOMEM;
+    o->nets = count;
+    for (size_t n = 0; n < count; n++) {
+        if (!nets[n])
+            return hl_fail(o->ctx, HL_ERR_INVALID, "hl_optimizer_create: network %zu is NULL", n);
+        o->net[n] = nets[n];
+        for (size_t i = 0; i < nets[n]->params; i++)
+            o->size += hl_shape_size(&nets[n]->param[i].shape);
+    }
+    o->state = hl_calloc(o->ctx, o->size, (o->options.average > 0 ? 4 : 3) * sizeof *o->state);
+    if (!o->state)
+        return HL_ERR_NOMEM;
+    o->value = o->state;
+    o->first = o->value + o->size;
+    o->second = o->first + o->size;
+    o->mean = o->options.average > 0 ? o->second + o->size : NULL;
+    hl_optimizer_reread(o);
+    return HL_OK;
+}
+
+hl_status hl_optimizer_create(hl_context *ctx, size_t count, hl_net *const *nets, const hl_optimizer_options *options,
+                              hl_optimizer **out)
+{
+    static const hl_optimizer_options defaults;
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!out || !nets || count == 0)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_optimizer_create: no networks, or the result is NULL");
+    *out = NULL;
+    hl_optimizer *o = hl_calloc(ctx, 1, sizeof *o);
+    if (!o)
+        return HL_ERR_NOMEM;
+    o->ctx = ctx;
+    hl_status status = set_options(o, options ? options : &defaults);
+    if (status == HL_OK)
+        status = make_state(o, count, nets);
+    if (status != HL_OK) {
+        hl_optimizer_free(o);
+        return status;
+    }
+    *out = o;
+    return HL_OK;
+}
+
+void hl_optimizer_free(hl_optimizer *o)
+{
+    if (!o)
+        return;
+    hl_free(o->ctx, o->net);
+    hl_free(o->ctx, o->state);
+    hl_free(o->ctx, o);
+}
+
+size_t hl_optimizer_size(const hl_optimizer *o)
+{
+    return o ? o->size : 0;
+}
+
+/* ---- stepping ---- */
+
+/* The length of the gradient; NaN or infinity if any of it is. */
+static double norm_of(const double *g, size_t size)
+{
+    double sum = 0;
+    for (size_t i = 0; i < size; i++)
+        sum += g[i] * g[i];
+    return sqrt(sum);
+}
+
+static void update(hl_optimizer *o, const double *gradient, double scale, double rate)
+{
+    const hl_optimizer_options *s = &o->options;
+    double b1 = s->beta1, b2 = s->beta2, c1 = 1 - pow(b1, o->steps), c2 = 1 - pow(b2, o->steps);
+    double penalty = o->method == ADAMW ? 0 : s->weight_decay, shrink = o->method == ADAMW ? rate * s->weight_decay : 0;
+    for (size_t i = 0; i < o->size; i++) {
+        double g = scale * gradient[i] + penalty * o->value[i];
+        o->first[i] = b1 * o->first[i] + (o->method == SGD ? 1 : 1 - b1) * g;
+        double step = o->first[i];
+        if (o->method == ADAMAX) {
+            o->second[i] = fmax(b2 * o->second[i], fabs(g));
+            step = step / c1 / (o->second[i] + s->epsilon);
+        } else if (o->method != SGD) {
+            o->second[i] = b2 * o->second[i] + (1 - b2) * g * g;
+            step = step / c1 / (sqrt(o->second[i] / c2) + s->epsilon);
+        }
+        o->value[i] -= rate * step + shrink * o->value[i];
+    }
+}
+
+hl_status hl_optimizer_step(hl_optimizer *o, const double *gradient, double factor, double *norm)
+{
+    if (!o)
+        return HL_ERR_INVALID;
+    if (!gradient)
+        return hl_fail(o->ctx, HL_ERR_INVALID, "hl_optimizer_step: the gradient is NULL");
+    double length = norm_of(gradient, o->size);
+    if (norm)
+        *norm = length;
+    if (!isfinite(length))
+        return hl_fail(o->ctx, HL_ERR_NOT_FINITE, "the gradient is not finite; no step was taken");
+    o->steps++;
+    update(o, gradient, o->options.clip > 0 && length > o->options.clip ? o->options.clip / length : 1,
+           factor * o->options.rate);
+    for (size_t i = 0; o->mean && i < o->size; i++) {
+        double keep = fmin(o->options.average, (1 + o->steps) / (10 + o->steps)); /* the start is soon forgotten */
+        o->mean[i] = keep * o->mean[i] + (1 - keep) * o->value[i];
+    }
+    each(o, write_values, o->value);
+    return HL_OK;
+}
+
+void hl_optimizer_use_average(hl_optimizer *o, int on)
+{
+    if (o && o->mean)
+        each(o, write_values, on ? o->mean : o->value);
+}
+
+void hl_optimizer_reread(hl_optimizer *o)
+{
+    if (!o)
+        return;
+    each(o, read_values, o->value);
+    if (o->mean)
+        memcpy(o->mean, o->value, o->size * sizeof *o->mean);
+}
+
+/* ---- state ---- */
+
+static size_t arrays_size(const hl_optimizer *o)
+{
+    return o->size * (o->mean ? 4 : 3);
+}
+
+size_t hl_optimizer_state_size(const hl_optimizer *o)
+{
+    return o ? HEAD + arrays_size(o) : 0;
+}
+
+void hl_optimizer_get_state(const hl_optimizer *o, double *state)
+{
+    if (!o || !state)
+        return;
+    state[0] = o->steps;
+    memcpy(state + HEAD, o->state, arrays_size(o) * sizeof *state);
+}
+
+hl_status hl_optimizer_set_state(hl_optimizer *o, const double *state)
+{
+    if (!o)
+        return HL_ERR_INVALID;
+    if (!state || !(state[0] >= 0))
+        return hl_fail(o->ctx, HL_ERR_INVALID, "hl_optimizer_set_state: no state of an optimiser");
+    for (size_t i = 0; i < HEAD + arrays_size(o); i++)
+        if (!isfinite(state[i]))
+            return hl_fail(o->ctx, HL_ERR_NOT_FINITE, "the state of the optimiser is not finite");
+    o->steps = state[0];
+    memcpy(o->state, state + HEAD, arrays_size(o) * sizeof *state);
+    each(o, write_values, o->value);
+    return HL_OK;
+}
+
+double hl_schedule_cosine(size_t i, size_t n, size_t warmup, double last)
+{
+    const double pi = 3.14159265358979323846;
+    if (i < warmup)
+        return (double)(i + 1) / (double)warmup;
+    double done = n > warmup ? (double)(i - warmup) / (double)(n - warmup) : 1;
+    return last + (1 - last) * 0.5 * (1 + cos(pi * (done < 1 ? done : 1)));
+}

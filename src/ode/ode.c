@@ -242,3 +242,9 @@ void hl_ode_reset(hl_ode *ode)
     if (ode)
         ode->report = (hl_ode_summary){ 0 };
 }
+
+const char *const *hl_ode_methods(void)
+{
+    static const char *const names[] = { HL_RK_NAMES, HL_MULTISTEP_NAMES, NULL };
+    return names;
+}

@@ -65,7 +65,7 @@ static void test_bad_specs(void **state)
         { { .dim = 2, .transformer = "monotone", .activation = "swish" }, "use tanh, softplus, elu or sigmoid" },
         { { .dim = 2, .reflections = 65 }, "reflections is 65; it must be in 0..64" },
         { { .dim = 2, .mlp = 1 << 21 }, "mlp is" },
-        { { .dim = 2, .plus = &(const hl_net_spec){ .conditioner = "none" } }, "unknown conditioner 'none'" },
+        { { .dim = 2, .plus = &(const hl_net_spec){ .conditioner = "nobody" } }, "unknown conditioner 'nobody'" },
         { { .dim = 2, .dtype = (hl_dtype)2 }, "unknown dtype 2" },
         { { .dim = 2, .dtype = (hl_dtype)1000 }, "unknown dtype 1000" },
     };

@@ -1,17 +1,21 @@
-/* hollow/flow.h - normalizing flows: invertible maps between data x and a base variable z ~ N(0, I).
+/* hollow/flow.h - normalizing flows: invertible maps between data x and a base variable z ~ N(0, I), and the densities they
+ * give, log p(x) = log N(z; 0, I) + log |det dz/dx|.
  *
- *     hl_flow_spec spec = { .kind = "maf", .dim = 6, .flows = 5 };
+ *     hl_flow_spec spec = { .kind = "maf", .net = { .dim = 6 } };
  *     hl_flow_create(ctx, &spec, &flow);
  *     hl_flow_init(flow, 1);
  *     hl_flow_forward(flow, rows, x, NULL, z, logdet);           z, and log |det dz/dx|
  *     hl_flow_inverse(flow, rows, z, NULL, x, logdet);           and back
  *
- * The discrete flows are hollow networks whose h_i looks one way: their Jacobian is triangular, and log |det| is the sum of
- * log D f_i, exact and as cheap as D. */
+ * A continuous flow solves dx/dt = f(t, x), f hollow, with the base at t = 0 and the data at t = 1; its log-determinant is the
+ * integral of the divergence, which is exact and as cheap as D. The discrete flows are hollow networks whose h_i looks one
+ * way: their Jacobian is triangular, and log |det| is the sum of log D f_i. A row's results are the same bits whatever rows
+ * are beside it and for any number of threads (adams and bdf solve row by row for that). */
 #ifndef HOLLOW_FLOW_H
 #define HOLLOW_FLOW_H
 
 #include "hollow/net.h"
+#include "hollow/ode.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,44 +23,72 @@ extern "C" {
 
 typedef struct hl_flow hl_flow; /* opaque */
 
-/* Zero or NULL in any field but `dim` means the default. */
+/* Zero or NULL in any field but `net.dim` means the default. */
 typedef struct hl_flow_spec {
-    /* "nice"     coupling, x_i + m; scales at the end
+    /* "cnf"      continuous (default)
+     * "nice"     coupling, x_i + m; scales at the end
      * "realnvp"  coupling, x_i exp(s) + m
-     * "maf"      autoregressive in the data (default)
+     * "maf"      autoregressive in the data
      * "iaf"      autoregressive in the base: sampling is one pass, the density needs the inverse
      * "naf"      autoregressive in the data with a monotone network */
     const char *kind;
-    size_t dim, context;
-    size_t flows;           /* networks one after the other, each in the reverse order of the one before; default 5 */
-    size_t features;        /* of each network: see hl_net_spec */
-    size_t hidden;          /* default 64 */
-    int hidden_layers;      /* default 2 */
-    size_t width;           /* naf; default 16 */
-    int layers;             /* naf; default 1 */
-    const char *activation; /* default "tanh" */
-    hl_dtype dtype;
+    size_t flows;    /* networks one after the other; default 1 for cnf, 5 for the others, which turn the order of the
+                      * columns from one to the next */
+    hl_net_spec net; /* dim, context and dtype; for cnf any hollow network; for the others the sizes and the activation,
+                      * while conditioner, transformer and order belong to the kind */
 } hl_flow_spec;
 
 HL_API hl_status hl_flow_create(hl_context *context, const hl_flow_spec *spec, hl_flow **flow); /* all parameters 0 */
 HL_API void hl_flow_free(hl_flow *flow);                                                        /* takes NULL */
 HL_API hl_status hl_flow_init(hl_flow *flow, uint64_t seed);
-HL_API hl_flow_spec hl_flow_describe(const hl_flow *flow); /* with all defaults filled in */
-/* The networks, in the order in which the data go through them on the way to the base. */
+HL_API hl_flow_spec
+hl_flow_describe(const hl_flow *flow); /* with all defaults filled in; `net` is the first network's */
+/* The networks, in the order in which they are applied: from the data to the base, but for iaf from the base to the data. */
 HL_API size_t hl_flow_nets(const hl_flow *flow);
 HL_API hl_net *hl_flow_net(const hl_flow *flow, size_t index); /* borrowed until the flow is freed; NULL if none */
 
+/* How a continuous flow is solved; the others take no notice. */
+typedef enum hl_trace {
+    HL_TRACE_EXACT = 0,  /* the divergence, by D */
+    HL_TRACE_HUTCHINSON, /* e' J e with one random e per row and solve: unbiased, with noise */
+    HL_TRACE_BRUTE       /* all d derivatives; for comparison */
+} hl_trace;
+typedef struct hl_flow_solver {
+    const char *method;     /* see hl_ode_options; default "dopri5" */
+    double rtol, atol;      /* defaults 1e-5 for float32, 1e-6 and 1e-8 for float64 */
+    size_t steps;           /* > 0: this many equal steps instead */
+    size_t max_evaluations; /* for a row; default 100000 */
+    hl_trace trace;
+    uint64_t seed; /* of the random e */
+    int gaussian;  /* nonzero: e is normal; default signs */
+    int adjoint;   /* nonzero: gradients by the continuous adjoint (adams, bdf); default by replaying the steps */
+} hl_flow_solver;
+/* Takes effect for all later calls. NULL: all defaults. */
+HL_API hl_status hl_flow_set_solver(hl_flow *flow, const hl_flow_solver *solver);
+/* Random e are drawn for the rows of a call by (seed, draw, row): other draws give other e. */
+HL_API void hl_flow_set_draw(hl_flow *flow, uint64_t draw);
+/* Evaluations of a continuous flow since the last hl_flow_reset, both ways and for gradients. */
+HL_API hl_ode_summary hl_flow_report(const hl_flow *flow);
+HL_API void hl_flow_reset(hl_flow *flow);
+
 /* From data to base: z and log |det dz/dx| of each row. x and z are rows x dim, context rows x context (NULL if there is none),
- * logdet rows; results may be NULL. Where the map is defined by its inverse (iaf) this solves for z as below. */
+ * logdet rows; results may be NULL. A row that cannot be solved is NaN, and the status says why the first of them failed.
+ * Memory does not grow with the number of rows. */
 HL_API hl_status hl_flow_forward(hl_flow *flow, size_t rows, const double *x, const double *context, double *z,
                                  double *logdet);
 /* From base to data: x and log |det dx/dz|. An autoregressive network is inverted by sweeps, each of which gets at least one
- * more dimension right, to the rounding of its precision. A row's result does not depend on the others. A row for which no
- * solution is found is NaN, and the status is HL_ERR_NO_SOLUTION. */
+ * more dimension right, to the rounding of its precision. */
 HL_API hl_status hl_flow_inverse(hl_flow *flow, size_t rows, const double *z, const double *context, double *x,
                                  double *logdet);
-/* Sweeps that the last inversion took, all networks together, for the row that needed most. */
+/* Sweeps that the last inversion took, all networks together, for the rows that needed most. */
 HL_API size_t hl_flow_sweeps(const hl_flow *flow);
+
+/* log p of each row. */
+HL_API hl_status hl_flow_logp(hl_flow *flow, size_t rows, const double *x, const double *context, double *logp);
+/* log p (may be NULL) and the gradient of the sum of -log p to all parameters of all networks, *added* to `gradient` in the
+ * order of hl_flow_net and hl_net_param_get. Stops at the first row that cannot be solved. */
+HL_API hl_status hl_flow_gradient(hl_flow *flow, size_t rows, const double *x, const double *context, double *logp,
+                                  double *gradient);
 
 #ifdef __cplusplus
 }

@@ -41,6 +41,11 @@ void hl_arena_free(hl_arena *arena);
 size_t hl_size_mul(size_t a, size_t b);
 size_t hl_size_add(size_t a, size_t b);
 
+/* `count` doubles to the precision of `dtype` and back; the last adds. */
+void hl_to_precision(hl_dtype dtype, size_t count, const double *from, void *to);
+void hl_from_precision(hl_dtype dtype, size_t count, const void *from, double *to);
+void hl_add_from_precision(hl_dtype dtype, size_t count, const void *from, double *to);
+
 /* Counter-based random numbers (Philox 4x32-10): the same (seed, stream, index) gives the same number on any thread. */
 uint64_t hl_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 double hl_random_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in (0, 1), never 0 or 1 */

@@ -17,9 +17,10 @@ struct hl_inverse {
     const hl_net *net;
     hl_plan *h_plan, *tau_plan; /* h from x; f and D f from x and h, in the network's order of columns */
     const void **param;
-    void *x_in, *h, *last_h, *f, *d, *context_in; /* [HL_FLOW_ROWS][...] in the network's precision */
-    double *x, *y, *lo, *hi, *step; /* [HL_FLOW_ROWS][dim] in the network's order of columns; step: the last one */
-    bool *fixed;                    /* [HL_FLOW_ROWS][dim]: solved */
+    void *x_in, *h, *last_h, *f, *d, *context_in; /* [HL_INVERSE_ROWS][...] in the network's precision */
+    double *value, *slope;                        /* f and d in double */
+    double *x, *y, *lo, *hi, *step; /* [HL_INVERSE_ROWS][dim] in the network's order of columns; step: the last one */
+    bool *fixed;                    /* [HL_INVERSE_ROWS][dim]: solved */
 };
 
 /* ---- creation ---- */
@@ -60,14 +61,14 @@ static hl_status compile(hl_inverse *v, hl_status (*one)(hl_inverse *, hl_graph 
 static hl_status make_arrays(hl_inverse *v)
 {
     const hl_net *net = v->net;
-    size_t size = hl_size_mul(net->dim, HL_FLOW_ROWS), element = hl_dtype_size(net->dtype);
+    size_t size = hl_size_mul(net->dim, HL_INVERSE_ROWS), element = hl_dtype_size(net->dtype);
     v->x_in = hl_calloc(v->ctx, size, element);
     v->f = hl_calloc(v->ctx, size, element);
     v->d = hl_calloc(v->ctx, size, element);
     v->h = hl_calloc(v->ctx, hl_size_mul(size, net->term[0].spec.features), element);
     v->last_h = hl_calloc(v->ctx, hl_size_mul(size, net->term[0].spec.features), element);
-    v->context_in = hl_calloc(v->ctx, hl_size_mul(net->context + 1, HL_FLOW_ROWS), element);
-    v->x = hl_calloc(v->ctx, hl_size_mul(5, size), sizeof *v->x);
+    v->context_in = hl_calloc(v->ctx, hl_size_mul(net->context + 1, HL_INVERSE_ROWS), element);
+    v->x = hl_calloc(v->ctx, hl_size_mul(7, size), sizeof *v->x);
     v->fixed = hl_calloc(v->ctx, size, sizeof *v->fixed);
     v->param = hl_calloc(v->ctx, net->params + 1, sizeof *v->param);
     if (!v->x_in || !v->f || !v->d || !v->h || !v->last_h || !v->context_in || !v->x || !v->fixed || !v->param)
@@ -76,6 +77,8 @@ static hl_status make_arrays(hl_inverse *v)
     v->lo = v->y + size;
     v->hi = v->lo + size;
     v->step = v->hi + size;
+    v->value = v->step + size;
+    v->slope = v->value + size;
     for (size_t i = 0; i < net->params; i++)
         v->param[i] = (const char *)net->values + net->param[i].offset * element;
     return HL_OK;
@@ -118,12 +121,12 @@ void hl_inverse_free(hl_inverse *v)
 /* One Newton step of equation i, f = y; true when it is solved: the step is down to rounding, or small and growing again. */
 static bool newton(hl_inverse *v, size_t i, double epsilon)
 {
-    double x = v->x[i], residual = hl_widen(v->net->dtype, v->f, i) - v->y[i];
+    double x = v->x[i], residual = v->value[i] - v->y[i];
     if (residual > 0)
         v->hi[i] = x;
     else
         v->lo[i] = x;
-    double next = x - residual / hl_widen(v->net->dtype, v->d, i);
+    double next = x - residual / v->slope[i];
     double step = fabs(next - x), scale = 1 + fabs(next);
     bool done = step <= epsilon * scale || (step <= sqrt(epsilon) * scale && step >= 0.5 * v->step[i]);
     if (!done && !(next > v->lo[i] && next < v->hi[i]) && isfinite(v->lo[i]) && isfinite(v->hi[i]))
@@ -146,9 +149,11 @@ static void solve_dimensions(hl_inverse *v, size_t rows)
     }
     for (int step = 0; step < NEWTON_STEPS && left; step++) {
         left = false;
-        hl_narrow(net->dtype, size, v->x, v->x_in);
+        hl_to_precision(net->dtype, size, v->x, v->x_in);
         hl_execute(v->tau_plan, rows, (const void *[]){ v->x_in, v->h, v->context_in }, v->param,
                    (void *[]){ v->f, v->d });
+        hl_from_precision(net->dtype, size, v->f, v->value);
+        hl_from_precision(net->dtype, size, v->d, v->slope);
         for (size_t i = 0; i < size; i++)
             if (!v->fixed[i]) {
                 v->fixed[i] = newton(v, i, epsilon);
@@ -165,7 +170,7 @@ static void compute_h(hl_inverse *v, size_t rows)
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < net->dim; i++) {
             size_t to = r * net->dim + (order ? order[i] : i);
-            hl_narrow(net->dtype, 1, &v->x[r * net->dim + i], (char *)v->x_in + to * hl_dtype_size(net->dtype));
+            hl_to_precision(net->dtype, 1, &v->x[r * net->dim + i], (char *)v->x_in + to * hl_dtype_size(net->dtype));
         }
     hl_execute(v->h_plan, rows, (const void *[]){ v->x_in, v->context_in }, v->param, &v->h);
 }
@@ -188,7 +193,7 @@ size_t hl_inverse_solve(hl_inverse *v, size_t rows, const double *y, const doubl
     size_t dim = v->net->dim, sweep = 0;
     const size_t *order = v->net->term[0].order;
     if (context)
-        hl_narrow(v->net->dtype, rows * v->net->context, context, v->context_in);
+        hl_to_precision(v->net->dtype, rows * v->net->context, context, v->context_in);
     for (size_t i = 0; i < rows * dim; i++) {
         v->x[i] = v->y[i] = y[i / dim * dim + (order ? order[i % dim] : i % dim)];
         v->fixed[i] = false;

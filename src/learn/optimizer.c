@@ -30,32 +30,19 @@ enum { HEAD = 1 }; /* of a saved state: the number of steps */
 
 /* ---- between networks and the copy ---- */
 
-/* Call for each stretch of parameters: the network's values, their number, and where they stand in the copy. */
-static void each(const hl_optimizer *o, void (*job)(hl_dtype dtype, void *values, size_t size, double *copy),
-                 double *copy)
+/* All parameters from the copy to the networks, or back. */
+static void copy_values(const hl_optimizer *o, double *copy, bool to_networks)
 {
     for (size_t n = 0; n < o->nets; n++)
         for (size_t i = 0; i < o->net[n]->params; i++) {
             hl_net_param p;
             hl_net_param_get(o->net[n], i, &p);
-            job(o->net[n]->dtype, p.values, p.size, copy);
+            if (to_networks)
+                hl_to_precision(o->net[n]->dtype, p.size, copy, p.values);
+            else
+                hl_from_precision(o->net[n]->dtype, p.size, p.values, copy);
             copy += p.size;
         }
-}
-
-static void read_values(hl_dtype dtype, void *values, size_t size, double *copy)
-{
-    for (size_t i = 0; i < size; i++)
-        copy[i] = dtype == HL_F64 ? ((double *)values)[i] : (double)((float *)values)[i];
-}
-
-static void write_values(hl_dtype dtype, void *values, size_t size, double *copy)
-{
-    if (dtype == HL_F64)
-        memcpy(values, copy, size * sizeof *copy);
-    else
-        for (size_t i = 0; i < size; i++)
-            ((float *)values)[i] = (float)copy[i];
 }
 
 /* ---- creation ---- */
@@ -196,21 +183,21 @@ hl_status hl_optimizer_step(hl_optimizer *o, const double *gradient, double fact
         double keep = fmin(o->options.average, (1 + o->steps) / (10 + o->steps)); /* the start is soon forgotten */
         o->mean[i] = keep * o->mean[i] + (1 - keep) * o->value[i];
     }
-    each(o, write_values, o->value);
+    copy_values(o, o->value, true);
     return HL_OK;
 }
 
 void hl_optimizer_use_average(hl_optimizer *o, int on)
 {
     if (o && o->mean)
-        each(o, write_values, on ? o->mean : o->value);
+        copy_values(o, on ? o->mean : o->value, true);
 }
 
 void hl_optimizer_reread(hl_optimizer *o)
 {
     if (!o)
         return;
-    each(o, read_values, o->value);
+    copy_values(o, o->value, false);
     if (o->mean)
         memcpy(o->mean, o->value, o->size * sizeof *o->mean);
 }
@@ -246,7 +233,7 @@ hl_status hl_optimizer_set_state(hl_optimizer *o, const double *state)
             return hl_fail(o->ctx, HL_ERR_NOT_FINITE, "the state of the optimiser is not finite");
     o->steps = state[0];
     memcpy(o->state, state + HEAD, arrays_size(o) * sizeof *state);
-    each(o, write_values, o->value);
+    copy_values(o, o->value, true);
     return HL_OK;
 }
 

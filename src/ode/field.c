@@ -137,38 +137,6 @@ void hl_field_set_context(hl_field *field, const double *context)
 
 /* ---- calls ---- */
 
-static void to_network(const hl_field *field, const double *from, size_t count, void *to)
-{
-    if (field->net->dtype == HL_F64) {
-        memcpy(to, from, count * sizeof *from);
-        return;
-    }
-    float *restrict f = to;
-    for (size_t i = 0; i < count; i++)
-        f[i] = (float)from[i];
-}
-
-static void from_network(const hl_field *field, const void *from, size_t count, double *to)
-{
-    if (field->net->dtype == HL_F64) {
-        memcpy(to, from, count * sizeof *to);
-        return;
-    }
-    const float *restrict f = from;
-    for (size_t i = 0; i < count; i++)
-        to[i] = f[i];
-}
-
-static void add_from_network(const hl_field *field, const void *from, size_t count, double *to)
-{
-    if (field->net->dtype == HL_F64)
-        for (size_t i = 0; i < count; i++)
-            to[i] += ((const double *)from)[i];
-    else
-        for (size_t i = 0; i < count; i++)
-            to[i] += ((const float *)from)[i];
-}
-
 /* Rows first .. of a call to the buffers; returns how many, 0 at the end, or SIZE_MAX if the context is missing. */
 static size_t load(const hl_field *field, const hl_rows *at, size_t first)
 {
@@ -178,12 +146,12 @@ static size_t load(const hl_field *field, const hl_rows *at, size_t first)
         hl_fail(field->ctx, HL_ERR_INVALID, "the network has a context: give it by hl_field_set_context");
         return SIZE_MAX;
     }
-    to_network(field, at->y + first * s->dim, count * s->dim, field->x);
+    hl_to_precision(field->net->dtype, count * s->dim, at->y + first * s->dim, field->x);
     if (s->time)
-        to_network(field, at->t + first, count, field->t);
+        hl_to_precision(field->net->dtype, count, at->t + first, field->t);
     for (size_t r = 0; s->context && r < count; r++)
-        to_network(field, field->context + at->index[first + r] * s->context, s->context,
-                   field->c + r * s->context * element);
+        hl_to_precision(field->net->dtype, s->context, field->context + at->index[first + r] * s->context,
+                        field->c + r * s->context * element);
     return count;
 }
 
@@ -196,7 +164,7 @@ static int field_rhs(void *user, const hl_rows *at, double *dy)
         if (count == SIZE_MAX)
             return HL_ERR_INVALID;
         hl_operator_eval(field->value, count, field->x, field->t, field->c, field->out, NULL, NULL);
-        from_network(field, field->out, count * dim, dy + first * dim);
+        hl_from_precision(field->net->dtype, count * dim, field->out, dy + first * dim);
     }
     return 0;
 }
@@ -212,8 +180,8 @@ static int field_diagonal(void *user, const hl_rows *at, double *dy, double *dia
         hl_operator_eval(field->slope, count, field->x, field->t, field->c, field->out, (void *const[]){ field->out2 },
                          NULL);
         if (dy)
-            from_network(field, field->out, count * dim, dy + first * dim);
-        from_network(field, field->out2, count * dim, diagonal + first * dim);
+            hl_from_precision(field->net->dtype, count * dim, field->out, dy + first * dim);
+        hl_from_precision(field->net->dtype, count * dim, field->out2, diagonal + first * dim);
     }
     return 0;
 }
@@ -240,9 +208,9 @@ static int field_jvp(void *user, const hl_rows *at, const double *v, double *jv)
         count = load(field, at, first);
         if (count == SIZE_MAX)
             return HL_ERR_INVALID;
-        to_network(field, v + first * dim, count * dim, field->v);
+        hl_to_precision(field->net->dtype, count * dim, v + first * dim, field->v);
         run_product(field, field->jvp, count);
-        from_network(field, field->out, count * dim, jv + first * dim);
+        hl_from_precision(field->net->dtype, count * dim, field->out, jv + first * dim);
     }
     return 0;
 }
@@ -255,15 +223,15 @@ static int field_vjp(void *user, const hl_rows *at, const double *w, double *gy,
         count = load(field, at, first);
         if (count == SIZE_MAX)
             return HL_ERR_INVALID;
-        to_network(field, w + first * dim, count * dim, field->v);
+        hl_to_precision(field->net->dtype, count * dim, w + first * dim, field->v);
         if (gparam) {
             hl_operator_vjp(field->value, count, field->x, field->t, field->c, field->v, NULL, NULL, field->out, NULL,
                             NULL, field->gparam);
-            add_from_network(field, field->gradient, field->n_params, gparam);
+            hl_add_from_precision(field->net->dtype, field->n_params, field->gradient, gparam);
         } else {
             run_product(field, field->vjp, count);
         }
-        from_network(field, field->out, count * dim, gy + first * dim);
+        hl_from_precision(field->net->dtype, count * dim, field->out, gy + first * dim);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "hollow/base.h"
 #include "hollow/diff.h"
+#include "hollow/fit.h"
 #include "hollow/flow.h"
 #include "hollow/graph.h"
 #include "hollow/learn.h"

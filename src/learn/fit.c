@@ -1,0 +1,519 @@
+/* fit.c - training: batches, losses, validations, and what must be kept to go on later.
+ *
+ * Everything random comes from (seed, stream, counter), so that an iteration is the same whenever it is done. */
+#include <math.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "flow/flow.h"
+#include "hollow/fit.h"
+#include "learn/assignment.h"
+
+enum { STREAM_SHUFFLE = 1, STREAM_NOISE, STREAM_TIME }; /* of random numbers */
+enum { MOST_STEPS = 256, HEAD = 8 };                    /* HEAD: scalars of a saved state */
+static const size_t no_epoch = SIZE_MAX;
+
+struct hl_fit {
+    hl_context *ctx;
+    hl_flow *flow;
+    hl_fit_data train, valid;
+    hl_fit_options options;    /* defaults filled in */
+    size_t dim, context, size; /* size: of a gradient */
+    bool continuous, discrete_steps;
+    hl_optimizer *optimizer;
+    hl_operator *matcher;                     /* f and its gradients, for flow matching */
+    size_t iteration, steps, epoch, *shuffle; /* epoch: the one that `shuffle` is of */
+    size_t best_iteration, worse;             /* worse: validations since the best */
+    double best;
+    bool fixed; /* the flow's solver is that of training */
+    double *gradient, *best_values;
+    double *x, *c, *z, *logp; /* a batch */
+    double *cost, *work;      /* for the assignment */
+    size_t *places, *pair;
+    void *narrow;       /* t, x_t, context and f of a batch in the network's precision */
+    void **pieces;      /* where the operator puts each parameter's gradient: */
+    void *match_values; /* [size] in the network's precision */
+};
+
+/* ---- options ---- */
+
+static bool flow_matching_at(const hl_fit *fit, size_t iteration)
+{
+    if (!fit->continuous || fit->options.loss == HL_LOSS_LIKELIHOOD)
+        return false;
+    return fit->options.loss == HL_LOSS_FLOW_MATCHING || iteration < fit->options.iterations / 3;
+}
+
+static size_t at_least_one(size_t n)
+{
+    return n ? n : 1;
+}
+
+static void set_options(hl_fit *fit, const hl_fit_options *given)
+{
+    hl_fit_options *o = &fit->options;
+    *o = *given;
+    o->iterations = o->iterations ? o->iterations : 2000;
+    o->batch = o->batch ? o->batch : 256;
+    if (o->batch > fit->train.rows)
+        o->batch = fit->train.rows;
+    if (!o->optimizer.method)
+        o->optimizer.method = "adamw";
+    if (o->optimizer.rate == 0)
+        o->optimizer.rate = 5e-3;
+    if (o->optimizer.clip == 0)
+        o->optimizer.clip = 10;
+    if (o->optimizer.average == 0)
+        o->optimizer.average = 0.99;
+    o->warmup = o->warmup ? o->warmup : at_least_one(o->iterations / 50);
+    o->last_rate = o->last_rate > 0 ? o->last_rate : 0.01;
+    o->train_method = o->train_method ? o->train_method : "rk4";
+    fit->discrete_steps = o->train_steps != SIZE_MAX;
+    fit->steps = !fit->discrete_steps ? 0 : o->train_steps ? o->train_steps : 4;
+    o->validate_every = o->validate_every ? o->validate_every : at_least_one(o->iterations / 20);
+    o->validation_rows = o->validation_rows ? o->validation_rows : 2000;
+    if (fit->valid.rows > o->validation_rows)
+        fit->valid.rows = o->validation_rows;
+    if (o->transport == 0)
+        o->transport = fit->dim <= 8 ? 1 : -1;
+}
+
+static hl_status check_data(hl_fit *fit, const char *what, const hl_fit_data *data)
+{
+    if (!data->x || (fit->context && !data->context))
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_create: the %s data have no %s", what,
+                       data->x ? "context" : "values");
+    for (size_t i = 0; i < data->rows * fit->dim; i++)
+        if (!isfinite(data->x[i]))
+            return hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the %s data, row %zu, column %zu, are not finite", what,
+                           i / fit->dim, i % fit->dim);
+    return HL_OK;
+}
+
+/* ---- creation ---- */
+
+static hl_status make_arrays(hl_fit *fit)
+{
+    hl_context *ctx = fit->ctx;
+    size_t batch = fit->options.batch, dim = fit->dim, params = 0;
+    for (size_t i = 0; i < hl_flow_nets(fit->flow); i++)
+        params += hl_net_param_count(hl_flow_net(fit->flow, i));
+    bool pairs = fit->continuous && fit->options.transport > 0 && fit->options.loss != HL_LOSS_LIKELIHOOD;
+    fit->shuffle = hl_calloc(ctx, fit->train.rows, sizeof *fit->shuffle);
+    fit->gradient = hl_calloc(ctx, fit->size, sizeof *fit->gradient);
+    fit->best_values = hl_calloc(ctx, fit->size, sizeof *fit->best_values);
+    fit->x = hl_calloc(ctx, hl_size_mul(batch, dim), sizeof *fit->x);
+    fit->z = hl_calloc(ctx, hl_size_mul(batch, dim), sizeof *fit->z);
+    fit->c = hl_calloc(ctx, hl_size_mul(batch, fit->context + 1), sizeof *fit->c);
+    fit->logp = hl_calloc(ctx, batch > fit->valid.rows ? batch : fit->valid.rows, sizeof *fit->logp);
+    fit->cost = hl_calloc(ctx, pairs ? hl_size_mul(batch, batch) : 1, sizeof *fit->cost);
+    fit->work = hl_calloc(ctx, batch + 1, 3 * sizeof *fit->work);
+    fit->places = hl_calloc(ctx, batch + 1, 3 * sizeof *fit->places);
+    fit->pair = hl_calloc(ctx, batch, sizeof *fit->pair);
+    fit->narrow = hl_calloc(ctx, hl_size_mul(batch, 2 * dim + fit->context + 1), sizeof(double));
+    fit->pieces = hl_calloc(ctx, params + 1, sizeof *fit->pieces);
+    fit->match_values = hl_calloc(ctx, fit->size, sizeof(double));
+    if (!fit->shuffle || !fit->gradient || !fit->best_values || !fit->x || !fit->z || !fit->c || !fit->logp ||
+        !fit->cost || !fit->work || !fit->places || !fit->pair || !fit->narrow || !fit->pieces || !fit->match_values)
+        return HL_ERR_NOMEM;
+    return HL_OK;
+}
+
+static hl_status make_optimizer(hl_fit *fit)
+{
+    size_t count = hl_flow_nets(fit->flow);
+    hl_net **nets = hl_calloc(fit->ctx, count, sizeof(hl_net *));
+    if (!nets)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < count; i++)
+        nets[i] = hl_flow_net(fit->flow, i);
+    hl_status status = hl_optimizer_create(fit->ctx, count, nets, &fit->options.optimizer, &fit->optimizer);
+    hl_free(fit->ctx, nets);
+    fit->size = hl_optimizer_size(fit->optimizer);
+    return status;
+}
+
+/* The parameters as they are in the networks. */
+static void read_values(const hl_fit *fit, double *to)
+{
+    for (size_t i = 0; i < hl_flow_nets(fit->flow); i++)
+        for (size_t p = 0; p < hl_net_param_count(hl_flow_net(fit->flow, i)); p++) {
+            hl_net_param q;
+            hl_net_param_get(hl_flow_net(fit->flow, i), p, &q);
+            hl_from_precision(hl_net_describe(hl_flow_net(fit->flow, i)).dtype, q.size, q.values, to);
+            to += q.size;
+        }
+}
+
+static void write_values(const hl_fit *fit, const double *from)
+{
+    for (size_t i = 0; i < hl_flow_nets(fit->flow); i++)
+        for (size_t p = 0; p < hl_net_param_count(hl_flow_net(fit->flow, i)); p++) {
+            hl_net_param q;
+            hl_net_param_get(hl_flow_net(fit->flow, i), p, &q);
+            hl_to_precision(hl_net_describe(hl_flow_net(fit->flow, i)).dtype, q.size, from, q.values);
+            from += q.size;
+        }
+}
+
+static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
+{
+    hl_flow_spec spec = hl_flow_describe(fit->flow);
+    fit->dim = spec.net.dim;
+    fit->context = spec.net.context;
+    fit->continuous = strcmp(spec.kind, "cnf") == 0;
+    if (fit->train.rows < 1)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_create: there are no rows to train on");
+    hl_status status = check_data(fit, "training", &fit->train);
+    if (status == HL_OK && fit->valid.rows)
+        status = check_data(fit, "validation", &fit->valid);
+    if (status != HL_OK)
+        return status;
+    set_options(fit, options);
+    bool matching = flow_matching_at(fit, 0);
+    if (fit->options.loss == HL_LOSS_FLOW_MATCHING && !fit->continuous)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "flow matching is for continuous flows; this one is a %s", spec.kind);
+    if (matching && hl_flow_nets(fit->flow) > 1) { /* lines go from base to data: one network */
+        if (fit->options.loss == HL_LOSS_FLOW_MATCHING)
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "flow matching trains one network; the flow has %zu",
+                           hl_flow_nets(fit->flow));
+        fit->options.loss = HL_LOSS_LIKELIHOOD;
+        matching = false;
+    }
+    fit->best = INFINITY;
+    fit->epoch = no_epoch;
+    status = make_optimizer(fit);
+    if (status == HL_OK)
+        status = make_arrays(fit);
+    if (status == HL_OK && matching)
+        status = hl_operator_create(hl_flow_net(fit->flow, 0), &(hl_operator_options){ .order = -1 }, &fit->matcher);
+    if (status == HL_OK)
+        read_values(fit, fit->best_values);
+    return status;
+}
+
+hl_status hl_fit_create(hl_flow *flow, const hl_fit_data *train, const hl_fit_data *valid,
+                        const hl_fit_options *options, hl_fit **out)
+{
+    static const hl_fit_options defaults;
+    if (!flow)
+        return HL_ERR_INVALID;
+    hl_context *ctx = flow->ctx;
+    if (!train || !out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_fit_create: the data or the result is NULL");
+    *out = NULL;
+    hl_fit *fit = hl_calloc(ctx, 1, sizeof *fit);
+    if (!fit)
+        return HL_ERR_NOMEM;
+    fit->ctx = ctx;
+    fit->flow = flow;
+    fit->train = *train;
+    if (valid)
+        fit->valid = *valid;
+    hl_status status = prepare(fit, options ? options : &defaults);
+    if (status != HL_OK) {
+        hl_fit_free(fit);
+        return status;
+    }
+    *out = fit;
+    return HL_OK;
+}
+
+void hl_fit_free(hl_fit *fit)
+{
+    if (!fit)
+        return;
+    hl_optimizer_free(fit->optimizer);
+    hl_operator_free(fit->matcher);
+    void *const blocks[] = { fit->shuffle, fit->gradient, fit->best_values, fit->x,           fit->z,
+                             fit->c,       fit->logp,     fit->cost,        fit->work,        fit->places,
+                             fit->pair,    fit->narrow,   fit->pieces,      fit->match_values };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(fit->ctx, blocks[i]);
+    hl_free(fit->ctx, fit);
+}
+
+/* ---- batches ---- */
+
+/* The rows of an epoch in a random order (Fisher and Yates). */
+static void shuffle(hl_fit *fit, size_t epoch)
+{
+    size_t rows = fit->train.rows;
+    if (fit->epoch == epoch)
+        return;
+    fit->epoch = epoch;
+    for (size_t i = 0; i < rows; i++)
+        fit->shuffle[i] = i;
+    for (size_t i = rows; i > 1; i--) {
+        size_t k = (size_t)(hl_random_uniform(fit->options.seed, STREAM_SHUFFLE, epoch * rows + i) * (double)i);
+        size_t swap = fit->shuffle[i - 1];
+        fit->shuffle[i - 1] = fit->shuffle[k];
+        fit->shuffle[k] = swap;
+    }
+}
+
+/* Batch `iteration` of an endless row of epochs. */
+static void load_batch(hl_fit *fit)
+{
+    size_t dim = fit->dim, rows = fit->train.rows;
+    for (size_t r = 0; r < fit->options.batch; r++) {
+        size_t at = fit->iteration * fit->options.batch + r;
+        shuffle(fit, at / rows);
+        size_t row = fit->shuffle[at % rows];
+        memcpy(fit->x + r * dim, fit->train.x + row * dim, dim * sizeof *fit->x);
+        if (fit->context)
+            memcpy(fit->c + r * fit->context, fit->train.context + row * fit->context, fit->context * sizeof *fit->c);
+    }
+}
+
+/* ---- flow matching ---- */
+
+/* Which noise goes with which row: by itself, or so that the squares of the distances have the least sum. */
+static void pair_noise(hl_fit *fit)
+{
+    size_t batch = fit->options.batch, dim = fit->dim;
+    for (size_t i = 0; i < batch; i++)
+        fit->pair[i] = i;
+    if (fit->options.transport < 0)
+        return;
+    for (size_t i = 0; i < batch; i++)
+        for (size_t j = 0; j < batch; j++) {
+            double square = 0;
+            for (size_t k = 0; k < dim; k++) {
+                double step = fit->x[i * dim + k] - fit->z[j * dim + k];
+                square += step * step;
+            }
+            fit->cost[i * batch + j] = square;
+        }
+    hl_assign(batch, fit->cost, fit->work, fit->places, fit->pair);
+}
+
+/* Adds the gradient of the mean square, per row and dimension, of f(t, x_t) - (x - z), x_t = (1 - t) z + t x. */
+static hl_status match(hl_fit *fit, double *loss)
+{
+    hl_net *net = hl_flow_net(fit->flow, 0);
+    hl_dtype dtype = hl_net_describe(net).dtype;
+    size_t batch = fit->options.batch, dim = fit->dim, size = batch * dim, element = hl_dtype_size(dtype);
+    char *t = fit->narrow, *x = t + batch * element, *f = x + size * element, *c = f + size * element;
+    uint64_t seed = fit->options.seed;
+    for (size_t i = 0; i < size; i++)
+        fit->z[i] = hl_random_normal(seed, STREAM_NOISE, fit->iteration * size + i);
+    pair_noise(fit);
+    for (size_t r = 0; r < batch; r++) {
+        /* times are spread evenly over the batch: less noise than with independent ones */
+        double time = ((double)r + hl_random_uniform(seed, STREAM_TIME, fit->iteration * batch + r)) / (double)batch;
+        double *from = fit->z + fit->pair[r] * dim, *to = fit->x + r * dim;
+        hl_to_precision(dtype, 1, &time, t + r * element);
+        for (size_t k = 0; k < dim; k++) {
+            double step = to[k] - from[k], place = from[k] + time * step;
+            hl_to_precision(dtype, 1, &place, x + (r * dim + k) * element);
+            to[k] = step;
+        }
+    }
+    hl_to_precision(dtype, batch * fit->context, fit->c, c);
+    hl_status status = hl_operator_eval(fit->matcher, batch, x, t, c, f, NULL, NULL);
+    if (status != HL_OK)
+        return status;
+    hl_from_precision(dtype, size, f, fit->z);
+    *loss = 0;
+    for (size_t i = 0; i < size; i++) {
+        double error = fit->z[i] - fit->x[i];
+        *loss += error * error / (double)size;
+        fit->z[i] = 2 * error / (double)size;
+    }
+    hl_to_precision(dtype, size, fit->z, f);
+    return hl_operator_vjp(fit->matcher, batch, x, t, c, f, NULL, NULL, NULL, NULL, NULL, fit->pieces);
+}
+
+static hl_status match_gradient(hl_fit *fit, double *loss)
+{
+    hl_net *net = hl_flow_net(fit->flow, 0);
+    hl_dtype dtype = hl_net_describe(net).dtype;
+    char *at = (char *)fit->match_values;
+    for (size_t p = 0; p < hl_net_param_count(net); p++) {
+        hl_net_param q;
+        hl_net_param_get(net, p, &q);
+        fit->pieces[p] = at;
+        at += q.size * hl_dtype_size(dtype);
+    }
+    hl_status status = match(fit, loss);
+    if (status == HL_OK)
+        hl_from_precision(dtype, fit->size, fit->match_values, fit->gradient);
+    return status;
+}
+
+/* ---- likelihood ---- */
+
+static hl_status use_solver(hl_fit *fit, bool training)
+{
+    hl_flow_solver solver = fit->options.solver;
+    if (!fit->continuous || (training && fit->fixed))
+        return HL_OK;
+    solver.trace = training ? fit->options.train_trace : HL_TRACE_EXACT;
+    solver.seed = fit->options.seed;
+    if (training && fit->discrete_steps) {
+        solver.method = fit->options.train_method;
+        solver.steps = fit->steps;
+    }
+    fit->fixed = false;
+    hl_status status = hl_flow_set_solver(fit->flow, &solver);
+    fit->fixed = status == HL_OK && training;
+    return status;
+}
+
+static hl_status likelihood_gradient(hl_fit *fit, double *loss)
+{
+    size_t batch = fit->options.batch;
+    hl_status status = use_solver(fit, true);
+    memset(fit->gradient, 0, fit->size * sizeof *fit->gradient);
+    hl_flow_set_draw(fit->flow, fit->iteration);
+    if (status == HL_OK)
+        status = hl_flow_gradient(fit->flow, batch, fit->x, fit->context ? fit->c : NULL, fit->logp, fit->gradient);
+    *loss = 0;
+    for (size_t r = 0; r < batch && status == HL_OK; r++)
+        *loss -= fit->logp[r] / (double)batch;
+    for (size_t i = 0; i < fit->size; i++)
+        fit->gradient[i] /= (double)batch;
+    return status;
+}
+
+/* ---- validation ---- */
+
+static hl_status mean_nll(hl_fit *fit, bool training, double *mean)
+{
+    hl_status status = use_solver(fit, training);
+    if (status == HL_OK)
+        status = hl_flow_logp(fit->flow, fit->valid.rows, fit->valid.x, fit->valid.context, fit->logp);
+    *mean = 0;
+    for (size_t r = 0; r < fit->valid.rows; r++)
+        *mean -= fit->logp[r] / (double)fit->valid.rows;
+    return status < 0 ? status : HL_OK;
+}
+
+/* Compare both solvers on the averaged parameters, keep the best, and double the steps of training if they cheat. */
+static hl_status validate(hl_fit *fit, hl_fit_report *report)
+{
+    hl_optimizer_use_average(fit->optimizer, 1);
+    hl_status status = mean_nll(fit, true, &report->validation_fixed);
+    if (status == HL_OK)
+        status = mean_nll(fit, false, &report->validation);
+    report->validated = 1;
+    if (status == HL_OK && report->validation < fit->best) {
+        fit->best = report->validation;
+        fit->best_iteration = fit->iteration;
+        fit->worse = 0;
+        read_values(fit, fit->best_values);
+    } else {
+        fit->worse++;
+    }
+    hl_optimizer_use_average(fit->optimizer, 0);
+    fit->fixed = false;
+    double limit = fit->dim <= 2 ? 0.02 : 0.2;
+    bool differs = !(fabs(report->validation_fixed - report->validation) <= limit);
+    if (status == HL_OK && fit->continuous && fit->discrete_steps && differs && fit->steps < MOST_STEPS) {
+        fit->steps *= 2;
+        report->steps_doubled = 1;
+    }
+    return status;
+}
+
+/* ---- stepping ---- */
+
+static hl_status iterate(hl_fit *fit, hl_fit_report *report)
+{
+    bool matching = flow_matching_at(fit, fit->iteration);
+    report->phase = matching ? "flow matching" : "likelihood";
+    hl_flow_reset(fit->flow);
+    load_batch(fit);
+    hl_status status = matching ? match_gradient(fit, &report->loss) : likelihood_gradient(fit, &report->loss);
+    hl_ode_summary counts = hl_flow_report(fit->flow);
+    double rows = (double)fit->options.batch;
+    report->evaluations = matching ? 1 : (double)counts.forward.f / rows;
+    report->backward = matching ? 1 : (double)(counts.backward.f + counts.backward.vjp) / rows;
+    if (status == HL_OK && !isfinite(report->loss))
+        status = hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the loss of iteration %zu is not finite", fit->iteration + 1);
+    if (status == HL_OK)
+        status = hl_optimizer_step(
+            fit->optimizer, fit->gradient,
+            hl_schedule_cosine(fit->iteration, fit->options.iterations, fit->options.warmup, fit->options.last_rate),
+            &report->gradient_norm);
+    return status;
+}
+
+hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
+{
+    hl_fit_report own;
+    if (!fit)
+        return HL_ERR_INVALID;
+    report = report ? report : &own;
+    *report = (hl_fit_report){ .iterations = fit->options.iterations,
+                               .iteration = fit->iteration,
+                               .best = fit->best,
+                               .best_iteration = fit->best_iteration };
+    bool tired = fit->options.patience && fit->worse >= fit->options.patience;
+    if (fit->iteration >= fit->options.iterations || tired)
+        return HL_STOPPED;
+    hl_status status = iterate(fit, report);
+    if (status != HL_OK)
+        return status;
+    report->ode_steps = fit->continuous ? fit->steps : 0;
+    report->iteration = ++fit->iteration;
+    bool due = fit->iteration % fit->options.validate_every == 0 || fit->iteration == fit->options.iterations;
+    if (fit->valid.rows && due)
+        status = validate(fit, report);
+    report->best = fit->best;
+    report->best_iteration = fit->best_iteration;
+    return status;
+}
+
+hl_status hl_fit_finish(hl_fit *fit)
+{
+    if (!fit)
+        return HL_ERR_INVALID;
+    if (!fit->valid.rows) {
+        hl_optimizer_use_average(fit->optimizer, 1);
+        read_values(fit, fit->best_values);
+    }
+    write_values(fit, fit->best_values);
+    return use_solver(fit, false);
+}
+
+/* ---- state ---- */
+
+size_t hl_fit_state_size(const hl_fit *fit)
+{
+    return fit ? HEAD + fit->size + hl_optimizer_state_size(fit->optimizer) : 0;
+}
+
+void hl_fit_get_state(const hl_fit *fit, double *state)
+{
+    if (!fit || !state)
+        return;
+    double head[HEAD] = { (double)fit->iteration, (double)fit->steps,          (double)fit->best_iteration,
+                          (double)fit->worse,     isfinite(fit->best) ? 1 : 0, isfinite(fit->best) ? fit->best : 0 };
+    memcpy(state, head, sizeof head);
+    memcpy(state + HEAD, fit->best_values, fit->size * sizeof *state);
+    hl_optimizer_get_state(fit->optimizer, state + HEAD + fit->size);
+}
+
+hl_status hl_fit_set_state(hl_fit *fit, const double *state)
+{
+    if (!fit)
+        return HL_ERR_INVALID;
+    if (!state)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: the state is NULL");
+    for (size_t i = 0; i < HEAD + fit->size; i++)
+        if (!isfinite(state[i]) || (i < 4 && !(state[i] >= 0 && state[i] <= 1e15)))
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: this is no state of a fit");
+    hl_status status = hl_optimizer_set_state(fit->optimizer, state + HEAD + fit->size);
+    if (status != HL_OK)
+        return status;
+    fit->iteration = (size_t)state[0];
+    fit->steps = (size_t)state[1];
+    fit->best_iteration = (size_t)state[2];
+    fit->worse = (size_t)state[3];
+    fit->best = state[4] != 0 ? state[5] : INFINITY;
+    fit->fixed = false;
+    memcpy(fit->best_values, state + HEAD, fit->size * sizeof *state);
+    return HL_OK;
+}

@@ -24,9 +24,9 @@ static const char *const dtype_names[] = { "f32", "f64", NULL };
 static const char *const clock_names[] = { "wall", "cpu", NULL };
 
 typedef struct settings {
-    uint64_t threads, rows;
+    uint64_t threads, rows, iterations, parameters;
     double seconds;
-    const char *name, *dtype, *clock;
+    const char *name, *dtype, *clock, *out;
 } settings;
 
 static const cli_option options[] = {
@@ -41,6 +41,11 @@ static const cli_option options[] = {
       NULL },
     { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
       0, 0, clock_names },
+    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning: of training; default 2000", 1, 1000000,
+      NULL },
+    { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N", "learning: of a network, at most; default 30000",
+      5000, 10000000, NULL },
+    { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there, as learning.md", 0, 0, NULL },
     { 0 },
 };
 
@@ -49,7 +54,9 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
                            "respect to all parameters. Before that, it verifies them against brute force.\n"
                            "It prints one line of JSON for each case on stdout and a table on stderr.\n"
                            "conditioners times the same three for every conditioner as d grows, per sample,\n"
-                           "in batches of 16. Without a name it runs ddim.\n"
+                           "in batches of 16. learning trains a continuous flow with each conditioner, all\n"
+                           "of about the same number of parameters, on images of known density in raster\n"
+                           "order and shuffled. Without a name it runs ddim.\n"
                            "\n"
                            "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
                            "  a       2        16      64     64    512\n"
@@ -66,7 +73,7 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
 
 static int run(int argc, char **argv);
 const cli_command cli_bench = { "bench",
-                                "[ddim|conditioners] [--option VALUE ...]",
+                                "[ddim|conditioners|learning] [--option VALUE ...]",
                                 "time against the machine's limits, as JSON lines",
                                 text,
                                 options,
@@ -351,14 +358,25 @@ static int run_case(const bench_case *c, const settings *set, bool head)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .seconds = 1, .name = "all", .dtype = "f32", .clock = "wall" };
+    settings set = { .threads = 1,
+                     .seconds = 1,
+                     .name = "all",
+                     .dtype = "f32",
+                     .clock = "wall",
+                     .iterations = 2000,
+                     .parameters = 30000 };
     const char *name[2];
     int result = cli_parse(&cli_bench, argc, argv, &set, name);
     if (result >= 0)
         return result;
     bool others = name[0] && strcmp(name[0], "conditioners") == 0;
-    if (name[0] && strcmp(name[0], "ddim") != 0 && !others)
-        return cli_fail(&cli_bench, CLI_WRONG, "unknown benchmark '%s'; there are ddim and conditioners", name[0]);
+    bool learning = name[0] && strcmp(name[0], "learning") == 0;
+    if (name[0] && strcmp(name[0], "ddim") != 0 && !others && !learning)
+        return cli_fail(&cli_bench, CLI_WRONG, "unknown benchmark '%s'; there are ddim, conditioners and learning",
+                        name[0]);
+    if (learning)
+        return bench_learning(
+            &(bench_learning_options){ (size_t)set.iterations, (size_t)set.parameters, (int)set.threads, set.out });
     if (set.threads > 1 && strcmp(set.clock, "cpu") == 0)
         return cli_fail(&cli_bench, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", (int)set.threads);
     if (others && strcmp(set.name, "all") != 0)

@@ -54,4 +54,12 @@ bool bench_errors_small(const bench_errors *e);
 /* `hollow bench conditioners`; rows 0: the default. Returns the exit status. */
 int bench_conditioners(hl_dtype dtype, int threads, size_t rows, double seconds, double (*clock)(void));
 
+/* `hollow bench learning`. Returns the exit status. */
+typedef struct bench_learning_options {
+    size_t iterations, parameters;
+    int threads;
+    const char *out; /* directory for learning.md, or NULL */
+} bench_learning_options;
+int bench_learning(const bench_learning_options *options);
+
 #endif

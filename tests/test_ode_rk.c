@@ -135,7 +135,9 @@ static void test_fixed_cost(void **state)
     static const struct {
         const char *name;
         size_t evaluations;
-    } cost[] = { { "euler", 10 }, { "midpoint", 20 }, { "rk4", 40 }, { "dopri5", 60 }, { "dopri8", 120 }, { "ab2", 13 } };
+    } cost[] = {
+        { "euler", 10 }, { "midpoint", 20 }, { "rk4", 40 }, { "dopri5", 60 }, { "dopri8", 120 }, { "ab2", 13 }
+    };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
     for (size_t m = 0; m < sizeof cost / sizeof *cost; m++) {
@@ -169,7 +171,8 @@ static void test_tolerances(void **state)
                 wave_at(t, y);
                 CHECK_OK(ctx, hl_ode_solve(ode, 1, &t, back ? -.5 : 1.5, y, &info));
                 wave_at(t, exact);
-                CHECK_LE(fmax(fabs(y[0] - exact[0]), fabs(y[1] - exact[1])), (m->order < 2 ? 3000 : 100) * tol, m->name);
+                CHECK_LE(fmax(fabs(y[0] - exact[0]), fabs(y[1] - exact[1])), (m->order < 2 ? 3000 : 100) * tol,
+                         m->name);
                 CHECK_LE((double)info.rejected, 3 + .25 * (double)info.steps, m->name);
                 assert_int_equal(info.status, HL_OK);
                 steps[k] = info.steps;
@@ -374,10 +377,10 @@ static void test_bad_events(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tableaux),     cmocka_unit_test(test_orders),       cmocka_unit_test(test_dense_orders),
-        cmocka_unit_test(test_error_orders), cmocka_unit_test(test_fixed_cost),   cmocka_unit_test(test_tolerances),
-        cmocka_unit_test(test_step_options), cmocka_unit_test(test_imprecise),    cmocka_unit_test(test_output_times),
-        cmocka_unit_test(test_start_times),  cmocka_unit_test(test_events),       cmocka_unit_test(test_many_events),
+        cmocka_unit_test(test_tableaux),     cmocka_unit_test(test_orders),     cmocka_unit_test(test_dense_orders),
+        cmocka_unit_test(test_error_orders), cmocka_unit_test(test_fixed_cost), cmocka_unit_test(test_tolerances),
+        cmocka_unit_test(test_step_options), cmocka_unit_test(test_imprecise),  cmocka_unit_test(test_output_times),
+        cmocka_unit_test(test_start_times),  cmocka_unit_test(test_events),     cmocka_unit_test(test_many_events),
         cmocka_unit_test(test_bad_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,32 @@ static void test_step_options(void **state)
     test_context_free(ctx, NULL);
 }
 
+static int drift(void *user, const hl_rows *at, double *dy)
+{
+    (void)user;
+    for (size_t r = 0; r < at->count; r++)
+        dy[r] = cos(at->y[r]);
+    return 0;
+}
+
+/* Far from t = 0, where small steps vanish; over a long way from a start that is at rest; over next to nothing. */
+static void test_scales(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_system system = { .n = 1, .rhs = drift };
+    const double from[] = { 1e12, 0, -1e12, 1 }, to[] = { 1e12 + 8, 1e4, -1e12 - 8, 1 + 4e-16 };
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        hl_ode *ode = make_ode(ctx, &system, &(hl_ode_options){ .max_evaluations = 100000 });
+        double t = from[k], y = k == 1 ? asin(1) : 0, end = k == 1 ? asin(1) : k == 3 ? 0 : copysign(1.57, to[k]);
+        CHECK_OK(ctx, hl_ode_solve(ode, 1, &t, to[k], &y, NULL));
+        assert_true(t == to[k]);
+        CHECK_NEAR(y, end, 2e-3, "scales of time");
+        hl_ode_free(ode);
+    }
+    test_context_free(ctx, NULL);
+}
+
 /* A tolerance finer than f's rounding is said to be so, a value left out by its weight excepted. */
 static void test_imprecise(void **state)
 {
@@ -377,11 +403,11 @@ static void test_bad_events(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tableaux),     cmocka_unit_test(test_orders),     cmocka_unit_test(test_dense_orders),
-        cmocka_unit_test(test_error_orders), cmocka_unit_test(test_fixed_cost), cmocka_unit_test(test_tolerances),
-        cmocka_unit_test(test_step_options), cmocka_unit_test(test_imprecise),  cmocka_unit_test(test_output_times),
-        cmocka_unit_test(test_start_times),  cmocka_unit_test(test_events),     cmocka_unit_test(test_many_events),
-        cmocka_unit_test(test_bad_events),
+        cmocka_unit_test(test_tableaux),     cmocka_unit_test(test_orders),      cmocka_unit_test(test_dense_orders),
+        cmocka_unit_test(test_error_orders), cmocka_unit_test(test_fixed_cost),  cmocka_unit_test(test_tolerances),
+        cmocka_unit_test(test_step_options), cmocka_unit_test(test_imprecise),   cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_output_times), cmocka_unit_test(test_start_times), cmocka_unit_test(test_events),
+        cmocka_unit_test(test_many_events),  cmocka_unit_test(test_bad_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

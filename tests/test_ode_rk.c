@@ -184,6 +184,28 @@ static void test_tolerances(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A step is accepted if its error is at most the tolerance, and tried again if it is more. */
+static void test_acceptance(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (const hl_rk *m = hl_rk_methods; m->name; m++) {
+        double error = 1;
+        for (int k = 0; k < 3; k++) {
+            hl_ode_options o = { .method = m->name, .rtol = 1e-300, .first_step = .5 };
+            o.atol = k == 0 ? 1e3 : k == 1 ? error * 1.01 : error / 1.01;
+            hl_ode *ode = make_ode(ctx, &waves, &o);
+            double t = 0, y[2] = { .3, 1.2 };
+            hl_ode_row info;
+            CHECK_OK(ctx, hl_ode_solve(ode, 1, &t, .5, y, &info));
+            assert_true((info.rejected > 0) == (k == 2) && (info.steps == 1) == (k < 2));
+            error = k == 0 ? info.error * 1e3 : error;
+            hl_ode_free(ode);
+        }
+    }
+    test_context_free(ctx, NULL);
+}
+
 /* first_step and max_step are kept; steps are counted. */
 static void test_step_options(void **state)
 {
@@ -375,6 +397,23 @@ static void test_many_events(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* An event that is 0 at the start is met when it comes back to 0. */
+static void test_event_at_start(void **state)
+{
+    static double zero = 0;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_ode_options o = { .rtol = 1e-9, .atol = 1e-9, .event = level, .event_user = &zero };
+    hl_ode *ode = make_ode(ctx, &waves, &o);
+    double t = 0, y[2] = { 0, 1 };
+    hl_ode_row info;
+    (void)state;
+    CHECK_OK(ctx, hl_ode_solve(ode, 1, &t, 4, y, &info));
+    assert_int_equal(info.status, HL_STOPPED);
+    CHECK_NEAR(t, acos(-1), 1e-6, "the second zero");
+    hl_ode_free(ode);
+    test_context_free(ctx, NULL);
+}
+
 static int failing_event(void *user, const hl_rows *at, double *value)
 {
     for (size_t r = 0; r < at->count; r++)
@@ -403,11 +442,12 @@ static void test_bad_events(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tableaux),     cmocka_unit_test(test_orders),      cmocka_unit_test(test_dense_orders),
-        cmocka_unit_test(test_error_orders), cmocka_unit_test(test_fixed_cost),  cmocka_unit_test(test_tolerances),
-        cmocka_unit_test(test_step_options), cmocka_unit_test(test_imprecise),   cmocka_unit_test(test_scales),
-        cmocka_unit_test(test_output_times), cmocka_unit_test(test_start_times), cmocka_unit_test(test_events),
-        cmocka_unit_test(test_many_events),  cmocka_unit_test(test_bad_events),
+        cmocka_unit_test(test_tableaux),       cmocka_unit_test(test_orders),     cmocka_unit_test(test_dense_orders),
+        cmocka_unit_test(test_error_orders),   cmocka_unit_test(test_fixed_cost), cmocka_unit_test(test_tolerances),
+        cmocka_unit_test(test_step_options),   cmocka_unit_test(test_imprecise),  cmocka_unit_test(test_acceptance),
+        cmocka_unit_test(test_event_at_start), cmocka_unit_test(test_scales),     cmocka_unit_test(test_output_times),
+        cmocka_unit_test(test_start_times),    cmocka_unit_test(test_events),     cmocka_unit_test(test_many_events),
+        cmocka_unit_test(test_bad_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,6 +129,9 @@ static void test_every_method(void **state)
         solve_way(ctx, name, steps, 7, &b, out[1]);
         check_same(&a, &b, name);
         assert_memory_equal(out[0], out[1], 3 * ROWS * 2 * sizeof(double));
+        for (size_t r = 0; r < ROWS; r++) /* the last output is the end itself */
+            if (a.info[r].status == HL_OK)
+                assert_memory_equal(out[0] + (2 * ROWS + r) * 2, a.y + 2 * r, 2 * sizeof(double));
     }
     test_free(out[0]);
     test_free(out[1]);
@@ -321,6 +324,32 @@ static void test_bad_start(void **state)
     test_context_free(ctx, NULL);
 }
 
+static int square(void *user, const hl_rows *at, double *dy)
+{
+    for (size_t r = 0; r < at->count; r++)
+        dy[r] = user ? 1e308 : at->y[r] * at->y[r];
+    return 0;
+}
+
+/* Of several rows that fail, the first is told of, whichever fails first. A state that overflows is no result. */
+static void test_first_failure(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_system system = { .n = 1, .rhs = square }, constant = { .n = 1, .rhs = square, .user = &system };
+    hl_ode *ode = make_ode(ctx, &system, NULL);
+    double t[4] = { 0 }, y[4] = { .1, 2, 5, .1 }, big = 1e308, start = 0;
+    (void)state;
+    CHECK_STATUS(ctx, hl_ode_solve(ode, 4, t, 1, y, NULL), HL_ERR_STEP);
+    check_message(ctx, "row 1");
+    check_message(ctx, "1 more row");
+    hl_ode_free(ode);
+    ode = make_ode(ctx, &constant, &(hl_ode_options){ .method = "euler", .steps = 1 });
+    CHECK_STATUS(ctx, hl_ode_solve(ode, 1, &start, 1, &big, NULL), HL_ERR_NOT_FINITE);
+    assert_true(start == 0 && big == 1e308);
+    hl_ode_free(ode);
+    test_context_free(ctx, NULL);
+}
+
 /* ---- memory and arguments ---- */
 
 static int unit_vjp(void *user, const hl_rows *at, const double *w, double *gy, double *gparam)
@@ -468,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_first_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

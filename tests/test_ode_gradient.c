@@ -11,9 +11,10 @@ enum { ROWS = 9, N = 3, P = 4 };
 
 typedef struct model {
     double p[P], dp[P];
+    double limit; /* of |y_0|, beyond which f is not defined */
 } model;
 
-static const model some = { { .7, -1.1, .4, 1.3 }, { .3, -.2, .5, .9 } };
+static const model some = { { .7, -1.1, .4, 1.3 }, { .3, -.2, .5, .9 }, INFINITY };
 
 /* f of one row; a row's index makes it harder: it is data of its own. */
 static void f_row(const double *p, size_t row, double t, const double *y, double *dy)
@@ -40,8 +41,11 @@ static void jacobian(const double *p, size_t row, double t, const double *y, dou
 static int f(void *user, const hl_rows *at, double *dy)
 {
     const model *m = user;
-    for (size_t r = 0; r < at->count; r++)
+    for (size_t r = 0; r < at->count; r++) {
         f_row(m->p, at->index[r], at->t[r], at->y + N * r, dy + N * r);
+        if (fabs(at->y[N * r]) > m->limit)
+            dy[N * r] = NAN;
+    }
     return 0;
 }
 
@@ -120,7 +124,9 @@ static hl_system plain_system(const model *m)
 
 static result differentiate(hl_context *ctx, const hl_ode_options *options, double from, double to)
 {
-    hl_system system = plain_system(&some);
+    model m = some;
+    m.limit = options->first_step > 0 ? 3 : INFINITY; /* the first steps tried are far too long */
+    hl_system system = plain_system(&m);
     hl_ode *ode = make_ode(ctx, &system, options);
     result a = { .gp = { 1, 2, 3, 4 } };
     start_values(a.y[0], a.t, from);
@@ -239,7 +245,11 @@ static void test_short_memory(void **state)
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
     for (int k = 0; k < 5; k++) {
-        hl_ode_options o = { .method = k == 1 ? "dopri8" : "bosh3", .rtol = 1e-6, .rows = 12, .gradient = HL_REPLAY };
+        hl_ode_options o = { .method = k == 1 ? "dopri8" : "bosh3",
+                             .rtol = k ? 1e-6 : 1e-2,
+                             .atol = k ? 0 : 1e-1,
+                             .rows = 12,
+                             .gradient = HL_REPLAY };
         o.steps = k == 2 ? 40 : 0;
         o.event = k >= 3 ? event : NULL;
         o.event_user = k == 4 ? &ctx : NULL; /* all rows */

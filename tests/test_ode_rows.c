@@ -264,12 +264,12 @@ static void test_fixed_fails(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (int k = 0; k < 2; k++) {
-        hl_ode_options options = { .method = k ? "ab3" : "rk4", .steps = 30 };
+    for (int k = 0; k < 3; k++) { /* the last fails before Adams-Bashforth begins */
+        hl_ode_options options = { .method = k == 0 ? "rk4" : k == 1 ? "ab3" : "ab5", .steps = k == 2 ? 6 : 30 };
         outcome calm = run_troubled(ctx, NO_TROUBLE, &options), o = run_troubled(ctx, NOT_A_NUMBER, &options);
         CHECK_STATUS(ctx, o.status, HL_ERR_NOT_FINITE);
         check_others(&o, &calm, "equal steps");
-        CHECK_NEAR(o.t[BAD], .5, .051, "where it ends");
+        CHECK_NEAR(o.t[BAD], .5, k == 2 ? .26 : .051, "where it ends");
         o = run_troubled(ctx, REFUSE, &options);
         CHECK_STATUS(ctx, o.status, HL_ERR_STEP);
         check_others(&o, &calm, "equal steps, refused");

@@ -121,41 +121,43 @@ int hl_rk_events(hl_ode *ode, hl_rk_job *job, size_t good)
     return 0;
 }
 
-/* Illinois, with a bisection every third time against slow convergence. The result is the far side of the root, so that a
- * solve that goes on from there does not meet the same event again. */
+/* One more value inside the bracket; > 0 if it is bad. */
+static int probe(hl_ode *ode, hl_rk_job *job, size_t i, double theta, double *value)
+{
+    hl_rk_state *s = ode->state;
+    hl_rk_slot *slot = &s->slot[i];
+    double t = slot->t + theta * s->h[i];
+    size_t verdict = HL_RK_GOOD;
+    hl_rk_dense(s, i, theta, s->list_y);
+    hl_rows at = { 1, &slot->row, &t, s->list_y };
+    int result = evaluate_events(ode, job, &at, value, &verdict);
+    slot->passed = result == 0;
+    slot->verdict = verdict;
+    return result;
+}
+
+/* Regula falsi that halves the value at an end that stays (Illinois), with a bisection every third time. The result is the far
+ * side of the root, so that a solve that goes on from there does not meet the same event again. */
 int hl_rk_locate(hl_ode *ode, hl_rk_job *job, size_t i)
 {
     hl_rk_state *s = ode->state;
     hl_rk_slot *slot = &s->slot[i];
     double a = 0, b = 1, ga = slot->event, gb = slot->event_next, sign = ga > 0 ? 1 : -1, h = s->h[i];
-    double tolerance = 4 * DBL_EPSILON * fmax(1, fabs(slot->t / h)), t = slot->next;
+    double tolerance = 4 * DBL_EPSILON * fmax(1, fabs(slot->t / h));
+    int before = 0; /* the end that moved: -1 or 1 */
     for (int turn = 0; gb != 0 && b - a > tolerance; turn++) {
         double at = turn % 3 == 2 ? (a + b) / 2 : b - gb * (b - a) / (gb - ga), value = 0;
-        size_t verdict = 0;
         at = fmin(fmax(at, a + tolerance / 2), b - tolerance / 2);
-        hl_rk_dense(s, i, at, s->list_y);
-        double t_at = slot->t + at * h;
-        hl_rows rows = { 1, &slot->row, &t_at, s->list_y };
-        int result = evaluate_events(ode, job, &rows, &value, &verdict);
-        if (result < 0)
-            return result;
-        if (result > 0) {
-            slot->verdict = verdict;
-            slot->passed = false;
-            return 0;
-        }
-        if (value * sign > 0) {
-            a = at;
-            ga = value;
-            gb /= 2;
-        } else {
-            b = at;
-            gb = value;
-            t = t_at;
-            ga /= 2;
-        }
+        int result = probe(ode, job, i, at, &value), moved = value * sign > 0 ? -1 : 1;
+        if (result)
+            return result < 0 ? result : 0;
+        *(moved < 0 ? &a : &b) = at;
+        *(moved < 0 ? &ga : &gb) = value;
+        if (moved == before)
+            *(moved < 0 ? &gb : &ga) /= 2;
+        before = moved;
     }
     slot->theta = b;
-    slot->next = t;
+    slot->next = b < 1 ? slot->t + b * h : slot->next;
     return 0;
 }

@@ -201,8 +201,6 @@ static double sum_squares(const hl_ode *ode, const double *y, const double *end,
     *sum3 = 0;
     for (size_t i = 0; i < ode->system.n; i++) {
         double scale = o->atol + o->rtol * fmax(fabs(y[i]), fabs(end[i])), weight = o->weights ? o->weights[i] : 1;
-        if (weight == 0)
-            continue;
         double x = fabs(weight * e[i]) / scale;
         sum += x * x;
         if (x > largest) {

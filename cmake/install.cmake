@@ -29,13 +29,17 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hollow-config.cmake.in
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hollow)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hollow-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hollow-config.cmake ${PROJECT_BINARY_DIR}/hollow-config-version.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hollow)
+  ${PROJECT_SOURCE_DIR}/cmake/hollow-sundials.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hollow)
 
 # In hollow.pc all paths start at ${pcfiledir}, the directory it lies in.
 file(RELATIVE_PATH HL_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" HL_PC_PREFIX "${HL_PC_PREFIX}")
 file(RELATIVE_PATH HL_PC_LIBDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH HL_PC_INCLUDEDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
-list(JOIN JANSSON_STATIC_LDFLAGS " " HL_PC_LIBS_PRIVATE)
+set(HL_PC_LIBS_PRIVATE ${JANSSON_STATIC_LDFLAGS} -lsundials_cvodes -lsundials_kinsol)
+if(HL_SUNDIALS_CORE)
+  list(APPEND HL_PC_LIBS_PRIVATE -lsundials_core)
+endif()
+list(JOIN HL_PC_LIBS_PRIVATE " " HL_PC_LIBS_PRIVATE)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/hollow.pc.in ${PROJECT_BINARY_DIR}/hollow.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/hollow.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

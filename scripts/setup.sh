@@ -19,6 +19,8 @@ if have pkg-config; then
 else
     needed="$needed libjansson-dev libcmocka-dev"
 fi
+printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 ||
+    needed="$needed libsundials-dev"
 have c++ || have g++ || optional="$optional g++"
 have gnuplot || optional="$optional gnuplot-nox"
 
@@ -32,7 +34,8 @@ Missing, by the names of their Debian packages:$needed$optional
 
 Hollow needs
   a C11 compiler (gcc or clang), cmake 3.25 or later, pkg-config,
-  jansson (Debian: libjansson-dev) and, for the tests, cmocka (libcmocka-dev);
+  jansson (Debian: libjansson-dev), SUNDIALS 6.4 or later (libsundials-dev)
+  and, for the tests, cmocka (libcmocka-dev);
 it can do without
   a C++ compiler (tests that the headers work from C++),
   gnuplot (draws pictures; Debian: gnuplot-nox) and clang-format (for developers: make format).

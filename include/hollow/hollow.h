@@ -9,5 +9,6 @@
 #include "hollow/ode.h"
 #include "hollow/plan.h"
 #include "hollow/root.h"
+#include "hollow/table.h"
 
 #endif

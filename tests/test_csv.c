@@ -225,6 +225,10 @@ static const text_case good[] = {
     { "a|b\n1|2\n", { .separator = '|' }, "a,b|1,2" },
     { "a b,c\n1,2\n", { 0 }, "a b,c|1,2" },
     { "a,b\n1,2\n", { .separator = ',', .min_rows = 1 }, "a,b|1,2" },
+    { "d,x\n1970-01-01,1\n2024-02-29,2\n1969-12-31,3\n\"2000-03-01\",4\n",
+      { .dates = 1 },
+      "d,x|0,1|19782,2|-1,3|11017,4" },
+    { "0001-01-01,1\n", { .dates = 1 }, "x1,x2|-719162,1" },
     { "1e3,-2.5E-1,+.5,7.\n", { 0 }, "x1,x2,x3,x4|1000,-0.25,0.5,7" },
 };
 
@@ -300,6 +304,10 @@ static const struct {
     { { "a,b\n1,2\n", { .columns = "99999999999999999999" }, "there is no column '999" }, HL_ERR_INVALID },
     { { "a,b\n1,2\n", { .columns = "" }, "there is no column ''" }, HL_ERR_INVALID },
     { { "a,b\n1,2\n", { .separator = 'e' }, "a separator must be one of" }, HL_ERR_INVALID },
+    { { "d\n2023-02-29\n", { .dates = 1 }, "'2023-02-29' is not a number" }, HL_ERR_FORMAT },
+    { { "d\n1900-02-29\n", { .dates = 1 }, "'1900-02-29' is not a number" }, HL_ERR_FORMAT },
+    { { "d\n2023-13-01\n", { .dates = 1 }, "'2023-13-01' is not a number" }, HL_ERR_FORMAT },
+    { { "d\n2023-01-01\n", { 0 }, "'2023-01-01' is not a number" }, HL_ERR_FORMAT },
     { { "\x1F\x8B\x08", { 0 }, "data.csv: compressed by gzip" }, HL_ERR_UNSUPPORTED },
     { { "\xFF\xFE"
         "a",

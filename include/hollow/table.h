@@ -29,6 +29,7 @@ typedef struct hl_table_options {
     int drop_missing;  /* nonzero: leave rows out that have a missing value; default an error */
     int header;      /* csv: > 0 the first row holds names, < 0 it does not; default: it does if a field is no number */
     char separator;  /* csv: ',', ';', '\t' or ' ' (any blanks); default found from the first row */
+    int dates;       /* csv: nonzero: dates as 2024-02-29 are read as days since 1970-01-01; default not a number */
     size_t min_rows; /* fewer rows are an error; default 1 */
 } hl_table_options;
 

@@ -14,7 +14,8 @@
 enum {
     FIRST_BUFFER = 1 << 18,
     BLOCK_VALUES = 1 << 16, /* numbers of a block, if a row is not longer */
-    UNUSED = -1             /* in csv.place */
+    UNUSED = -1,            /* in csv.place */
+    DAYS_1970 = 865565      /* what field_date counts up to then */
 };
 
 typedef struct csv {
@@ -237,8 +238,41 @@ static hl_status next_field(const csv *c, const char *p, const char *end, field 
     return HL_OK;
 }
 
-/* A field that is a number and nothing else. */
-static bool field_number(const field *f, double *value)
+/* `count` digits at text. */
+static bool take_digits(const char *text, int count, int *value)
+{
+    *value = 0;
+    for (int i = 0; i < count; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        *value = *value * 10 + (text[i] - '0');
+    }
+    return true;
+}
+
+/* A date as 2024-02-29, to days since 1970-01-01. The year is counted from March on, so that a leap day is its last; months
+ * from March on have 31, 30, 31, 30, 31, 31, ... days: (153 m + 2) / 5 before month m. */
+static bool field_date(const field *f, double *value)
+{
+    static const int lengths[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    int year, month, day, days;
+    const char *p = f->text;
+    bool leap;
+
+    if (f->bytes != 10 || p[4] != '-' || p[7] != '-' || !take_digits(p, 4, &year) || !take_digits(p + 5, 2, &month) ||
+        !take_digits(p + 8, 2, &day))
+        return false;
+    leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if (month < 1 || month > 12 || day < 1 || day > lengths[month - 1] || (month == 2 && day == 29 && !leap))
+        return false;
+    year += 399 + (month > 2); /* of 400 years more, to divide what is not negative */
+    days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    *value = days - DAYS_1970;
+    return true;
+}
+
+/* A field that is a number, or a date where these are read, and nothing else. */
+static bool field_number(const csv *c, const field *f, double *value)
 {
     const char *begin = f->text, *end = f->text + f->bytes, *stop;
 
@@ -246,6 +280,8 @@ static bool field_number(const field *f, double *value)
         begin++;
     for (; f->quoted && end > begin && is_blank(end[-1]);)
         end--;
+    if (c->t->options.dates && field_date(f, value))
+        return true;
     stop = hl_number_scan(begin, value);
     return stop > begin && stop == end;
 }
@@ -319,7 +355,7 @@ static hl_status look_at_first(csv *c, const char *record, const char *end, bool
 
         if (status)
             return status;
-        *header |= !field_number(&f, &value) && !field_missing(&f);
+        *header |= !field_number(c, &f, &value) && !field_missing(&f);
     }
     if (c->t->options.header)
         *header = c->t->options.header > 0;
@@ -501,7 +537,7 @@ static hl_status take_field(const csv *c, const char **p, const char *end, ptrdi
     status = next_field(c, *p, end, &f, p);
     if (status || place == UNUSED)
         return status;
-    number = field_number(&f, &value);
+    number = field_number(c, &f, &value);
     if (!number || !isfinite(value))
         return not_a_number(c, &f, (size_t)place, number, missing);
     row[place] = value;

@@ -23,10 +23,9 @@ typedef struct hl_table_writer hl_table_writer; /* opaque */
 
 /* Zero or NULL in any field means the default. */
 typedef struct hl_table_options {
-    const char *
-        columns; /* use only these, in this order, as hl_table_find lists them; the others may hold text; default all */
-    const char *array; /* npz: the array to read; or several "t,x", or all "*", which become columns side by side */
-    int drop_missing;  /* nonzero: leave rows out that have a missing value; default an error */
+    const char *columns; /* use only these, in this order, a list as for hl_table_find; the others may hold text */
+    const char *array;   /* npz: the array to read; or several "t,x", or all "*", which become columns side by side */
+    int drop_missing;    /* nonzero: leave rows out that have a missing value; default an error */
     int header;      /* csv: > 0 the first row holds names, < 0 it does not; default: it does if a field is no number */
     char separator;  /* csv: ',', ';', '\t' or ' ' (any blanks); default found from the first row */
     int dates;       /* csv: nonzero: dates as 2024-02-29 are read as days since 1970-01-01; default not a number */

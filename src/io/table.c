@@ -393,11 +393,14 @@ static hl_status split_path(hl_context *ctx, const char *path, hl_table_options 
 
 hl_status hl_table_open(hl_context *context, const char *path, const hl_table_options *options, hl_table **table)
 {
-    hl_table *t = hl_calloc(context, 1, sizeof *t);
+    hl_table *t;
     char *copy = NULL;
     hl_status status;
 
     *table = NULL;
+    if (!path)
+        return hl_fail(context, HL_ERR_INVALID, "a table needs a path");
+    t = hl_calloc(context, 1, sizeof *t);
     if (!t)
         return HL_ERR_NOMEM;
     t->ctx = context;

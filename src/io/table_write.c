@@ -125,6 +125,8 @@ hl_status hl_table_writer_create(hl_context *context, const char *path, size_t c
     hl_status status;
 
     *writer = NULL;
+    if (!path)
+        return hl_fail(context, HL_ERR_INVALID, "a table needs a path");
     if (columns == 0 || (o.flat && columns != 1))
         return hl_fail(context, HL_ERR_INVALID, "a table of %zu columns cannot be written%s", columns,
                        columns ? " as a flat array" : "");

@@ -1,7 +1,9 @@
 /* test_csv.c - numbers and tables as text: what is read, what is refused and how it is said, and damaged files. */
 #include "table_support.h"
 
+#include <errno.h>
 #include <locale.h>
+#include <sys/wait.h>
 
 #include "io/number.h"
 
@@ -345,6 +347,7 @@ static void test_bad(void **state)
 static void test_lines(void **state)
 {
     static const char text[] = "# comment\na,b\n1,2\n\"3\",4\n\n5,NA\n7,8\n9,\"10\"\n";
+    static const char quoted[] = "\"a\nz\",b\n1,\"x\n\ny\"\n2,z\n";
     static const size_t lines[] = { 3, 4, 7, 8 };
     hl_context *ctx = test_context(NULL, 1);
     hl_table_options options = { .drop_missing = 1 };
@@ -363,6 +366,13 @@ static void test_lines(void **state)
     assert_string_equal(place, "data.csv:7: column 'b'");
     hl_table_place(t, 2, HL_NO_COLUMN, place, sizeof place);
     assert_string_equal(place, "data.csv:7");
+    hl_table_free(t);
+    /* lines inside quotes count, in rows and in the header */
+    put_file("data.csv", quoted, strlen(quoted));
+    CHECK_OK(ctx, hl_table_open(ctx, "data.csv", &(hl_table_options){ .columns = "1" }, &t));
+    assert_int_equal(hl_table_rows(t), 2);
+    assert_int_equal(hl_table_line(t, 0), 3);
+    assert_int_equal(hl_table_line(t, 1), 6);
     hl_table_free(t);
     hl_context_free(ctx);
 }
@@ -470,6 +480,40 @@ static void test_standard_input(void **state)
     hl_context_free(ctx);
 }
 
+/* A pipe that gives more than one buffer: what was looked at to tell the format is read once. */
+static void test_long_pipe(void **state)
+{
+    enum { ROWS = 100000 };
+    hl_context *ctx = test_context(NULL, 1);
+    double *values = malloc(ROWS * sizeof *values);
+    char path[32];
+    int ends[2], child;
+    hl_table *t;
+
+    (void)state;
+    assert_return_code(pipe(ends), 0);
+    fflush(NULL);
+    child = fork();
+    assert_return_code(child, errno);
+    if (child == 0) {
+        for (int i = 0; i < ROWS; i++)
+            dprintf(ends[1], "%d\n", i);
+        _exit(0);
+    }
+    close(ends[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    CHECK_OK(ctx, hl_table_open(ctx, path, NULL, &t));
+    assert_int_equal(hl_table_rows(t), ROWS);
+    CHECK_OK(ctx, hl_table_read_rows(t, 0, ROWS, values));
+    for (int i = 0; i < ROWS; i++)
+        assert_true(values[i] == i);
+    hl_table_free(t);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    free(values);
+    hl_context_free(ctx);
+}
+
 /* ---- damage and want of memory ---- */
 
 static const char sample[] = "# c\n\"a \"\"1\"\"\",b;c, d\n1,2.5,\"-3e2\"\n\n4,NA,6\r\n7.25,\"8\",9\n10,11,1e-300\n";
@@ -521,7 +565,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_scan),    TEST(test_text),          TEST(test_locale),         TEST(test_good),
         TEST(test_bad),     TEST(test_lines),         TEST(test_buffer),         TEST(test_long),
-        TEST(test_damaged), TEST(test_out_of_memory), TEST(test_standard_input),
+        TEST(test_damaged), TEST(test_out_of_memory), TEST(test_standard_input), TEST(test_long_pipe),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

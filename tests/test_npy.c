@@ -245,6 +245,9 @@ static void test_malformed(void **state)
     put_file("a.npy", "\x93NUMPY\2\0\xFF\xFF\xFF\xFF ", 13);
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npy", NULL, &t), HL_ERR_FORMAT);
     check_message(ctx, "the npy header is 4294967295 bytes long");
+    put_file("a.npy", "\x93NUMPY\1\0\x40\0{'descr': ", 20);
+    CHECK_STATUS(ctx, hl_table_open(ctx, "a.npy", NULL, &t), HL_ERR_FORMAT);
+    check_message(ctx, "a.npy: the npy header is cut short");
     test_context_free(ctx, &allocator);
 }
 
@@ -531,6 +534,38 @@ static void test_bomb(void **state)
     test_context_free(ctx, &allocator);
 }
 
+/* Many entries of the directory that lead to the same bytes, and an extra field too short for what it should hold. */
+static void test_overlap(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    archive a = { .used = 0 };
+    size_t length;
+    hl_table *t;
+
+    (void)state;
+    add_array(&a, "a.npy", "(200,)", (double[200]){ 0 }, 200, 0);
+    length = a.directory_used;
+    for (size_t i = 1; i < 4; i++) {
+        memcpy(a.directory + i * length, a.directory, length);
+        a.directory[i * length + 46] = (char)('a' + i);
+    }
+    a.directory_used = 4 * length;
+    a.entries = 4;
+    put_file("a.npz", a.data, end_archive(&a));
+    CHECK_STATUS(ctx, hl_table_open(ctx, "a.npz", NULL, &t), HL_ERR_FORMAT);
+    check_message(ctx, "a.npz: the zip archive is malformed: its arrays overlap");
+
+    a = (archive){ .used = 0 };
+    add_array(&a, "x.npy", "(2, 3)", six, 6, 2);
+    put_little(a.directory + 46 + 5 + 2, 8, 2);
+    put_little(a.directory + 46 + 5 + 12, 7, 2); /* the rest of it becomes a field of another kind */
+    put_little(a.directory + 46 + 5 + 14, 4, 2);
+    put_file("a.npz", a.data, end_archive(&a));
+    CHECK_STATUS(ctx, hl_table_open(ctx, "a.npz", NULL, &t), HL_ERR_FORMAT);
+    check_message(ctx, "a zip64 field is cut short");
+    hl_context_free(ctx);
+}
+
 /* ---- damage, pipes, want of memory ---- */
 
 static void make_sample(archive *a)
@@ -619,9 +654,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_types),         TEST(test_shapes),  TEST(test_malformed), TEST(test_not_finite),
-        TEST(test_shrinks),       TEST(test_archive), TEST(test_lies),      TEST(test_bomb),
-        TEST(test_out_of_memory), TEST(test_pipe),    TEST(test_damaged),
+        TEST(test_types),   TEST(test_shapes),        TEST(test_malformed), TEST(test_not_finite),
+        TEST(test_shrinks), TEST(test_archive),       TEST(test_lies),      TEST(test_bomb),
+        TEST(test_overlap), TEST(test_out_of_memory), TEST(test_pipe),      TEST(test_damaged),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

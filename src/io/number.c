@@ -87,8 +87,8 @@ static bool convert(uint64_t w, int exponent, double *value)
         return false;
     if (w == 0)
         *value = 0;
-    else if (w < (uint64_t)1 << 53 && exponent <= 0 && exponent >= -15)
-        *value = (double)w / (double)powers[-exponent]; /* both exact: the division rounds once */
+    else if (w < (uint64_t)1 << 53 && exponent <= 0)
+        *value = (double)w / (double)powers[-exponent]; /* both exact (10^22 is the last): the division rounds once */
     else
         *value = exponent < 0 ? divide(w, -exponent) : multiply(w, exponent);
     return true;

@@ -15,9 +15,10 @@ have cmake || needed="$needed cmake"
 have pkg-config || needed="$needed pkg-config"
 if have pkg-config; then
     pkg-config --exists jansson || needed="$needed libjansson-dev"
+    pkg-config --exists zlib || needed="$needed zlib1g-dev"
     pkg-config --exists cmocka || needed="$needed libcmocka-dev"
 else
-    needed="$needed libjansson-dev libcmocka-dev"
+    needed="$needed libjansson-dev zlib1g-dev libcmocka-dev"
 fi
 printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 ||
     needed="$needed libsundials-dev"
@@ -34,7 +35,7 @@ Missing, by the names of their Debian packages:$needed$optional
 
 Hollow needs
   a C11 compiler (gcc or clang), cmake 3.25 or later, pkg-config,
-  jansson (Debian: libjansson-dev), SUNDIALS 6.4 or later (libsundials-dev)
+  jansson (Debian: libjansson-dev), zlib (zlib1g-dev), SUNDIALS 6.4 or later (libsundials-dev)
   and, for the tests, cmocka (libcmocka-dev);
 it can do without
   a C++ compiler (tests that the headers work from C++),

@@ -12,5 +12,6 @@
 #include "hollow/ode.h"
 #include "hollow/plan.h"
 #include "hollow/root.h"
+#include "hollow/table.h"
 
 #endif

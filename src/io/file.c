@@ -33,8 +33,7 @@ const char *hl_path_shown(const char *path)
     return path;
 }
 
-/* "m.hollow: cannot open: No such file or directory" */
-static hl_status io_error(hl_context *ctx, const char *path, const char *what, int error)
+hl_status hl_io_error(hl_context *ctx, const char *path, const char *what, int error)
 {
     char reason[128];
 
@@ -46,19 +45,17 @@ static hl_status io_error(hl_context *ctx, const char *path, const char *what, i
 
 /* ---- reading ---- */
 
-/* open, again if a signal came between */
-static int open_file(const char *path, int flags, mode_t mode)
+int hl_fd_open(const char *path, int flags, unsigned mode)
 {
     int fd;
 
     do
-        fd = open(path, flags | O_CLOEXEC, mode);
+        fd = open(path, flags | O_CLOEXEC, (mode_t)mode);
     while (fd < 0 && errno == EINTR);
     return fd;
 }
 
-/* At most `bytes` bytes: how many came, 0 at the end, -1 with errno set. */
-static ssize_t read_some(int fd, void *data, size_t bytes)
+ptrdiff_t hl_fd_read(int fd, void *data, size_t bytes)
 {
     ssize_t got;
 
@@ -72,18 +69,18 @@ hl_status hl_file_open(hl_context *ctx, const char *path, hl_file *file)
 {
     struct stat info;
     hl_status status = HL_OK;
-    int fd = open_file(path, O_RDONLY | O_NONBLOCK, 0); /* or a pipe without a writer would hang us here */
+    int fd = hl_fd_open(path, O_RDONLY | O_NONBLOCK, 0); /* or a pipe without a writer would hang us here */
 
     if (fd < 0)
-        return io_error(ctx, path, "open", errno);
+        return hl_io_error(ctx, path, "open", errno);
     if (fstat(fd, &info))
-        status = io_error(ctx, path, "open", errno);
+        status = hl_io_error(ctx, path, "open", errno);
     else if (S_ISDIR(info.st_mode))
-        status = io_error(ctx, path, "read", EISDIR);
+        status = hl_io_error(ctx, path, "read", EISDIR);
     else if (!S_ISREG(info.st_mode))
         status = hl_fail(ctx, HL_ERR_IO, "%s: cannot read: not a regular file", hl_path_shown(path));
     else if ((off_t)(size_t)info.st_size != info.st_size)
-        status = io_error(ctx, path, "read", EFBIG);
+        status = hl_io_error(ctx, path, "read", EFBIG);
     if (status) {
         close(fd);
         return status;
@@ -97,10 +94,10 @@ hl_status hl_file_read(hl_file *file, void *data, size_t bytes)
     char *next = data;
 
     while (bytes > 0) {
-        ssize_t got = read_some(file->fd, next, bytes);
+        ssize_t got = hl_fd_read(file->fd, next, bytes);
 
         if (got < 0)
-            return io_error(file->ctx, file->path, "read", errno);
+            return hl_io_error(file->ctx, file->path, "read", errno);
         if (got == 0)
             return hl_fail(file->ctx, HL_ERR_IO, "%s: cannot read: the file ends %zu bytes too early",
                            hl_path_shown(file->path), bytes);
@@ -113,7 +110,7 @@ hl_status hl_file_read(hl_file *file, void *data, size_t bytes)
 hl_status hl_file_skip(hl_file *file, size_t bytes)
 {
     if (lseek(file->fd, (off_t)bytes, SEEK_CUR) < 0)
-        return io_error(file->ctx, file->path, "read", errno);
+        return hl_io_error(file->ctx, file->path, "read", errno);
     return HL_OK;
 }
 
@@ -147,7 +144,7 @@ static hl_status load_begin(load *l)
     size_t reserve = FIRST_LOAD;
 
     if (fstat(l->fd, &info))
-        return io_error(l->ctx, l->path, "read", errno);
+        return hl_io_error(l->ctx, l->path, "read", errno);
     if (S_ISREG(info.st_mode)) {
         if ((uintmax_t)info.st_size > l->limit)
             return too_large(l);
@@ -164,9 +161,9 @@ static hl_status load_rest(load *l)
 
         if (hl_grow(l->ctx, &l->data, &l->capacity, hl_size_add(l->used, 2), 1))
             return HL_ERR_NOMEM;
-        got = read_some(l->fd, (char *)l->data + l->used, l->capacity - 1 - l->used);
+        got = hl_fd_read(l->fd, (char *)l->data + l->used, l->capacity - 1 - l->used);
         if (got < 0)
-            return io_error(l->ctx, l->path, "read", errno);
+            return hl_io_error(l->ctx, l->path, "read", errno);
         if (got == 0)
             break;
         l->used += (size_t)got;
@@ -179,13 +176,13 @@ static hl_status load_rest(load *l)
 
 hl_status hl_file_load(hl_context *ctx, const char *path, size_t limit, char **data, size_t *size)
 {
-    load l = { .ctx = ctx, .path = path, .limit = limit, .fd = open_file(path, O_RDONLY, 0) };
+    load l = { .ctx = ctx, .path = path, .limit = limit, .fd = hl_fd_open(path, O_RDONLY, 0) };
     hl_status status;
 
     *data = NULL;
     *size = 0;
     if (l.fd < 0)
-        return io_error(ctx, path, "open", errno);
+        return hl_io_error(ctx, path, "open", errno);
     status = load_begin(&l);
     if (!status)
         status = load_rest(&l);
@@ -201,7 +198,24 @@ hl_status hl_file_load(hl_context *ctx, const char *path, size_t limit, char **d
 
 /* ---- replacing ---- */
 
-typedef struct replacement {
+hl_status hl_fd_write(hl_context *ctx, const char *path, int fd, const void *data, size_t bytes)
+{
+    const char *next = data;
+
+    while (bytes > 0) {
+        ssize_t put = write(fd, next, bytes < LARGEST_CALL ? bytes : LARGEST_CALL);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return hl_io_error(ctx, path, "write", errno);
+        next += put;
+        bytes -= (size_t)put;
+    }
+    return HL_OK;
+}
+
+struct hl_replacement {
     hl_context *ctx;
     const char *path;         /* as the caller spelt it, for messages */
     char target[PATH_MAX];    /* `path` without links */
@@ -210,11 +224,11 @@ typedef struct replacement {
     mode_t mode;              /* of the new file */
     bool exists;              /* there is an old file, and `mode` is its own */
     int fd;                   /* the temporary file; -1 if not open */
-} replacement;
+};
 
-static hl_status replace_error(const replacement *r, const char *what)
+static hl_status replace_error(const hl_replacement *r, const char *what)
 {
-    return io_error(r->ctx, r->path, what, errno);
+    return hl_io_error(r->ctx, r->path, what, errno);
 }
 
 /* Flush to the disk. File systems that cannot are taken at their word. */
@@ -229,7 +243,7 @@ static int flush(int fd)
 }
 
 /* Find what is to be replaced, and whether it may be. */
-static hl_status find_target(replacement *r)
+static hl_status find_target(hl_replacement *r)
 {
     struct stat info;
     const char *slash;
@@ -261,7 +275,7 @@ static hl_status find_target(replacement *r)
 
 /* Make an empty file of a new name in the target's directory. The name does not contain the target's, which may be as
  * long as names can be. */
-static hl_status create_temporary(replacement *r)
+static hl_status create_temporary(hl_replacement *r)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
 
@@ -273,7 +287,7 @@ static hl_status create_temporary(replacement *r)
             errno = ENAMETOOLONG;
             break;
         }
-        r->fd = open_file(r->temporary, flags, r->mode);
+        r->fd = hl_fd_open(r->temporary, flags, r->mode);
         if (r->fd >= 0) {
             if (r->exists)
                 (void)fchmod(r->fd, r->mode); /* give back what the umask took; if that fails, less is safe */
@@ -286,26 +300,8 @@ static hl_status create_temporary(replacement *r)
     return replace_error(r, "create a temporary file beside it");
 }
 
-static hl_status write_piece(const replacement *r, const hl_file_piece *piece)
-{
-    const char *next = piece->data;
-    size_t left = piece->bytes;
-
-    while (left > 0) {
-        ssize_t put = write(r->fd, next, left < LARGEST_CALL ? left : LARGEST_CALL);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return replace_error(r, "write");
-        next += put;
-        left -= (size_t)put;
-    }
-    return HL_OK;
-}
-
 /* Put the temporary file, complete and flushed, in the target's place. */
-static hl_status move_in_place(replacement *r)
+static hl_status move_in_place(hl_replacement *r)
 {
     int fd = r->fd;
 
@@ -322,7 +318,7 @@ static hl_status move_in_place(replacement *r)
 
 /* Make the rename last. A directory that we may change but not read cannot be opened, thus not flushed; that is no
  * reason to fail. */
-static hl_status flush_directory(replacement *r)
+static hl_status flush_directory(hl_replacement *r)
 {
     hl_status status = HL_OK;
     int fd;
@@ -331,7 +327,7 @@ static hl_status flush_directory(replacement *r)
         strcpy(r->target, ".");
     else
         r->target[r->directory] = '\0';
-    fd = open_file(r->target, O_RDONLY | O_DIRECTORY, 0);
+    fd = hl_fd_open(r->target, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return HL_OK;
     if (flush(fd))
@@ -340,22 +336,73 @@ static hl_status flush_directory(replacement *r)
     return status;
 }
 
+hl_status hl_replacement_begin(hl_context *ctx, const char *path, hl_replacement **replacement)
+{
+    hl_replacement *r = hl_calloc(ctx, 1, sizeof *r);
+    hl_status status;
+
+    *replacement = NULL;
+    if (!r)
+        return HL_ERR_NOMEM;
+    r->ctx = ctx;
+    r->path = path;
+    r->fd = -1;
+    status = find_target(r);
+    if (!status)
+        status = create_temporary(r);
+    if (status)
+        hl_free(ctx, r);
+    else
+        *replacement = r;
+    return status;
+}
+
+hl_status hl_replacement_write(hl_replacement *r, const void *data, size_t bytes)
+{
+    return hl_fd_write(r->ctx, r->path, r->fd, data, bytes);
+}
+
+hl_status hl_replacement_patch(hl_replacement *r, size_t offset, const void *data, size_t bytes)
+{
+    hl_status status;
+
+    if (lseek(r->fd, (off_t)offset, SEEK_SET) < 0)
+        return replace_error(r, "write");
+    status = hl_fd_write(r->ctx, r->path, r->fd, data, bytes);
+    if (!status && lseek(r->fd, 0, SEEK_END) < 0)
+        return replace_error(r, "write");
+    return status;
+}
+
+hl_status hl_replacement_commit(hl_replacement *r)
+{
+    hl_status status = move_in_place(r);
+
+    return status ? status : flush_directory(r);
+}
+
+void hl_replacement_free(hl_replacement *r)
+{
+    if (!r)
+        return;
+    if (r->fd >= 0)
+        close(r->fd);
+    if (r->temporary[0])
+        unlink(r->temporary);
+    hl_free(r->ctx, r);
+}
+
 hl_status hl_file_replace(hl_context *ctx, const char *path, const hl_file_piece *pieces, size_t count)
 {
-    replacement r = { .ctx = ctx, .path = path, .fd = -1 };
-    hl_status status = find_target(&r);
+    hl_replacement *r;
+    hl_status status = hl_replacement_begin(ctx, path, &r);
 
-    if (!status)
-        status = create_temporary(&r);
+    if (status)
+        return status;
     for (size_t i = 0; !status && i < count; i++)
-        status = write_piece(&r, &pieces[i]);
+        status = hl_replacement_write(r, pieces[i].data, pieces[i].bytes);
     if (!status)
-        status = move_in_place(&r);
-    if (!status)
-        status = flush_directory(&r);
-    if (r.fd >= 0)
-        close(r.fd);
-    if (r.temporary[0])
-        unlink(r.temporary);
+        status = hl_replacement_commit(r);
+    hl_replacement_free(r);
     return status;
 }

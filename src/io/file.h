@@ -1,4 +1,5 @@
-/* file.h - reading a file from front to back, loading a small one whole, and replacing one atomically.
+/* file.h - reading a file from front to back, loading a small one whole, and replacing one atomically, at once or
+ * bit by bit.
  *
  * Every failure is HL_ERR_IO unless a function says otherwise, with the path and the system's reason in the message. */
 #ifndef HL_FILE_H
@@ -8,6 +9,13 @@
 
 /* What of a path messages show: all of it, or its last 128 bytes if it is longer. Borrows from `path`. */
 const char *hl_path_shown(const char *path);
+
+/* The message "m.hollow: cannot open: No such file or directory" for an errno, and HL_ERR_IO. */
+hl_status hl_io_error(hl_context *ctx, const char *path, const char *what, int error);
+/* open and read, again if a signal came between. hl_fd_read: at most `bytes` bytes; how many came, 0 at the end, -1 with errno
+ * set. */
+int hl_fd_open(const char *path, int flags, unsigned mode);
+ptrdiff_t hl_fd_read(int fd, void *data, size_t bytes);
 
 /* A regular file open for reading. */
 typedef struct hl_file {
@@ -43,5 +51,18 @@ typedef struct hl_file_piece {
  * On failure the old file is untouched and the temporary one removed. The exception, which the message tells, is a
  * directory that cannot be flushed: then the new contents are in place but may not survive a power cut. */
 hl_status hl_file_replace(hl_context *ctx, const char *path, const hl_file_piece *pieces, size_t count);
+
+/* The same in steps. Between begin and commit the new contents grow in the temporary file; abandon, at any time after begin,
+ * removes it, and does nothing after a commit that succeeded. Borrows the path until it is freed. */
+typedef struct hl_replacement hl_replacement;
+hl_status hl_replacement_begin(hl_context *ctx, const char *path, hl_replacement **replacement);
+hl_status hl_replacement_write(hl_replacement *r, const void *data, size_t bytes);
+/* Write over what stands at `offset`, and go on appending after. */
+hl_status hl_replacement_patch(hl_replacement *r, size_t offset, const void *data, size_t bytes);
+hl_status hl_replacement_commit(hl_replacement *r);
+void hl_replacement_free(hl_replacement *r); /* takes NULL; abandons what was not committed */
+
+/* Write all of it to a descriptor; `path` is for the message. */
+hl_status hl_fd_write(hl_context *ctx, const char *path, int fd, const void *data, size_t bytes);
 
 #endif

@@ -1,0 +1,594 @@
+/* csv.c - numbers in text.
+ *
+ * The input goes through a buffer that holds at least one whole record (a row; more than one line if quotes span lines). A
+ * record is delimited first, then its fields are parsed in place; the byte after it is a line end, which stops every scan. A
+ * record larger than the buffer doubles it. Memory is the longest record and the numbers of the wanted columns. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "io/number.h"
+#include "io/table.h"
+
+enum {
+    FIRST_BUFFER = 1 << 18,
+    BLOCK_VALUES = 1 << 16, /* numbers of a block, if a row is not longer */
+    UNUSED = -1,            /* in csv.place */
+    DAYS_1970 = 865565      /* what field_date counts up to then */
+};
+
+typedef struct csv {
+    hl_table *t;
+    char *buffer;
+    size_t capacity; /* one byte more is there, for a line end after the last */
+    size_t begin, end;
+    bool ended;       /* the input has no more */
+    size_t line;      /* where the record begins */
+    size_t lines;     /* that the record has */
+    char separator;   /* ' ' means any blanks */
+    size_t fields;    /* of every record */
+    ptrdiff_t *place; /* of each field in a row of the table, or UNUSED */
+} csv;
+
+/* A field as it stands in the record: inside its quotes if it has any. */
+typedef struct field {
+    const char *text;
+    size_t bytes;
+    bool quoted;
+} field;
+
+/* "data.csv:17: <what is wrong>" */
+static hl_status fault(const csv *c, hl_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static hl_status fault(const csv *c, hl_status status, const char *format, ...)
+{
+    char text[320];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return hl_fail(c->t->ctx, status, "%s:%zu: %s", hl_path_shown(c->t->source.path), c->line, text);
+}
+
+/* ---- records ---- */
+
+/* Move what is left to the front of the buffer and fill it up; a buffer that is full is doubled first. */
+static hl_status refill(csv *c)
+{
+    size_t left = c->end - c->begin, got;
+    hl_status status;
+
+    if (left == c->capacity || !c->buffer) {
+        size_t capacity = c->buffer ? hl_size_mul(c->capacity, 2) : FIRST_BUFFER;
+        char *grown = hl_alloc(c->t->ctx, hl_size_add(capacity, 1));
+
+        if (!grown)
+            return HL_ERR_NOMEM;
+        if (left)
+            memcpy(grown, c->buffer + c->begin, left);
+        hl_free(c->t->ctx, c->buffer);
+        c->buffer = grown;
+        c->capacity = capacity;
+    } else if (left) {
+        memmove(c->buffer, c->buffer + c->begin, left);
+    }
+    c->begin = 0;
+    c->end = left;
+    status = hl_source_next(&c->t->source, c->buffer + left, c->capacity - left, &got);
+    c->end += got;
+    c->buffer[c->end] = '\n';
+    c->ended = c->end < c->capacity;
+    return status;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static const char *skip_blanks(const char *p)
+{
+    while (is_blank(*p))
+        p++;
+    return p;
+}
+
+/* Until the first record has shown the separator, all may be it. */
+static bool separates(const csv *c, char byte)
+{
+    if (c->separator && c->separator != ' ')
+        return byte == c->separator;
+    return is_blank(byte) || (!c->separator && (byte == ',' || byte == ';'));
+}
+
+/* The line end of the record p .. end, quotes respected, or NULL if it is not in the buffer. A quote opens only at the start
+ * of a field. Counts the lines before it. */
+static char *find_quoted_end(csv *c, char *p, char *end)
+{
+    bool start = true, inside = false;
+
+    for (c->lines = 1; p < end; p++) {
+        if (inside) {
+            if (*p == '"' && p + 1 < end && p[1] == '"')
+                p++;
+            else if (*p == '"')
+                inside = false;
+            else if (*p == '\n')
+                c->lines++;
+        } else if (*p == '\n' || *p == '\r') {
+            return p;
+        } else if (*p == '"' && start) {
+            inside = true;
+            start = false;
+        } else {
+            start = separates(c, *p) || (start && is_blank(*p));
+        }
+    }
+    return NULL;
+}
+
+/* The line end of the record at the buffer's begin, or NULL. memchr is several times as fast as any loop over bytes. */
+static char *find_end(csv *c)
+{
+    char *p = c->buffer + c->begin, *end = c->buffer + c->end, *stop = memchr(p, '\n', (size_t)(end - p)), *cr;
+
+    if (*skip_blanks(p) != '#' && memchr(p, '"', (size_t)((stop ? stop : end) - p)))
+        return find_quoted_end(c, p, end);
+    c->lines = 1;
+    cr = memchr(p, '\r', (size_t)((stop ? stop : end) - p));
+    return cr ? cr : stop;
+}
+
+/* Step over the line end at `stop`, of one byte or two. */
+static void step_over(csv *c, const char *stop)
+{
+    c->begin = (size_t)(stop - c->buffer);
+    if (c->begin < c->end)
+        c->begin += *stop == '\r' && c->begin + 1 < c->end && stop[1] == '\n' ? 2 : 1;
+    c->line += c->lines;
+}
+
+/* The next record that is not empty or a comment: *record .. *end, or NULL when there are no more. The byte at *end is a line
+ * end. c->line is its line; call step_over to go on. */
+static hl_status next_record(csv *c, const char **record, const char **end)
+{
+    for (;;) {
+        char *stop = c->begin < c->end ? find_end(c) : NULL;
+        const char *text;
+
+        /* A \r that ends the buffer may have its \n behind. */
+        if ((!stop || stop + 1 == c->buffer + c->end) && !c->ended) {
+            hl_status status = refill(c);
+
+            if (status)
+                return status;
+            continue;
+        }
+        if (c->begin == c->end) {
+            *record = NULL;
+            return HL_OK;
+        }
+        if (!stop)
+            stop = c->buffer + c->end; /* the last line, without an end of its own */
+        text = skip_blanks(c->buffer + c->begin);
+        if (text < stop && *text != '#') {
+            *record = c->buffer + c->begin;
+            *end = stop;
+            return HL_OK;
+        }
+        step_over(c, stop);
+    }
+}
+
+/* ---- fields ---- */
+
+/* Blanks around a field; a tab that separates is none. */
+static const char *skip_padding(const csv *c, const char *p)
+{
+    while (is_blank(*p) && (c->separator == ' ' || *p != c->separator))
+        p++;
+    return p;
+}
+
+/* What comes after a field that ends at `stop`: behind its separator, or NULL if it is the last. */
+static const char *after_field(const csv *c, const char *stop, const char *end)
+{
+    stop = skip_padding(c, stop);
+    if (stop >= end)
+        return NULL;
+    return c->separator == ' ' ? stop : stop + 1;
+}
+
+/* The quoted field at p, which is its opening quote. */
+static hl_status quoted_field(const csv *c, const char *p, const char *end, field *f, const char **next)
+{
+    const char *q = p + 1, *stop;
+
+    for (;; q++) {
+        q = memchr(q, '"', (size_t)(end - q));
+        if (!q)
+            return fault(c, HL_ERR_FORMAT, "a quote (\") is opened and never closed");
+        if (q[1] != '"')
+            break;
+        q++;
+    }
+    *f = (field){ .text = p + 1, .bytes = (size_t)(q - p) - 1, .quoted = true };
+    stop = skip_padding(c, q + 1);
+    if (stop < end && (c->separator == ' ' ? stop == q + 1 : *stop != c->separator))
+        return fault(c, HL_ERR_FORMAT, "text follows a closing quote (\")");
+    *next = after_field(c, stop, end);
+    return HL_OK;
+}
+
+/* The field at p, blanks around it left out. *next is behind its separator, or NULL if it is the last. */
+static hl_status next_field(const csv *c, const char *p, const char *end, field *f, const char **next)
+{
+    const char *stop;
+
+    p = skip_padding(c, p);
+    if (*p == '"')
+        return quoted_field(c, p, end, f, next);
+    for (stop = p; stop < end && !separates(c, *stop);)
+        stop++;
+    *f = (field){ .text = p, .bytes = (size_t)(stop - p) };
+    while (f->bytes && is_blank(f->text[f->bytes - 1]))
+        f->bytes--;
+    *next = after_field(c, stop, end);
+    return HL_OK;
+}
+
+/* `count` digits at text. */
+static bool take_digits(const char *text, int count, int *value)
+{
+    *value = 0;
+    for (int i = 0; i < count; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        *value = *value * 10 + (text[i] - '0');
+    }
+    return true;
+}
+
+/* A date as 2024-02-29, to days since 1970-01-01. The year is counted from March on, so that a leap day is its last; months
+ * from March on have 31, 30, 31, 30, 31, 31, ... days: (153 m + 2) / 5 before month m. */
+static bool field_date(const field *f, double *value)
+{
+    static const int lengths[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    int year, month, day, days;
+    const char *p = f->text;
+    bool leap;
+
+    if (f->bytes != 10 || p[4] != '-' || p[7] != '-' || !take_digits(p, 4, &year) || !take_digits(p + 5, 2, &month) ||
+        !take_digits(p + 8, 2, &day))
+        return false;
+    leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if (month < 1 || month > 12 || day < 1 || day > lengths[month - 1] || (month == 2 && day == 29 && !leap))
+        return false;
+    year += 399 + (month > 2); /* of 400 years more, to divide what is not negative */
+    days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    *value = days - DAYS_1970;
+    return true;
+}
+
+/* A field that is a number, or a date where these are read, and nothing else. */
+static bool field_number(const csv *c, const field *f, double *value)
+{
+    const char *begin = f->text, *end = f->text + f->bytes, *stop;
+
+    for (; f->quoted && begin < end && is_blank(*begin);)
+        begin++;
+    for (; f->quoted && end > begin && is_blank(end[-1]);)
+        end--;
+    if (c->t->options.dates && field_date(f, value))
+        return true;
+    stop = hl_number_scan(begin, value);
+    return stop > begin && stop == end;
+}
+
+static bool field_missing(const field *f)
+{
+    static const char *const words[] = { "", "NA", "N/A", "NaN", "null", "none", "?", "inf", "infinity" };
+    const char *text = f->text;
+    size_t bytes = f->bytes;
+
+    if (bytes > 1 && (*text == '-' || *text == '+'))
+        text++, bytes--;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == bytes && strncasecmp(words[i], text, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* ---- the first record ---- */
+
+/* The separator, by its first sign in the first record: a tab, else ';', else ',', else blanks. That order, as numbers may be
+ * written with a decimal comma, and names with blanks. */
+static char find_separator(const char *p, const char *end)
+{
+    bool tab = false, semicolon = false, comma = false, blank = false, inside = false;
+
+    p = skip_blanks(p);
+    while (end > p && is_blank(end[-1]) && end[-1] != '\t')
+        end--;
+    for (; p < end; p++) {
+        inside ^= *p == '"';
+        if (inside)
+            continue;
+        tab |= *p == '\t';
+        semicolon |= *p == ';';
+        comma |= *p == ',';
+        blank |= *p == ' ';
+    }
+    return tab ? '\t' : semicolon ? ';' : comma ? ',' : blank ? ' ' : ',';
+}
+
+/* Copy the field, "" in quotes being one quote, as a column's name. */
+static hl_status add_name(csv *c, const field *f, size_t index)
+{
+    char *name = hl_alloc(c->t->ctx, f->bytes + 1);
+    size_t used = 0;
+    hl_status status;
+
+    if (!name)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < f->bytes; i++) {
+        name[used++] = f->text[i] ? f->text[i] : '?';
+        if (f->quoted && f->text[i] == '"')
+            i++;
+    }
+    name[used] = '\0';
+    status = hl_table_add_column(c->t, name, 0, index);
+    hl_free(c->t->ctx, name);
+    return status;
+}
+
+/* Count the fields of the first record and find out if they are names: if one of them is text. */
+static hl_status look_at_first(csv *c, const char *record, const char *end, bool *header)
+{
+    field f;
+    double value;
+
+    *header = false;
+    for (const char *p = record; p; c->fields++) {
+        hl_status status = next_field(c, p, end, &f, &p);
+
+        if (status)
+            return status;
+        *header |= !field_number(c, &f, &value) && !field_missing(&f);
+    }
+    if (c->t->options.header)
+        *header = c->t->options.header > 0;
+    return HL_OK;
+}
+
+static hl_status take_columns(csv *c, const char *record, const char *end, bool header)
+{
+    const char *p = record;
+    hl_status status = HL_OK;
+    field f;
+
+    for (size_t i = 0; !status && i < c->fields; i++) {
+        if (!header) {
+            status = hl_table_add_column(c->t, NULL, 0, i);
+            continue;
+        }
+        status = next_field(c, p, end, &f, &p);
+        if (!status)
+            status = add_name(c, &f, i);
+    }
+    return status;
+}
+
+/* Where each field goes, and how rows are stored. */
+static hl_status take_places(csv *c)
+{
+    hl_table *t = c->t;
+
+    c->place = hl_calloc(t->ctx, c->fields, sizeof *c->place);
+    if (!c->place)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < c->fields; i++)
+        c->place[i] = UNUSED;
+    for (size_t i = 0; i < t->column_count; i++) {
+        c->place[t->columns[i].index] = (ptrdiff_t)i;
+        t->columns[i].index = i;
+    }
+    t->block_columns = t->column_count;
+    t->block_rows = BLOCK_VALUES / t->column_count ? BLOCK_VALUES / t->column_count : 1;
+    return HL_OK;
+}
+
+/* Everything that the first record tells. Steps over it if it is a header. */
+static hl_status begin(csv *c)
+{
+    const char *record, *end;
+    bool header;
+    hl_status status = refill(c);
+
+    if (!status && c->end >= 3 && memcmp(c->buffer, "\xEF\xBB\xBF", 3) == 0)
+        c->begin = 3;
+    if (!status)
+        status = next_record(c, &record, &end);
+    if (status)
+        return status;
+    if (!record)
+        return hl_table_fault(c->t, HL_ERR_FORMAT, "it is empty");
+    if (!c->separator)
+        c->separator = find_separator(record, end);
+    status = look_at_first(c, record, end, &header);
+    if (!status)
+        status = take_columns(c, record, end, header);
+    if (!status)
+        status = hl_table_check_names(c->t);
+    if (!status)
+        status = hl_table_select(c->t);
+    if (!status)
+        status = take_places(c);
+    if (!status && header)
+        step_over(c, end);
+    return status;
+}
+
+/* ---- rows ---- */
+
+/* Room for the next row. */
+static hl_status next_row(hl_table *t, double **row)
+{
+    size_t block = t->rows / t->block_rows;
+
+    if (block == t->block_count) {
+        if (hl_grow(t->ctx, (void **)&t->blocks, &t->block_capacity, block + 1, sizeof *t->blocks))
+            return HL_ERR_NOMEM;
+        t->blocks[block] = hl_alloc(t->ctx, t->block_rows * t->block_columns * sizeof(double));
+        if (!t->blocks[block])
+            return HL_ERR_NOMEM;
+        t->block_count++;
+    }
+    *row = t->blocks[block] + t->rows % t->block_rows * t->block_columns;
+    return HL_OK;
+}
+
+/* Note the row's line, if it is not the one after the last row's. */
+static hl_status note_line(const csv *c)
+{
+    hl_table *t = c->t;
+
+    if (t->mark_count && hl_table_line(t, t->rows) == c->line)
+        return HL_OK;
+    if (hl_grow(t->ctx, (void **)&t->marks, &t->mark_capacity, t->mark_count + 1, sizeof *t->marks))
+        return HL_ERR_NOMEM;
+    t->marks[t->mark_count++] = (hl_line_mark){ .row = t->rows, .line = c->line };
+    return HL_OK;
+}
+
+/* A field that is no finite number: a missing value, which may be dropped, or an error. */
+static hl_status not_a_number(const csv *c, const field *f, size_t column, bool infinite, bool *missing)
+{
+    const char *name = c->t->columns[column].name;
+    char text[HL_TABLE_SHOWN], name_text[HL_TABLE_SHOWN];
+
+    hl_text_shown(text, f->text, f->bytes);
+    hl_text_shown(name_text, name, strlen(name));
+    if (field_missing(f)) {
+        *missing = true;
+        if (c->t->options.drop_missing)
+            return HL_OK;
+        return fault(c, HL_ERR_NOT_FINITE,
+                     "column '%s': %s%s%s is a missing value; fill it in, or leave such rows out (--drop-missing)",
+                     name_text, f->bytes ? "'" : "an empty field", text, f->bytes ? "'" : "");
+    }
+    if (infinite)
+        return fault(c, HL_ERR_NOT_FINITE, "column '%s': '%s' is too large for a double; rescale the column", name_text,
+                     text);
+    if (memchr(f->text, ',', f->bytes) && c->separator != ',')
+        return fault(c, HL_ERR_FORMAT, "column '%s': '%s' is not a number; write a decimal point, not a comma",
+                     name_text, text);
+    return fault(c, HL_ERR_FORMAT,
+                 "column '%s': '%s' is not a number; correct it, or choose the columns to use without this one",
+                 name_text, text);
+}
+
+static hl_status wrong_length(const csv *c, size_t fields)
+{
+    const char *in = c->separator == '\t'  ? "tabs"
+                     : c->separator == ';' ? "semicolons"
+                     : c->separator == ' ' ? "blanks"
+                     : c->separator == ',' ? "commas"
+                                           : "the separator";
+
+    return fault(c, HL_ERR_FORMAT, "%s%zu field%s (separated by %s), but the first row has %zu",
+                 fields > c->fields ? "more than " : "", fields > c->fields ? c->fields : fields,
+                 (fields > c->fields ? c->fields : fields) == 1 ? "" : "s", in, c->fields);
+}
+
+/* The common case: a number, up to the separator or the end, blanks around it only where they separate. */
+static bool take_plain(const csv *c, const char **p, const char *end, double *value)
+{
+    const char *text = c->separator == ' ' ? skip_blanks(*p) : *p, *stop = hl_number_scan(text, value);
+
+    if (stop == text || !isfinite(*value))
+        return false;
+    if (stop == end) {
+        *p = NULL;
+        return true;
+    }
+    if (!separates(c, *stop))
+        return false;
+    if (c->separator == ' ') {
+        stop = skip_blanks(stop);
+        *p = stop == end ? NULL : stop;
+    } else {
+        *p = stop + 1;
+    }
+    return true;
+}
+
+/* Parse one field at p to its place in the row. */
+static hl_status take_field(const csv *c, const char **p, const char *end, ptrdiff_t place, double *row, bool *missing)
+{
+    double value;
+    bool number;
+    hl_status status;
+    field f;
+
+    if (place != UNUSED && take_plain(c, p, end, &row[place]))
+        return HL_OK;
+    status = next_field(c, *p, end, &f, p);
+    if (status || place == UNUSED)
+        return status;
+    number = field_number(c, &f, &value);
+    if (!number || !isfinite(value))
+        return not_a_number(c, &f, (size_t)place, number, missing);
+    row[place] = value;
+    return HL_OK;
+}
+
+static hl_status take_record(csv *c, const char *record, const char *end)
+{
+    bool missing = false;
+    const char *p = record;
+    double *row;
+    hl_status status = next_row(c->t, &row);
+
+    for (size_t i = 0; !status && i < c->fields; i++) {
+        if (!p)
+            return wrong_length(c, i);
+        status = take_field(c, &p, end, c->place[i], row, &missing);
+    }
+    if (status)
+        return status;
+    if (p)
+        return wrong_length(c, c->fields + 1);
+    if (missing) {
+        c->t->dropped++;
+        return HL_OK;
+    }
+    status = note_line(c);
+    c->t->rows += !status;
+    return status;
+}
+
+hl_status hl_table_read_csv(hl_table *t)
+{
+    csv c = { .t = t, .line = 1, .separator = t->options.separator };
+    const char *record = NULL, *end;
+    hl_status status;
+
+    if (c.separator && !strchr(",;\t |:", c.separator))
+        return hl_fail(t->ctx, HL_ERR_INVALID, "a separator must be one of , ; | : a tab or a blank");
+    status = begin(&c);
+
+    while (!status) {
+        status = next_record(&c, &record, &end);
+        if (status || !record)
+            break;
+        status = take_record(&c, record, end);
+        step_over(&c, end);
+    }
+    if (!status && t->rows == 0 && !t->dropped)
+        status = hl_table_fault(t, HL_ERR_FORMAT, "it has a header and no rows");
+    hl_free(t->ctx, c.buffer);
+    hl_free(t->ctx, c.place);
+    return status;
+}

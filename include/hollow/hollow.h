@@ -3,6 +3,7 @@
 #define HOLLOW_HOLLOW_H
 
 #include "hollow/base.h"
+#include "hollow/density.h"
 #include "hollow/diff.h"
 #include "hollow/fit.h"
 #include "hollow/flow.h"

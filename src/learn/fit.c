@@ -6,8 +6,8 @@
 
 #include "base/base.h"
 #include "flow/flow.h"
-#include "hollow/fit.h"
 #include "learn/assignment.h"
+#include "learn/fit.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_NOISE, STREAM_TIME }; /* of random numbers */
 enum { MOST_STEPS = 256, HEAD = 8 };                    /* HEAD: scalars of a saved state */
@@ -217,6 +217,11 @@ hl_status hl_fit_create(hl_flow *flow, const hl_fit_data *train, const hl_fit_da
     }
     *out = fit;
     return HL_OK;
+}
+
+hl_context *hl_fit_context(const hl_fit *fit)
+{
+    return fit->ctx;
 }
 
 void hl_fit_free(hl_fit *fit)

@@ -9,11 +9,11 @@
  * A file is believed only as far as its tensors bear it out: memory is allocated after every parameter was found in the file
  * with the shape that the architecture gives it. */
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "io/file.h"
-#include "io/safetensors.h"
-#include "nn/net.h"
+#include "nn/model.h"
 
 static const char format_text[] = "hollow-net 1";
 
@@ -45,7 +45,7 @@ static json_t *term_json(const hl_net_spec *s)
     return NULL;
 }
 
-static char *architecture_text(const hl_net *net)
+char *hl_net_architecture(const hl_net *net)
 {
     json_t *j = json_pack("{s:I, s:I, s:b}", "dim", (json_int_t)net->dim, "context", (json_int_t)net->context, "time",
                           (int)net->time);
@@ -61,13 +61,15 @@ static char *architecture_text(const hl_net *net)
     return text;
 }
 
-static hl_status add_params(const hl_net *net, hl_tensors *t)
+hl_status hl_net_add_tensors(const hl_net *net, const char *prefix, hl_tensors *t)
 {
     hl_status status = HL_OK;
     for (size_t i = 0; i < net->params && status == HL_OK; i++) {
+        char name[128];
         hl_net_param p;
         hl_net_param_get(net, i, &p);
-        status = hl_tensors_add(t, p.name, net->dtype, p.rank, p.dims, p.values);
+        snprintf(name, sizeof name, "%s%s", prefix, p.name);
+        status = hl_tensors_add(t, name, net->dtype, p.rank, p.dims, p.values);
     }
     return status;
 }
@@ -79,7 +81,7 @@ hl_status hl_net_save(const hl_net *net, const char *path)
     if (!path)
         return hl_fail(net->ctx, HL_ERR_INVALID, "hl_net_save: the path is NULL");
     hl_tensors *t = NULL;
-    char *text = architecture_text(net);
+    char *text = hl_net_architecture(net);
     hl_status status = text ? hl_net_check(net) : hl_fail(net->ctx, HL_ERR_NOMEM, "out of memory for the model file");
     if (status == HL_OK)
         status = hl_tensors_create(net->ctx, &t);
@@ -90,7 +92,7 @@ hl_status hl_net_save(const hl_net *net, const char *path)
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(net->dtype));
     if (status == HL_OK)
-        status = add_params(net, t);
+        status = hl_net_add_tensors(net, "", t);
     if (status == HL_OK)
         status = hl_tensors_write(t, path);
     hl_tensors_free(t);
@@ -190,8 +192,8 @@ static void read_term(reader *r, hl_net_spec *s, size_t **order)
     s->order = *order = read_order(r, s->dim);
 }
 
-/* All terms, chained by `plus`; returns how many. */
-static size_t read_spec(reader *r, hl_net_spec *s, size_t **order)
+/* All terms, chained by `plus`. */
+static void read_spec(reader *r, hl_net_spec *s, size_t **order)
 {
     const json_t *whole = r->architecture, *time = json_object_get(whole, "time");
     const json_t *plus = json_object_get(whole, "plus");
@@ -214,16 +216,62 @@ static size_t read_spec(reader *r, hl_net_spec *s, size_t **order)
         s[i].plus = i + 1 < terms ? &s[i + 1] : NULL;
     }
     r->architecture = whole;
-    return r->status == HL_OK ? terms : 0;
+}
+
+hl_status hl_architecture_read(hl_context *ctx, const char *path, const char *text, hl_dtype dtype,
+                               hl_architecture **out)
+{
+    hl_architecture *a = hl_calloc(ctx, 1, sizeof *a);
+    *out = a;
+    if (!a)
+        return HL_ERR_NOMEM;
+    a->ctx = ctx;
+    a->json = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    reader r = { ctx, hl_path_shown(path), a->json, HL_OK };
+    if (!json_is_object((json_t *)a->json))
+        return bad(&r, text ? "its architecture is not a JSON object" : "not a model of hollow (no architecture)");
+    read_spec(&r, a->spec, a->order);
+    a->spec[0].dtype = dtype;
+    return r.status;
+}
+
+void hl_architecture_free(hl_architecture *a)
+{
+    if (!a)
+        return;
+    json_decref(a->json);
+    for (size_t i = 0; i < HL_MAX_TERMS; i++)
+        hl_free(a->ctx, a->order[i]);
+    hl_free(a->ctx, a);
+}
+
+hl_status hl_model_dtype(hl_context *ctx, const char *path, const hl_tensors *t, hl_dtype *dtype)
+{
+    const char *name = hl_tensors_metadata(t, "dtype");
+    if (!name || (strcmp(name, "f32") != 0 && strcmp(name, "f64") != 0))
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: its metadata have no dtype 'f32' or 'f64'", hl_path_shown(path));
+    *dtype = strcmp(name, "f64") == 0 ? HL_F64 : HL_F32;
+    return HL_OK;
+}
+
+hl_status hl_model_blame(hl_context *ctx, hl_status status, const char *path, const char *where)
+{
+    char detail[300];
+    strncpy(detail, hl_context_message(ctx), sizeof detail - 1);
+    detail[sizeof detail - 1] = '\0';
+    if (status == HL_ERR_INVALID || status == HL_ERR_SHAPE)
+        status = HL_ERR_FORMAT;
+    return hl_fail(ctx, status, "%s: %s%s", hl_path_shown(path), where, detail);
 }
 
 /* A specification cannot ask for more than the file holds: every unit of every layer has a bias, and conditioners have at
  * least an output for each half of h. */
-static hl_status check_size(reader *r, const hl_tensors *t, const hl_net_spec *s, hl_dtype dtype)
+hl_status hl_model_check_size(hl_context *ctx, const char *path, const hl_tensors *t, const hl_net_spec *s,
+                              size_t count)
 {
-    size_t elements = 0, needed = 0;
+    size_t elements = 0, needed = 0, element = hl_dtype_size(s->dtype);
     for (size_t i = 0; i < hl_tensors_count(t); i++)
-        elements += hl_tensors_get(t, i)->bytes / hl_dtype_size(dtype);
+        elements += hl_tensors_get(t, i)->bytes / element;
     for (; s; s = s->plus) {
         size_t hidden = s->hidden_layers > 0 ? s->hidden * (size_t)s->hidden_layers : 0;
         size_t width = s->layers > 0 && strcmp(s->transformer, "additive") != 0 && strcmp(s->transformer, "affine") != 0
@@ -233,81 +281,78 @@ static hl_status check_size(reader *r, const hl_tensors *t, const hl_net_spec *s
         needed += s->dim * s->features / 2 + s->reflections * s->dim + s->mlp;
         needed += (dense ? hidden : 0) + width;
     }
-    return needed > elements ? bad(r, "the tensors are too few for the architecture") : HL_OK;
+    return hl_size_mul(needed, count) > elements
+               ? hl_fail(ctx, HL_ERR_FORMAT, "%s: the tensors are too few for the architecture", hl_path_shown(path))
+               : HL_OK;
 }
 
-static hl_status check_tensors(reader *r, const hl_tensors *t, const hl_net *net)
+hl_status hl_net_check_tensors(const hl_net *net, const char *prefix, const char *path, const hl_tensors *t)
 {
     for (size_t i = 0; i < net->params; i++) {
         const hl_param_info *p = &net->param[i];
-        const hl_tensor *found = hl_tensors_find(t, p->name);
-        char shape[120];
+        char name[128], shape[120];
+        snprintf(name, sizeof name, "%s%s", prefix, p->name);
+        const hl_tensor *found = hl_tensors_find(t, name);
         if (!found)
-            return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: tensor '%s' is missing", r->path, p->name);
+            return hl_fail(net->ctx, HL_ERR_FORMAT, "%s: tensor '%s' is missing", hl_path_shown(path), name);
         bool same = found->dtype == net->dtype && found->rank == p->shape.rank;
         for (int a = 0; same && a < found->rank; a++)
             same = found->dims[a] == p->shape.dim[a];
         if (!same)
-            return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: tensor '%s' is not %s of %s, as the architecture needs", r->path,
-                           p->name, hl_shape_text(&p->shape, shape, sizeof shape), hl_dtype_name(net->dtype));
+            return hl_fail(net->ctx, HL_ERR_FORMAT, "%s: tensor '%s' is not %s of %s, as the architecture needs",
+                           hl_path_shown(path), name, hl_shape_text(&p->shape, shape, sizeof shape),
+                           hl_dtype_name(net->dtype));
     }
-    if (hl_tensors_count(t) != net->params)
-        return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %zu tensors where the architecture has %zu", r->path,
-                       hl_tensors_count(t), net->params);
     return HL_OK;
 }
 
-static hl_status fill(reader *r, const hl_tensors *t, hl_net *net)
+hl_status hl_net_take_tensors(hl_net *net, const char *prefix, const char *path, const hl_tensors *t)
 {
     for (size_t i = 0; i < net->params; i++) {
+        char name[128];
         hl_net_param p;
         hl_net_param_get(net, i, &p);
-        const hl_tensor *found = hl_tensors_find(t, p.name);
+        snprintf(name, sizeof name, "%s%s", prefix, p.name);
+        const hl_tensor *found = hl_tensors_find(t, name);
         memcpy(p.values, found->data, found->bytes);
     }
     hl_status status = hl_net_check(net);
-    if (status == HL_OK)
-        return HL_OK;
-    char detail[300];
-    strncpy(detail, hl_context_message(r->ctx), sizeof detail - 1);
-    detail[sizeof detail - 1] = '\0';
-    return hl_fail(r->ctx, status == HL_ERR_INVALID ? HL_ERR_FORMAT : status, "%s: %s", r->path, detail);
+    return status == HL_OK ? HL_OK : hl_model_blame(net->ctx, status, path, "");
 }
 
 /* The network that the specification says, if the tensors are those it needs. */
-static hl_status make_net(reader *r, const hl_tensors *t, const hl_net_spec *spec, hl_net **net)
+static hl_status make_net(hl_context *ctx, const char *path, const hl_tensors *t, const hl_net_spec *spec, hl_net **net)
 {
-    hl_status status = check_size(r, t, spec, spec->dtype);
+    hl_status status = hl_model_check_size(ctx, path, t, spec, 1);
     if (status != HL_OK)
         return status;
-    status = hl_net_declare(r->ctx, spec, net);
-    if (status == HL_ERR_INVALID || status == HL_ERR_SHAPE) {
-        char detail[300];
-        strncpy(detail, hl_context_message(r->ctx), sizeof detail - 1);
-        detail[sizeof detail - 1] = '\0';
-        return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: %s", r->path, detail);
-    }
+    status = hl_net_declare(ctx, spec, net);
+    if (status == HL_ERR_INVALID || status == HL_ERR_SHAPE)
+        return hl_model_blame(ctx, status, path, "architecture: ");
     if (status == HL_OK)
-        status = check_tensors(r, t, *net);
+        status = hl_net_check_tensors(*net, "", path, t);
+    if (status == HL_OK && hl_tensors_count(t) != (*net)->params)
+        status = hl_fail(ctx, HL_ERR_FORMAT, "%s: %zu tensors where the architecture has %zu", hl_path_shown(path),
+                         hl_tensors_count(t), (*net)->params);
     if (status == HL_OK)
         status = hl_net_allocate(*net);
-    return status == HL_OK ? fill(r, t, *net) : status;
+    return status == HL_OK ? hl_net_take_tensors(*net, "", path, t) : status;
 }
 
-static hl_status read_net(reader *r, const hl_tensors *t, hl_net **net)
+static hl_status read_net(hl_context *ctx, const char *path, const hl_tensors *t, hl_net **net)
 {
-    const char *format = hl_tensors_metadata(t, "format"), *dtype = hl_tensors_metadata(t, "dtype");
-    if (!format || strcmp(format, format_text) != 0)
-        return bad(r, "not a model of hollow (its metadata have no format 'hollow-net 1')");
-    hl_net_spec spec[HL_MAX_TERMS] = { { 0 } };
-    size_t *order[HL_MAX_TERMS] = { NULL };
-    read_spec(r, spec, order);
-    if (r->status == HL_OK && (!dtype || (strcmp(dtype, "f32") != 0 && strcmp(dtype, "f64") != 0)))
-        bad(r, "its metadata have no dtype 'f32' or 'f64'");
-    spec[0].dtype = dtype && strcmp(dtype, "f64") == 0 ? HL_F64 : HL_F32;
-    hl_status status = r->status == HL_OK ? make_net(r, t, spec, net) : r->status;
-    for (size_t i = 0; i < HL_MAX_TERMS; i++)
-        hl_free(r->ctx, order[i]);
+    const char *format = hl_tensors_metadata(t, "format"), *text = hl_tensors_metadata(t, "architecture");
+    hl_architecture *a = NULL;
+    hl_dtype dtype = HL_F32;
+    if (text && (!format || strcmp(format, format_text) != 0))
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: not a model of hollow (its metadata have no format 'hollow-net 1')",
+                       hl_path_shown(path));
+    hl_status status = hl_architecture_read(ctx, path, text, dtype, &a);
+    if (status == HL_OK)
+        status = hl_model_dtype(ctx, path, t, &a->spec[0].dtype);
+    if (status == HL_OK)
+        status = make_net(ctx, path, t, a->spec, net);
+    hl_architecture_free(a);
     return status;
 }
 
@@ -320,20 +365,12 @@ hl_status hl_net_load(hl_context *ctx, const char *path, hl_net **net)
     hl_tensors *t = NULL;
     *net = NULL;
     hl_status status = hl_tensors_read(ctx, path, &t);
-    if (status != HL_OK)
-        return status;
-    const char *words = hl_tensors_metadata(t, "architecture");
-    json_t *architecture = words ? json_loads(words, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    reader r = { ctx, hl_path_shown(path), architecture, HL_OK };
-    if (!words || !json_is_object(architecture))
-        status = bad(&r, words ? "its architecture is not a JSON object" : "not a model of hollow (no architecture)");
-    else
-        status = read_net(&r, t, net);
+    if (status == HL_OK)
+        status = read_net(ctx, path, t, net);
     if (status != HL_OK) {
         hl_net_free(*net);
         *net = NULL;
     }
-    json_decref(architecture);
     hl_tensors_free(t);
     return status;
 }

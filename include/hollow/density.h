@@ -1,0 +1,63 @@
+/* hollow/density.h - density models of tables: a flow, and the units of its columns.
+ *
+ *     hl_density_load(ctx, "m.hollow", &model);
+ *     hl_density_logp(model, rows, x, NULL, logp);        log-densities in nats, in the units of the data
+ *     hl_density_sample(model, rows, seed, NULL, x);      rows from the model, in these units
+ *
+ * Results are the same bits whatever rows are beside a row, for any number of threads, and run after run. */
+#ifndef HOLLOW_DENSITY_H
+#define HOLLOW_DENSITY_H
+
+#include "hollow/fit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hl_density hl_density; /* opaque */
+
+/* A column: x_standard = (x - mean) / deviation. */
+typedef struct hl_density_column {
+    const char *name;
+    double mean, deviation; /* deviation > 0 */
+} hl_density_column;
+
+/* A model with the flow's parameters zero; `columns` holds dim columns, then the context's. Copies all. */
+HL_API hl_status hl_density_create(hl_context *context, const hl_flow_spec *flow, const hl_density_column *columns,
+                                   hl_density **model);
+HL_API void hl_density_free(hl_density *model); /* takes NULL */
+HL_API size_t hl_density_dim(const hl_density *model);
+HL_API size_t hl_density_context(const hl_density *model);
+/* A column of x, or, from dim on, of the context. Borrowed until the model is freed. */
+HL_API hl_density_column hl_density_get_column(const hl_density *model, size_t index);
+/* The flow between standardised columns and the base. Borrowed until the model is freed. */
+HL_API hl_flow *hl_density_flow(const hl_density *model);
+/* How log p and samples are solved; kept in the model's file. NULL: the defaults. The trace is always exact. */
+HL_API hl_status hl_density_set_solver(hl_density *model, const hl_flow_solver *solver);
+HL_API hl_flow_solver hl_density_solver(const hl_density *model);
+/* Any text about the model, kept in its file; "" at first. Copied. */
+HL_API hl_status hl_density_set_note(hl_density *model, const char *note);
+HL_API const char *hl_density_note(const hl_density *model);
+
+/* Model files: safetensors, with everything but the values in the header's metadata. Written atomically. */
+HL_API hl_status hl_density_save(const hl_density *model, const char *path);
+HL_API hl_status hl_density_load(hl_context *context, const char *path, hl_density **model);
+
+/* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that cannot be solved gets
+ * NaN, and the status says why the first of them failed. */
+HL_API hl_status hl_density_logp(hl_density *model, size_t rows, const double *x, const double *context, double *logp);
+/* Rows first .. first + rows - 1 of the samples with this seed, each by itself: to x. */
+HL_API hl_status hl_density_sample(hl_density *model, uint64_t seed, size_t first, size_t rows, const double *context,
+                                   double *x);
+/* From the units of the data to standardised columns, in place; and back. */
+HL_API void hl_density_standardise(const hl_density *model, size_t rows, double *x, double *context);
+
+/* A checkpoint of a fit: its state, and a text of settings that must be the same when it is read. */
+HL_API hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path);
+HL_API hl_status hl_fit_load(hl_fit *fit, const char *settings, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

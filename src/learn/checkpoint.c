@@ -1,0 +1,61 @@
+/* checkpoint.c - the state of a fit in a file: one tensor of doubles, and the settings it belongs to. */
+#include <string.h>
+
+#include "hollow/density.h"
+#include "io/file.h"
+#include "io/safetensors.h"
+#include "learn/fit.h"
+
+static const char format_text[] = "hollow-checkpoint 1";
+
+hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path)
+{
+    if (!fit)
+        return HL_ERR_INVALID;
+    hl_context *ctx = hl_fit_context(fit);
+    if (!path || !settings)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_fit_save: the path or the settings are NULL");
+    size_t size = hl_fit_state_size(fit);
+    double *state = hl_calloc(ctx, size, sizeof *state);
+    hl_tensors *t = NULL;
+    hl_status status = state ? hl_tensors_create(ctx, &t) : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        hl_fit_get_state(fit, state);
+        status = hl_tensors_set_metadata(t, "format", format_text);
+    }
+    if (status == HL_OK)
+        status = hl_tensors_set_metadata(t, "settings", settings);
+    if (status == HL_OK)
+        status = hl_tensors_add(t, "state", HL_F64, 1, &size, state);
+    if (status == HL_OK)
+        status = hl_tensors_write(t, path);
+    hl_tensors_free(t);
+    hl_free(ctx, state);
+    return status;
+}
+
+hl_status hl_fit_load(hl_fit *fit, const char *settings, const char *path)
+{
+    if (!fit)
+        return HL_ERR_INVALID;
+    hl_context *ctx = hl_fit_context(fit);
+    if (!path || !settings)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_fit_load: the path or the settings are NULL");
+    hl_tensors *t = NULL;
+    hl_status status = hl_tensors_read(ctx, path, &t);
+    if (status != HL_OK)
+        return status;
+    const char *format = hl_tensors_metadata(t, "format"), *before = hl_tensors_metadata(t, "settings");
+    const hl_tensor *state = hl_tensors_find(t, "state");
+    if (!format || strcmp(format, format_text) != 0 || !before || !state)
+        status = hl_fail(ctx, HL_ERR_FORMAT, "%s: not a checkpoint of hollow", hl_path_shown(path));
+    else if (strcmp(before, settings) != 0)
+        status = hl_fail(ctx, HL_ERR_INVALID, "%s: it belongs to other settings or data: it has %.150s, now %.150s",
+                         hl_path_shown(path), before, settings);
+    else if (state->dtype != HL_F64 || state->rank != 1 || state->dims[0] != hl_fit_state_size(fit))
+        status = hl_fail(ctx, HL_ERR_FORMAT, "%s: its state does not fit the model", hl_path_shown(path));
+    else
+        status = hl_fit_set_state(fit, state->data);
+    hl_tensors_free(t);
+    return status;
+}

@@ -1,0 +1,479 @@
+/* density.c - density models: columns in the units of the data around a flow between standardised columns and the base.
+ *
+ * A model's file is a table of tensors; its metadata are
+ *
+ *   format        "hollow-density 1"
+ *   kind, flows   of the flow
+ *   architecture  of its first network, as in a network's file
+ *   columns       [{"name": "x1", "mean": 0.1, "deviation": 2}, ...], first those of x, then those of the context
+ *   solver        {"method": "dopri5", "rtol": 1e-05, "atol": 1e-05}
+ *   dtype         "f32" or "f64"
+ *   note          any text
+ *
+ * and the parameters of network i are called "i.name". */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "flow/flow.h"
+#include "hollow/density.h"
+#include "io/file.h"
+#include "nn/model.h"
+
+enum { CHUNK = 2048, NAME = 256, STREAM_BASE = 11 };
+static const char format_text[] = "hollow-density 1";
+
+typedef struct column {
+    char name[NAME];
+    double mean, deviation;
+} column;
+
+struct hl_density {
+    hl_context *ctx;
+    hl_flow *flow;
+    size_t dim, context;
+    column *column; /* [dim + context] */
+    hl_flow_solver solver;
+    char method[32]; /* of the solver */
+    char *note;
+    double *x, *c; /* a chunk */
+};
+
+/* ---- creation ---- */
+
+static hl_status check_column(hl_context *ctx, const hl_density_column *c, size_t index)
+{
+    if (!c->name || strlen(c->name) >= NAME)
+        return hl_fail(ctx, HL_ERR_INVALID, "column %zu has no name, or one of %d bytes or more", index + 1, NAME);
+    if (!isfinite(c->mean) || !isfinite(c->deviation) || !(c->deviation > 0))
+        return hl_fail(ctx, HL_ERR_INVALID,
+                       "column '%.60s': mean %g, deviation %g; they must be finite, and the deviation positive",
+                       c->name, c->mean, c->deviation);
+    return HL_OK;
+}
+
+static hl_status make_density(hl_density *m, const hl_flow_spec *flow, const hl_density_column *columns)
+{
+    hl_status status = hl_flow_create(m->ctx, flow, &m->flow);
+    if (status != HL_OK)
+        return status;
+    m->dim = m->flow->dim;
+    m->context = m->flow->context;
+    m->column = hl_calloc(m->ctx, m->dim + m->context, sizeof *m->column);
+    m->x = hl_calloc(m->ctx, hl_size_mul(CHUNK, m->dim), sizeof *m->x);
+    m->c = hl_calloc(m->ctx, hl_size_mul(CHUNK, m->context + 1), sizeof *m->c);
+    if (!m->column || !m->x || !m->c)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < m->dim + m->context && status == HL_OK; i++) {
+        status = check_column(m->ctx, &columns[i], i);
+        if (status != HL_OK)
+            break;
+        snprintf(m->column[i].name, NAME, "%s", columns[i].name);
+        m->column[i].mean = columns[i].mean;
+        m->column[i].deviation = columns[i].deviation;
+    }
+    if (status == HL_OK)
+        status = hl_density_set_note(m, "");
+    return status == HL_OK ? hl_density_set_solver(m, NULL) : status;
+}
+
+hl_status hl_density_create(hl_context *ctx, const hl_flow_spec *flow, const hl_density_column *columns,
+                            hl_density **out)
+{
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!flow || !columns || !out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_create: the flow, the columns or the result is NULL");
+    *out = NULL;
+    hl_density *m = hl_calloc(ctx, 1, sizeof *m);
+    if (!m)
+        return HL_ERR_NOMEM;
+    m->ctx = ctx;
+    hl_status status = make_density(m, flow, columns);
+    if (status != HL_OK) {
+        hl_density_free(m);
+        return status;
+    }
+    *out = m;
+    return HL_OK;
+}
+
+void hl_density_free(hl_density *m)
+{
+    if (!m)
+        return;
+    hl_flow_free(m->flow);
+    hl_free(m->ctx, m->column);
+    hl_free(m->ctx, m->x);
+    hl_free(m->ctx, m->c);
+    hl_free(m->ctx, m->note);
+    hl_free(m->ctx, m);
+}
+
+size_t hl_density_dim(const hl_density *m)
+{
+    return m ? m->dim : 0;
+}
+
+size_t hl_density_context(const hl_density *m)
+{
+    return m ? m->context : 0;
+}
+
+hl_density_column hl_density_get_column(const hl_density *m, size_t index)
+{
+    if (!m || index >= m->dim + m->context)
+        return (hl_density_column){ 0 };
+    const column *c = &m->column[index];
+    return (hl_density_column){ c->name, c->mean, c->deviation };
+}
+
+hl_flow *hl_density_flow(const hl_density *m)
+{
+    return m ? m->flow : NULL;
+}
+
+hl_status hl_density_set_solver(hl_density *m, const hl_flow_solver *given)
+{
+    static const hl_flow_solver defaults;
+    if (!m)
+        return HL_ERR_INVALID;
+    hl_flow_solver s = given ? *given : defaults;
+    bool single = m->flow->net[0]->dtype == HL_F32;
+    s.trace = HL_TRACE_EXACT;
+    s.method = s.method ? s.method : "dopri5";
+    s.rtol = s.rtol > 0 ? s.rtol : single ? 1e-5 : 1e-6;
+    s.atol = s.atol > 0 ? s.atol : single ? 1e-5 : 1e-8;
+    hl_status status = hl_flow_set_solver(m->flow, &s);
+    if (status != HL_OK)
+        return status;
+    snprintf(m->method, sizeof m->method, "%s", s.method);
+    m->solver = s;
+    m->solver.method = m->method;
+    return HL_OK;
+}
+
+hl_flow_solver hl_density_solver(const hl_density *m)
+{
+    return m ? m->solver : (hl_flow_solver){ 0 };
+}
+
+hl_status hl_density_set_note(hl_density *m, const char *note)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    note = note ? note : "";
+    char *copy = hl_alloc(m->ctx, strlen(note) + 1);
+    if (!copy)
+        return HL_ERR_NOMEM;
+    strcpy(copy, note);
+    hl_free(m->ctx, m->note);
+    m->note = copy;
+    return HL_OK;
+}
+
+const char *hl_density_note(const hl_density *m)
+{
+    return m ? m->note : "";
+}
+
+/* ---- rows ---- */
+
+void hl_density_standardise(const hl_density *m, size_t rows, double *x, double *context)
+{
+    for (size_t i = 0; m && x && i < rows * m->dim; i++)
+        x[i] = (x[i] - m->column[i % m->dim].mean) / m->column[i % m->dim].deviation;
+    for (size_t i = 0; m && context && i < rows * m->context; i++) {
+        const column *c = &m->column[m->dim + i % m->context];
+        context[i] = (context[i] - c->mean) / c->deviation;
+    }
+}
+
+/* A chunk of the context to m->c; NULL without one. */
+static const double *load_context(hl_density *m, size_t start, size_t count, const double *context)
+{
+    if (!m->context)
+        return NULL;
+    memcpy(m->c, context + start * m->context, count * m->context * sizeof *m->c);
+    hl_density_standardise(m, count, NULL, m->c);
+    return m->c;
+}
+
+/* The row in the flow's message counts from the chunk's start. */
+static hl_status retell(hl_density *m, hl_status status, size_t start)
+{
+    char told[400];
+    size_t row = 0;
+    int used = 0;
+    snprintf(told, sizeof told, "%s", hl_context_message(m->ctx));
+    if (sscanf(told, "row %zu%n", &row, &used) == 1 && used > 0)
+        return hl_fail(m->ctx, status, "row %zu%s", start + row, told + used);
+    return status;
+}
+
+hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const double *context, double *logp)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (rows && (!x || !logp || (m->context && !context)))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_logp: x, the context or the result is NULL");
+    double scale = 0;
+    hl_status first = HL_OK;
+    for (size_t i = 0; i < m->dim; i++)
+        scale += log(m->column[i].deviation);
+    for (size_t start = 0; start < rows; start += CHUNK) {
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
+        memcpy(m->x, x + start * m->dim, count * m->dim * sizeof *x);
+        hl_density_standardise(m, count, m->x, NULL);
+        hl_status status = hl_flow_logp(m->flow, count, m->x, load_context(m, start, count, context), logp + start);
+        if (status < 0 && first == HL_OK)
+            first = retell(m, status, start);
+        for (size_t r = start; r < start + count; r++)
+            logp[r] -= scale;
+    }
+    return first;
+}
+
+hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t rows, const double *context, double *x)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (rows && (!x || (m->context && !context)))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_sample: the context or the result is NULL");
+    hl_status worst = HL_OK;
+    for (size_t start = 0; start < rows; start += CHUNK) {
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
+        double *to = x + start * m->dim;
+        for (size_t i = 0; i < count * m->dim; i++)
+            m->x[i] = hl_random_normal(seed, STREAM_BASE, (first + start) * m->dim + i);
+        hl_status status = hl_flow_inverse(m->flow, count, m->x, load_context(m, start, count, context), to, NULL);
+        if (status < 0 && worst == HL_OK)
+            worst = retell(m, status, start);
+        for (size_t i = 0; i < count * m->dim; i++)
+            to[i] = m->column[i % m->dim].mean + m->column[i % m->dim].deviation * to[i];
+    }
+    return worst;
+}
+
+/* ---- writing ---- */
+
+static char *columns_text(const hl_density *m)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < m->dim + m->context; i++)
+        json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "name", m->column[i].name, "mean", m->column[i].mean,
+                                              "deviation", m->column[i].deviation));
+    char *text = json_array_size(list) == m->dim + m->context ? json_dumps(list, JSON_COMPACT) : NULL;
+    json_decref(list);
+    return text;
+}
+
+static char *solver_text(const hl_density *m)
+{
+    json_t *j = json_pack("{s:s, s:f, s:f, s:I}", "method", m->method, "rtol", m->solver.rtol, "atol", m->solver.atol,
+                          "steps", (json_int_t)m->solver.steps);
+    char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+    json_decref(j);
+    return text;
+}
+
+static hl_status write_metadata(const hl_density *m, hl_tensors *t)
+{
+    char flows[24], *text[] = { hl_net_architecture(m->flow->net[0]), columns_text(m), solver_text(m) };
+    const char *keys[] = { "architecture", "columns", "solver" };
+    snprintf(flows, sizeof flows, "%zu", m->flow->spec.flows);
+    hl_status status = text[0] && text[1] && text[2] ? HL_OK : hl_fail(m->ctx, HL_ERR_NOMEM, "out of memory");
+    if (status == HL_OK)
+        status = hl_tensors_set_metadata(t, "format", format_text);
+    if (status == HL_OK)
+        status = hl_tensors_set_metadata(t, "kind", m->flow->kind->name);
+    if (status == HL_OK)
+        status = hl_tensors_set_metadata(t, "flows", flows);
+    for (size_t i = 0; i < 3; i++) {
+        if (status == HL_OK)
+            status = hl_tensors_set_metadata(t, keys[i], text[i]);
+        free(text[i]);
+    }
+    if (status == HL_OK)
+        status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(m->flow->net[0]->dtype));
+    return status == HL_OK ? hl_tensors_set_metadata(t, "note", m->note) : status;
+}
+
+hl_status hl_density_save(const hl_density *m, const char *path)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (!path)
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_save: the path is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = hl_tensors_create(m->ctx, &t);
+    if (status == HL_OK)
+        status = write_metadata(m, t);
+    for (size_t i = 0; i < m->flow->nets && status == HL_OK; i++) {
+        char prefix[24];
+        snprintf(prefix, sizeof prefix, "%zu.", i);
+        status = hl_net_check(m->flow->net[i]);
+        if (status == HL_OK)
+            status = hl_net_add_tensors(m->flow->net[i], prefix, t);
+    }
+    if (status == HL_OK)
+        status = hl_tensors_write(t, path);
+    hl_tensors_free(t);
+    return status;
+}
+
+/* ---- reading ---- */
+
+typedef struct reader {
+    hl_context *ctx;
+    const char *path;
+    const hl_tensors *t;
+    hl_architecture *architecture;
+    hl_flow_spec spec;
+    json_t *columns, *solver;
+} reader;
+
+static hl_status bad(const reader *r, const char *what)
+{
+    return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %s", hl_path_shown(r->path), what);
+}
+
+static json_t *parse(const reader *r, const char *key)
+{
+    const char *text = hl_tensors_metadata(r->t, key);
+    return text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
+static hl_status read_flow(reader *r)
+{
+    const char *flows = hl_tensors_metadata(r->t, "flows");
+    hl_dtype dtype;
+    hl_status status = hl_model_dtype(r->ctx, r->path, r->t, &dtype);
+    if (status == HL_OK)
+        status =
+            hl_architecture_read(r->ctx, r->path, hl_tensors_metadata(r->t, "architecture"), dtype, &r->architecture);
+    if (status != HL_OK)
+        return status;
+    r->spec.kind = hl_tensors_metadata(r->t, "kind");
+    r->spec.net = r->architecture->spec[0];
+    int used = 0;
+    if (!r->spec.kind || !flows || sscanf(flows, "%4zu%n", &r->spec.flows, &used) != 1 || flows[used] ||
+        r->spec.flows < 1)
+        return bad(r, "its kind or its number of flows is missing or wrong");
+    if (strcmp(r->spec.kind, "cnf") != 0) /* these belong to the kind */
+        r->spec.net.conditioner = r->spec.net.transformer = NULL;
+    return HL_OK;
+}
+
+static hl_status read_columns(const reader *r, hl_density_column *columns)
+{
+    size_t count = r->spec.net.dim + r->spec.net.context;
+    if (!json_is_array(r->columns) || json_array_size(r->columns) != count)
+        return bad(r, "its columns are missing or not as many as the architecture has");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *c = json_array_get(r->columns, i);
+        const json_t *mean = json_object_get(c, "mean"), *deviation = json_object_get(c, "deviation");
+        columns[i] = (hl_density_column){ json_string_value(json_object_get(c, "name")), json_number_value(mean),
+                                          json_number_value(deviation) };
+        if (!columns[i].name || !json_is_number(mean) || !json_is_number(deviation))
+            return bad(r, "a column has no name, mean or deviation");
+    }
+    return HL_OK;
+}
+
+/* What the flow's networks hold must be in the file before memory is taken for it. */
+static hl_status check_nets(reader *r)
+{
+    hl_status status = hl_model_check_size(r->ctx, r->path, r->t, r->architecture->spec, r->spec.flows);
+    size_t elements = 0, needed = 0;
+    if (status != HL_OK)
+        return status;
+    for (size_t i = 0; i < hl_tensors_count(r->t); i++)
+        elements += hl_tensors_get(r->t, i)->bytes / hl_dtype_size(r->spec.net.dtype);
+    hl_net *net = NULL;
+    status = hl_net_declare(r->ctx, r->architecture->spec, &net);
+    if (status != HL_OK)
+        return hl_model_blame(r->ctx, status, r->path, "architecture: ");
+    for (size_t p = 0; p < net->params; p++)
+        needed = hl_size_add(needed, hl_shape_size(&net->param[p].shape));
+    hl_net_free(net);
+    return hl_size_mul(needed, r->spec.flows) > elements ? bad(r, "the tensors are too few for the architecture")
+                                                         : HL_OK;
+}
+
+static hl_status read_solver(const reader *r, hl_density *m)
+{
+    hl_flow_solver s = { .method = json_string_value(json_object_get(r->solver, "method")),
+                         .rtol = json_number_value(json_object_get(r->solver, "rtol")),
+                         .atol = json_number_value(json_object_get(r->solver, "atol")) };
+    json_int_t steps = json_integer_value(json_object_get(r->solver, "steps"));
+    if (!s.method || strlen(s.method) >= sizeof m->method || steps < 0 || steps > 1000000)
+        return bad(r, "its solver is missing or wrong");
+    s.steps = (size_t)steps;
+    hl_status status = hl_density_set_solver(m, &s);
+    return status == HL_OK ? HL_OK : hl_model_blame(r->ctx, status, r->path, "solver: ");
+}
+
+static hl_status fill(const reader *r, hl_density *m)
+{
+    size_t tensors = 0;
+    hl_status status = read_solver(r, m);
+    for (size_t i = 0; i < m->flow->nets && status == HL_OK; i++) {
+        char prefix[24];
+        snprintf(prefix, sizeof prefix, "%zu.", i);
+        status = hl_net_check_tensors(m->flow->net[i], prefix, r->path, r->t);
+        if (status == HL_OK)
+            status = hl_net_take_tensors(m->flow->net[i], prefix, r->path, r->t);
+        tensors += m->flow->net[i]->params;
+    }
+    if (status == HL_OK && tensors != hl_tensors_count(r->t))
+        status = bad(r, "it has tensors that the architecture does not have");
+    return status == HL_OK ? hl_density_set_note(m, hl_tensors_metadata(r->t, "note")) : status;
+}
+
+static hl_status read_density(reader *r, hl_density **out)
+{
+    const char *format = hl_tensors_metadata(r->t, "format");
+    if (!format || strcmp(format, format_text) != 0)
+        return bad(r, "not a density model of hollow (its metadata have no format 'hollow-density 1')");
+    hl_status status = read_flow(r);
+    if (status == HL_OK)
+        status = check_nets(r);
+    if (status != HL_OK)
+        return status;
+    r->columns = parse(r, "columns");
+    r->solver = parse(r, "solver");
+    hl_density_column *columns = hl_calloc(r->ctx, r->spec.net.dim + r->spec.net.context, sizeof *columns);
+    status = columns ? read_columns(r, columns) : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        status = hl_density_create(r->ctx, &r->spec, columns, out);
+        if (status == HL_ERR_INVALID)
+            status = hl_model_blame(r->ctx, status, r->path, "");
+    }
+    hl_free(r->ctx, columns);
+    return status == HL_OK ? fill(r, *out) : status;
+}
+
+hl_status hl_density_load(hl_context *ctx, const char *path, hl_density **out)
+{
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!path || !out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_load: the path or the result is NULL");
+    hl_tensors *t = NULL;
+    *out = NULL;
+    hl_status status = hl_tensors_read(ctx, path, &t);
+    reader r = { .ctx = ctx, .path = path, .t = t };
+    if (status == HL_OK)
+        status = read_density(&r, out);
+    if (status != HL_OK) {
+        hl_density_free(*out);
+        *out = NULL;
+    }
+    hl_architecture_free(r.architecture);
+    json_decref(r.columns);
+    json_decref(r.solver);
+    hl_tensors_free(t);
+    return status;
+}

@@ -31,7 +31,7 @@ typedef enum cli_kind {
 } cli_kind;
 
 typedef struct cli_option {
-    const char *name; /* without the dashes */
+    const char *name; /* without the dashes; a single letter has one dash */
     cli_kind kind;
     size_t offset;            /* of the value in the command's settings */
     const char *value, *help; /* for the help text: what the value is called, what the option does */
@@ -46,7 +46,7 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_bench, cli_info, cli_paper;
+extern const cli_command cli_bench, cli_fit, cli_info, cli_logp, cli_paper, cli_sample;
 
 /* Fill `settings` from the options and `arguments` (room for command->most + 1, filled up with NULL) from the rest. Returns
  * -1 to go on, else the exit status: help was printed or the call was wrong. */
@@ -106,6 +106,15 @@ int cli_make_directory(const char *path); /* with its parents; checks that files
 int cli_file_open(cli_file *file, const char *directory, const char *name);
 int cli_file_keep(cli_file *file);  /* close and give it its name */
 void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or never opened */
+
+/* ---- data (data.c) ---- */
+
+/* Threads to use when none are asked for: those of the machine. */
+int cli_default_threads(void);
+/* The columns of a table that a model wants, by name if the table has names, else by place: x to x_index (dim), the
+ * context's to c_index. Returns CLI_OK or an exit status, having said what does not fit. */
+int cli_match_columns(const cli_command *command, const char *path, const hl_table *table, const hl_density *model,
+                      size_t *x_index, size_t *c_index);
 
 /* ---- pictures (files.c) ---- */
 

@@ -11,7 +11,7 @@
 
 static void print_option(const char *name, const char *value, const char *help)
 {
-    int width = printf("  --%s%s%s", name, value ? " " : "", value ? value : "");
+    int width = printf("  %s%s%s%s", name[1] ? "--" : "-", name, value ? " " : "", value ? value : "");
     if (width > HELP_COLUMN - 2) {
         printf("\n");
         width = 0;
@@ -90,11 +90,14 @@ static int set(const cli_command *command, const cli_option *o, const char *text
     return CLI_WRONG;
 }
 
-/* One option at argv[*at]; moves *at over a value that stands apart. */
+/* One option at argv[*at], with two dashes, or one if its name is one letter; moves *at over a value that stands apart. */
 static int option(const cli_command *command, int argc, char **argv, int *at, void *settings)
 {
-    const char *name = argv[*at] + 2, *equals = strchr(name, '=');
+    bool letter = argv[*at][1] != '-';
+    const char *name = argv[*at] + (letter ? 1 : 2), *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    if (letter != (length == 1))
+        return wrong(command, "unknown option", argv[*at]);
     const cli_option *o = command->options;
     while (o && o->name && (strlen(o->name) != length || strncmp(o->name, name, length) != 0))
         o++;
@@ -108,7 +111,7 @@ static int option(const cli_command *command, int argc, char **argv, int *at, vo
     if (equals)
         return set(command, o, equals + 1, settings);
     if (*at + 1 >= argc)
-        return cli_fail(command, CLI_WRONG, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+        return cli_fail(command, CLI_WRONG, "%s needs a value: %s %s", argv[*at], argv[*at], o->value);
     return set(command, o, argv[++*at], settings);
 }
 
@@ -128,7 +131,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, void *settings,
             cli_print_help(command);
             return CLI_OK;
         } else {
-            int status = a[1] == '-' ? option(command, argc, argv, &i, settings) : wrong(command, "unknown option", a);
+            int status = option(command, argc, argv, &i, settings);
             if (status >= 0)
                 return status;
         }

@@ -1,0 +1,432 @@
+/* fit.c - `hollow fit`: train a density model on a table. */
+#include "fit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const kinds[] = { "cnf", "nice", "realnvp", "maf", "iaf", "naf", NULL };
+static const char *const conditioners[] = { "made", "conv", "attention", "tree", "sum", NULL };
+static const char *const activations[] = { "tanh", "softplus", "swish", "elu", "sigmoid", NULL };
+static const char *const traces[] = { "exact", "hutchinson", "brute", NULL };
+static const char *const losses[] = { "default", "nll", "flow-matching", NULL };
+static const char *const dtypes[] = { "f32", "f64", NULL };
+static const char *const optimizers[] = { "adamw", "adam", "adamax", "sgd", NULL };
+
+#define AT(member) offsetof(fit_settings, member)
+static const cli_option options[] = {
+    { "o", CLI_TEXT, AT(out), "MODEL", "the model's file; needed", 0, 0, NULL },
+    { "valid", CLI_TEXT, AT(valid), "FILE", "rows for validation; default a tenth of DATA", 0, 0, NULL },
+    { "columns", CLI_TEXT, AT(columns), "LIST", "use these columns of DATA only, such as 'a,b' or 1-5", 0, 0, NULL },
+    { "context", CLI_TEXT, AT(context), "LIST", "columns that the density of the others depends on", 0, 0, NULL },
+    { "model", CLI_CHOICE, AT(kind), "NAME", "cnf (default), nice, realnvp, maf, iaf, naf", 0, 0, kinds },
+    { "conditioner", CLI_CHOICE, AT(conditioner), "NAME", "made (default to 512 columns), tree (above), sum, attention",
+      0, 0, conditioners },
+    { "flows", CLI_INTEGER, AT(flows), "N", "networks one after the other", 1, 1000, NULL },
+    { "hidden", CLI_INTEGER, AT(hidden), "N", "units of the conditioner's layers", 1, 1 << 20, NULL },
+    { "hidden-layers", CLI_INTEGER, AT(hidden_layers), "N", "layers of the conditioner", 1, 64, NULL },
+    { "features", CLI_INTEGER, AT(features), "N", "values of each h_i", 2, 65536, NULL },
+    { "width", CLI_INTEGER, AT(width), "N", "units of the transformer's layers", 1, 1 << 20, NULL },
+    { "layers", CLI_INTEGER, AT(layers), "N", "layers of the transformer", 1, 64, NULL },
+    { "activation", CLI_CHOICE, AT(activation), "NAME", "tanh, softplus, swish, elu, sigmoid", 0, 0, activations },
+    { "trace", CLI_CHOICE, AT(trace), "NAME", "of training: exact (default), hutchinson, brute", 0, 0, traces },
+    { "loss", CLI_CHOICE, AT(loss), "NAME", "nll, flow-matching; default: matching for a third, then nll", 0, 0,
+      losses },
+    { "solver", CLI_TEXT, AT(solver), "NAME", "of the density: dopri5 (default), tsit5, dopri8, bdf-jacobi, ...", 0, 0,
+      NULL },
+    { "rtol", CLI_REAL, AT(rtol), "X", "relative tolerance of the density; default 1e-5", 0, 1, NULL },
+    { "atol", CLI_REAL, AT(atol), "X", "absolute tolerance; default 1e-5", 0, 1, NULL },
+    { "ode-steps", CLI_INTEGER, AT(ode_steps), "N", "steps of rk4 in training; doubled when too few; default 4", 1, 256,
+      NULL },
+    { "iters", CLI_INTEGER, AT(iterations), "N", "iterations; default 2000", 1, 1e12, NULL },
+    { "minutes", CLI_REAL, AT(minutes), "M", "stop after this time (then runs do not repeat)", 0, 1e6, NULL },
+    { "batch", CLI_INTEGER, AT(batch), "N", "rows of a batch; default 512 in 2 dimensions, else 256", 1, 1000000,
+      NULL },
+    { "optimizer", CLI_CHOICE, AT(optimizer), "NAME", "adamw (default), adam, adamax, sgd", 0, 0, optimizers },
+    { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 1e-2 in 2 dimensions, else 5e-3", 0, 10, NULL },
+    { "weight-decay", CLI_REAL, AT(weight_decay), "X", "default 0 with many rows, more with few", 0, 10, NULL },
+    { "patience", CLI_INTEGER, AT(patience), "N", "stop after N validations without a better one; default 8", 1, 100000,
+      NULL },
+    { "seed", CLI_INTEGER, AT(seed), "N", "of everything random; default 0", 0, 9e15, NULL },
+    { "dtype", CLI_CHOICE, AT(dtype), "f32|f64", "precision of the network; default f32", 0, 0, dtypes },
+    { "dequantize", CLI_FLAG, AT(dequantize), NULL, "add noise to whole-numbered and tied columns", 0, 0, NULL },
+    { "drop-missing", CLI_FLAG, AT(drop), NULL, "leave rows with missing values out", 0, 0, NULL },
+    { "array", CLI_TEXT, AT(array), "NAME", "npz: the array to read", 0, 0, NULL },
+    { "resume", CLI_FLAG, AT(resume), NULL, "go on from MODEL.ckpt, to the same bits", 0, 0, NULL },
+    { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
+    { "plot", CLI_TEXT, AT(plot), "DIR", "pictures: curves, density and samples", 0, 0, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { 0 },
+};
+
+static const char text[] = "Trains a density model on the rows of DATA (csv, npy, npz, or - for stdin). Columns\n"
+                           "are standardised inside; log-densities and samples are in the units of the data.\n"
+                           "The defaults should do; what they are depends on the number of columns and rows.\n"
+                           "Ctrl-C writes MODEL.ckpt, from which --resume goes on. Few training steps of the\n"
+                           "ODE solver can be exploited by training, so each validation compares them with the\n"
+                           "adaptive solver and doubles them when they differ.\n";
+
+static int run(int argc, char **argv);
+const cli_command cli_fit = {
+    "fit", "DATA -o MODEL [--option VALUE ...]", "train a density model on a table", text, options, 1, 1, run
+};
+
+enum { CHECKPOINT_SECONDS = 20, TREE_COLUMNS = 512, SHUFFLE_COLUMNS = 8, ORDER_ROWS = 2000 };
+
+typedef struct job {
+    const fit_settings *set;
+    hl_context *ctx;
+    fit_data data;
+    hl_density *model;
+    hl_fit *fit;
+    hl_fit_options options;
+    char *checkpoint, *settings;
+    FILE *log;
+    fit_curves curves;
+    double start, saved, scale; /* scale: from the standardised loss to the units of the data */
+    bool terminal;
+} job;
+
+/* ---- defaults ---- */
+
+static size_t pick(uint64_t given, size_t otherwise)
+{
+    return given ? (size_t)given : otherwise;
+}
+
+/* An order of columns: shuffled for made, which then sees related columns from far; by correlation for the tree. */
+static int choose_order(job *j, const char *conditioner)
+{
+    fit_data *d = &j->data;
+    bool tree = strcmp(conditioner, "tree") == 0;
+    if (!(tree && d->dim <= 8192) && !(strcmp(conditioner, "made") == 0 && d->dim > SHUFFLE_COLUMNS))
+        return CLI_OK;
+    d->order = calloc(d->dim, sizeof *d->order);
+    if (!d->order)
+        return cli_fail(&cli_fit, CLI_FAILED, "out of memory");
+    if (tree) {
+        size_t rows = d->train.rows < ORDER_ROWS ? d->train.rows : ORDER_ROWS;
+        hl_status status = hl_order_columns(j->ctx, rows, d->dim, d->train.x, d->order);
+        return status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, j->ctx, status);
+    }
+    for (size_t i = 0; i < d->dim; i++)
+        d->order[i] = i;
+    for (size_t i = d->dim; i > 1; i--) {
+        size_t k = (size_t)(fabs(cli_normal(j->set->seed + 23, i)) * 1e9) % i, keep = d->order[i - 1];
+        d->order[i - 1] = d->order[k];
+        d->order[k] = keep;
+    }
+    return CLI_OK;
+}
+
+static hl_flow_spec flow_spec(const job *j, const char *conditioner)
+{
+    const fit_settings *s = j->set;
+    size_t dim = j->data.dim;
+    bool small = dim <= 3, tree = strcmp(conditioner, "tree") == 0, cnf = !s->kind || strcmp(s->kind, "cnf") == 0;
+    hl_flow_spec spec = { .kind = s->kind, .flows = s->flows };
+    spec.net = (hl_net_spec){ .dim = dim,
+                              .context = j->data.context,
+                              .dtype = s->dtype && strcmp(s->dtype, "f64") == 0 ? HL_F64 : HL_F32,
+                              .hidden = pick(s->hidden, small  ? 64
+                                                        : tree ? 32
+                                                               : 128),
+                              .hidden_layers = (int)pick(s->hidden_layers, small && cnf ? 1 : 2),
+                              .features = pick(s->features, cnf ? 16 : 0),
+                              .width = pick(s->width, !cnf    ? 0
+                                                      : small ? 64
+                                                              : 32),
+                              .layers = (int)pick(s->layers, cnf ? 2 : 0),
+                              .activation = s->activation   ? s->activation
+                                            : small || !cnf ? "tanh"
+                                                            : "swish" };
+    if (cnf) {
+        spec.net.conditioner = conditioner;
+        spec.net.order = j->data.order;
+    }
+    return spec;
+}
+
+static void choose_training(job *j)
+{
+    const fit_settings *s = j->set;
+    bool small = j->data.dim <= 3;
+    double rows = (double)j->data.train.rows;
+    j->options = (hl_fit_options){
+        .loss = !s->loss || strcmp(s->loss, "default") == 0 ? HL_LOSS_DEFAULT
+                : strcmp(s->loss, "nll") == 0               ? HL_LOSS_LIKELIHOOD
+                                                            : HL_LOSS_FLOW_MATCHING,
+        .iterations = pick(s->iterations, 2000),
+        .batch = pick(s->batch, small ? 512 : 256),
+        .train_steps = s->ode_steps,
+        .train_trace = !s->trace || strcmp(s->trace, "exact") == 0 ? HL_TRACE_EXACT
+                       : strcmp(s->trace, "brute") == 0            ? HL_TRACE_BRUTE
+                                                                   : HL_TRACE_HUTCHINSON,
+        .solver = { .method = s->solver, .rtol = s->rtol, .atol = s->atol },
+        .patience = pick(s->patience, 8),
+        .seed = s->seed,
+    };
+    j->options.optimizer = (hl_optimizer_options){
+        .method = s->optimizer,
+        .rate = s->lr > 0 ? s->lr
+                : small   ? 1e-2
+                          : 5e-3,
+        .weight_decay = s->weight_decay >= 0 ? s->weight_decay
+                        : rows < 20000       ? fmin(2000 / rows, 1) * 0.1
+                                             : 0,
+    };
+}
+
+/* All that decides the bits of the result, in one line. */
+static int describe_settings(job *j)
+{
+    const hl_fit_options *o = &j->options;
+    hl_flow_spec f = hl_flow_describe(hl_density_flow(j->model));
+    j->settings = malloc(1000);
+    if (!j->settings)
+        return cli_fail(&cli_fit, CLI_FAILED, "out of memory");
+    snprintf(
+        j->settings, 1000,
+        "iters %zu batch %zu seed %llu model %s flows %zu conditioner %s hidden %zu x %d features %zu transformer %zu "
+        "x %d activation %s dtype %s trace %d loss %d steps %zu solver %s rtol %g atol %g lr %g decay %g optimizer %s "
+        "patience %zu rows %zu + %zu data %016llx",
+        o->iterations, o->batch, (unsigned long long)o->seed, f.kind, f.flows, f.net.conditioner, f.net.hidden,
+        f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, hl_dtype_name(f.net.dtype),
+        (int)o->train_trace, (int)o->loss, o->train_steps, o->solver.method ? o->solver.method : "dopri5",
+        o->solver.rtol, o->solver.atol, o->optimizer.rate, o->optimizer.weight_decay,
+        o->optimizer.method ? o->optimizer.method : "adamw", o->patience, j->data.train.rows, j->data.valid.rows,
+        (unsigned long long)j->data.hash);
+    return CLI_OK;
+}
+
+/* ---- talk ---- */
+
+static void progress(const job *j, const hl_fit_report *r, size_t first)
+{
+    double seconds = cli_now() - j->start, done = (double)(r->iteration - first);
+    double rate = done > 0 ? seconds / done : 0, left = rate * (double)(r->iterations - r->iteration);
+    double shift = r->phase[0] == 'l' ? j->scale : 0;
+    if (!j->terminal && !r->validated)
+        return;
+    fprintf(stderr, "%s%6zu/%zu  %-13s  loss %9.4f", j->terminal ? "\r" : "", r->iteration, r->iterations, r->phase,
+            r->loss + shift);
+    if (isfinite(r->best))
+        fprintf(stderr, "  valid %9.4f  best %9.4f", (r->validated ? r->validation : r->best) + j->scale,
+                r->best + j->scale);
+    fprintf(stderr, "  NFE %3.0f  %6.0f rows/s  ETA %2.0f:%02.0f ", r->evaluations,
+            rate > 0 ? (double)j->options.batch / rate : 0, floor(left / 60), floor(fmod(left, 60)));
+    if (r->steps_doubled)
+        fprintf(stderr, "%s(the training steps differ from the adaptive solver, %.3f and %.3f nats: doubled)",
+                j->terminal ? "\n" : "", r->validation_fixed + j->scale, r->validation + j->scale);
+    if (!j->terminal || r->steps_doubled)
+        fputc('\n', stderr);
+}
+
+static void log_line(job *j, const hl_fit_report *r)
+{
+    double shift = r->phase[0] == 'l' ? j->scale : 0;
+    double point[5] = { (double)r->iteration, r->phase[0] == 'l' ? r->loss + shift : NAN,
+                        r->validated ? r->validation + j->scale : NAN, r->evaluations, r->phase[0] == 'l' };
+    fit_curves_add(&j->curves, point);
+    if (!j->log)
+        return;
+    cli_json json = { j->log, false };
+    cli_json_open(&json, NULL, '{');
+    cli_json_count(&json, "iteration", r->iteration);
+    cli_json_text(&json, "phase", r->phase);
+    cli_json_real(&json, "loss", r->loss + shift);
+    cli_json_real(&json, "gradient_norm", r->gradient_norm);
+    cli_json_real(&json, "evaluations", r->evaluations);
+    cli_json_real(&json, "backward", r->backward);
+    cli_json_count(&json, "ode_steps", r->ode_steps);
+    cli_json_real(&json, "seconds", cli_now() - j->start);
+    if (r->validated) {
+        cli_json_real(&json, "validation", r->validation + j->scale);
+        cli_json_real(&json, "validation_fixed", r->validation_fixed + j->scale);
+        cli_json_real(&json, "best", r->best + j->scale);
+    }
+    cli_json_close(&json, '}');
+    fputc('\n', j->log);
+    fflush(j->log);
+}
+
+/* ---- the loop ---- */
+
+static int save_checkpoint(job *j)
+{
+    hl_status status = hl_fit_save(j->fit, j->settings, j->checkpoint);
+    j->saved = cli_now();
+    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, j->ctx, status);
+}
+
+static int stop(job *j)
+{
+    int result = save_checkpoint(j);
+    if (j->terminal)
+        fputc('\n', stderr);
+    return result != CLI_OK
+               ? result
+               : cli_fail(&cli_fit, CLI_STOPPED, "stopped; %s is written, and the same call with --resume goes on",
+                          j->checkpoint);
+}
+
+/* The best so far becomes the model. */
+static int keep_model(job *j, const hl_fit_report *r)
+{
+    char note[1400];
+    hl_status status = hl_fit_finish(j->fit);
+    if (status == HL_OK)
+        status = hl_density_set_solver(j->model, &j->options.solver);
+    snprintf(note, sizeof note, "%s; best iteration %zu", j->settings, r->best_iteration);
+    if (status == HL_OK)
+        status = hl_density_set_note(j->model, note);
+    if (status == HL_OK)
+        status = hl_density_save(j->model, j->set->out);
+    if (status != HL_OK)
+        return cli_fail_library(&cli_fit, j->ctx, status);
+    unlink(j->checkpoint);
+    return CLI_OK;
+}
+
+static int diverged(job *j, const hl_fit_report *r)
+{
+    char why[480];
+    snprintf(why, sizeof why, "%s", hl_context_message(j->ctx));
+    if (j->terminal)
+        fputc('\n', stderr);
+    cli_say(&cli_fit, "iteration %zu failed: %s", r->iteration + 1, why);
+    if (!isfinite(r->best))
+        return cli_fail(&cli_fit, CLI_FAILED, "no model is written; try a smaller --lr or more --ode-steps");
+    int result = keep_model(j, r);
+    return result != CLI_OK ? result
+                            : cli_fail(&cli_fit, CLI_FAILED,
+                                       "%s holds the best model so far, of iteration %zu; try a smaller --lr or more "
+                                       "--ode-steps",
+                                       j->set->out, r->best_iteration);
+}
+
+static int train(job *j)
+{
+    hl_fit_report r = { 0 };
+    hl_status status;
+    size_t first = SIZE_MAX;
+    j->start = j->saved = cli_now();
+    while ((status = hl_fit_step(j->fit, &r)) == HL_OK) {
+        first = first == SIZE_MAX ? r.iteration - 1 : first;
+        progress(j, &r, first);
+        log_line(j, &r);
+        if (cli_interrupted())
+            return stop(j);
+        if (cli_now() - j->saved > CHECKPOINT_SECONDS && save_checkpoint(j) != CLI_OK)
+            return CLI_WRONG;
+        if (j->set->minutes > 0 && cli_now() - j->start > 60 * j->set->minutes)
+            break;
+    }
+    if (status != HL_OK && status != HL_STOPPED)
+        return diverged(j, &r);
+    if (j->terminal)
+        fputc('\n', stderr);
+    int result = keep_model(j, &r);
+    if (result == CLI_OK && isfinite(r.best))
+        fprintf(stderr, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s\n", j->set->out,
+                r.best + j->scale, r.best_iteration, cli_now() - j->start);
+    return result;
+}
+
+/* ---- from the call to the loop ---- */
+
+static int check_output(job *j)
+{
+    struct stat st;
+    const char *out = j->set->out;
+    j->checkpoint = malloc(strlen(out) + 6);
+    if (!j->checkpoint)
+        return cli_fail(&cli_fit, CLI_FAILED, "out of memory");
+    sprintf(j->checkpoint, "%s.ckpt", out);
+    if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
+        return cli_fail(&cli_fit, CLI_WRONG, "%s: %s", out, strerror(EISDIR));
+    hl_table_writer *probe = NULL; /* which makes a temporary file beside it */
+    hl_status status = hl_table_writer_create(j->ctx, out, 1, NULL, &probe);
+    hl_table_writer_free(probe);
+    if (status != HL_OK)
+        return cli_fail_library(&cli_fit, j->ctx, status);
+    int error = j->set->plot ? cli_make_directory(j->set->plot) : 0;
+    return error ? cli_fail(&cli_fit, CLI_WRONG, "%s: %s", j->set->plot, strerror(error)) : CLI_OK;
+}
+
+static int create(job *j)
+{
+    const fit_settings *s = j->set;
+    const char *conditioner = s->conditioner ? s->conditioner : j->data.dim > TREE_COLUMNS ? "tree" : "made";
+    if (s->kind && strcmp(s->kind, "cnf") != 0 && s->conditioner)
+        return cli_fail(&cli_fit, CLI_WRONG, "--conditioner is for --model cnf; a %s has its own", s->kind);
+    if (strcmp(conditioner, "conv") == 0)
+        return cli_fail(&cli_fit, CLI_WRONG, "conditioner conv needs an image's shape; use it from C (hollow/flow.h)");
+    int result = choose_order(j, conditioner);
+    if (result != CLI_OK)
+        return result;
+    hl_flow_spec spec = flow_spec(j, conditioner);
+    hl_status status = hl_density_create(j->ctx, &spec, j->data.columns, &j->model);
+    if (status == HL_OK)
+        status = hl_flow_init(hl_density_flow(j->model), s->seed + 1);
+    for (size_t i = 0; i < j->data.dim; i++)
+        j->scale += log(j->data.columns[i].deviation);
+    choose_training(j);
+    hl_fit_data train_rows = { j->data.train.rows, j->data.train.x, j->data.context ? j->data.train.c : NULL };
+    hl_fit_data valid_rows = { j->data.valid.rows, j->data.valid.x, j->data.context ? j->data.valid.c : NULL };
+    if (status == HL_OK)
+        status = hl_fit_create(hl_density_flow(j->model), &train_rows, &valid_rows, &j->options, &j->fit);
+    if (status != HL_OK)
+        return cli_fail_library(&cli_fit, j->ctx, status);
+    result = describe_settings(j);
+    if (result == CLI_OK && s->resume && (status = hl_fit_load(j->fit, j->settings, j->checkpoint)) != HL_OK)
+        return cli_fail_library(&cli_fit, j->ctx, status);
+    return result;
+}
+
+static int fit(job *j, const char *path)
+{
+    int result = check_output(j);
+    if (result == CLI_OK)
+        result = fit_load(j->ctx, path, j->set, &j->data);
+    if (result == CLI_OK)
+        result = create(j);
+    if (result == CLI_OK && j->set->log && !(j->log = fopen(j->set->log, j->set->resume ? "a" : "w")))
+        result = cli_fail(&cli_fit, CLI_WRONG, "%s: %s", j->set->log, strerror(errno));
+    if (result != CLI_OK)
+        return result;
+    fprintf(stderr, "%zu rows and %zu for validation, %zu columns%s; %zu parameters\n", j->data.train.rows,
+            j->data.valid.rows, j->data.dim, j->data.context ? " given the context" : "",
+            hl_net_size(hl_flow_net(hl_density_flow(j->model), 0)) * hl_flow_nets(hl_density_flow(j->model)));
+    result = train(j);
+    if (result == CLI_OK && j->set->plot)
+        result = fit_plot(j->set->plot, j->ctx, j->model, &j->data, &j->curves);
+    return result;
+}
+
+static int run(int argc, char **argv)
+{
+    fit_settings set = { .threads = (uint64_t)cli_default_threads(), .weight_decay = -1, .validation_share = 0.1 };
+    const char *path[2];
+    int result = cli_parse(&cli_fit, argc, argv, &set, path);
+    if (result >= 0)
+        return result;
+    if (!set.out)
+        return cli_fail(&cli_fit, CLI_WRONG, "-o MODEL is needed: where the model goes");
+    job j = { .set = &set, .terminal = isatty(STDERR_FILENO) };
+    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
+    result = status == HL_OK ? fit(&j, path[0]) : cli_fail_library(&cli_fit, NULL, status);
+    if (j.log && fclose(j.log) != 0 && result == CLI_OK)
+        result = cli_fail(&cli_fit, CLI_WRONG, "%s: cannot be written", set.log);
+    hl_fit_free(j.fit);
+    hl_density_free(j.model);
+    fit_data_free(&j.data);
+    hl_context_free(j.ctx);
+    free(j.checkpoint);
+    free(j.settings);
+    free(j.curves.point);
+    return result;
+}

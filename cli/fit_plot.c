@@ -76,10 +76,12 @@ static int plot_curves(const char *directory, const fit_curves *c)
                "set lmargin 10\nset rmargin 3\nset key top right\nset ylabel 'nats a row'\n"
                "set title 'Mean -log p' font ',15'\n");
     print_range(g, c);
+    fprintf(g, "set xrange [0:%g]\n", c->count ? c->point[c->count - 1][0] : 1.0);
     fprintf(g, "plot $loss with lines linewidth 1 linecolor rgb '#9ecae1' title 'training batch', "
                "$validation with linespoints linewidth 2.5 pointtype 7 pointsize 0.8 linecolor rgb '#d55e00' "
                "title 'validation, adaptive solver'\n"
-               "set autoscale y\nset yrange [0:*]\nset ylabel 'evaluations a row'\nset xlabel 'iteration'\n"
+               "set autoscale y\nset yrange [0:*]\nset offsets graph 0, 0, graph 0.1, 0\nset ylabel 'evaluations a "
+               "row'\nset xlabel 'iteration'\n"
                "set title 'Evaluations of f in an iteration of likelihood, forward'\n"
                "plot $evaluations with lines linewidth 2 linecolor rgb '#0072b2' notitle\nunset multiplot\n");
     return keep(&file, directory, "training.png");

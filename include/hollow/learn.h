@@ -41,6 +41,8 @@ HL_API size_t hl_optimizer_size(const hl_optimizer *optimizer);
 HL_API hl_status hl_optimizer_step(hl_optimizer *optimizer, const double *gradient, double factor, double *norm);
 /* Put the running average into the networks, or (on = 0) the parameters themselves again. Without an average: nothing. */
 HL_API void hl_optimizer_use_average(hl_optimizer *optimizer, int on);
+/* Forget moments and steps, as when another loss begins; the parameters and their average stay. */
+HL_API void hl_optimizer_restart(hl_optimizer *optimizer);
 /* Take the networks' parameters as they are now, as after loading others into them; moments are kept. */
 HL_API void hl_optimizer_reread(hl_optimizer *optimizer);
 /* All that a later run needs to go on to the same bits: hl_optimizer_state_size doubles. */

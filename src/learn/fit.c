@@ -424,6 +424,18 @@ static hl_status validate(hl_fit *fit, hl_fit_report *report)
 
 /* ---- stepping ---- */
 
+/* Each phase warms up; the rate falls in the last. The second begins with an optimiser that knows nothing of the first loss. */
+static double rate_factor(hl_fit *fit, bool matching)
+{
+    const hl_fit_options *o = &fit->options;
+    size_t change = fit->continuous && o->loss == HL_LOSS_DEFAULT ? o->iterations / 3 : 0;
+    if (matching && change)
+        return hl_schedule_cosine(fit->iteration, o->iterations, o->warmup, 1);
+    if (change && fit->iteration == change)
+        hl_optimizer_restart(fit->optimizer);
+    return hl_schedule_cosine(fit->iteration - change, o->iterations - change, o->warmup, o->last_rate);
+}
+
 static hl_status iterate(hl_fit *fit, hl_fit_report *report)
 {
     bool matching = flow_matching_at(fit, fit->iteration);
@@ -438,10 +450,7 @@ static hl_status iterate(hl_fit *fit, hl_fit_report *report)
     if (status == HL_OK && !isfinite(report->loss))
         status = hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the loss of iteration %zu is not finite", fit->iteration + 1);
     if (status == HL_OK)
-        status = hl_optimizer_step(
-            fit->optimizer, fit->gradient,
-            hl_schedule_cosine(fit->iteration, fit->options.iterations, fit->options.warmup, fit->options.last_rate),
-            &report->gradient_norm);
+        status = hl_optimizer_step(fit->optimizer, fit->gradient, rate_factor(fit, matching), &report->gradient_norm);
     return status;
 }
 

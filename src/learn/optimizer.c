@@ -193,6 +193,15 @@ void hl_optimizer_use_average(hl_optimizer *o, int on)
         copy_values(o, on ? o->mean : o->value, true);
 }
 
+void hl_optimizer_restart(hl_optimizer *o)
+{
+    if (!o)
+        return;
+    o->steps = 0;
+    memset(o->first, 0, o->size * sizeof *o->first);
+    memset(o->second, 0, o->size * sizeof *o->second);
+}
+
 void hl_optimizer_reread(hl_optimizer *o)
 {
     if (!o)

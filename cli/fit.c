@@ -23,8 +23,9 @@ static const cli_option options[] = {
     { "columns", CLI_TEXT, AT(columns), "LIST", "use these columns of DATA only, such as 'a,b' or 1-5", 0, 0, NULL },
     { "context", CLI_TEXT, AT(context), "LIST", "columns that the density of the others depends on", 0, 0, NULL },
     { "model", CLI_CHOICE, AT(kind), "NAME", "cnf (default), nice, realnvp, maf, iaf, naf", 0, 0, kinds },
-    { "conditioner", CLI_CHOICE, AT(conditioner), "NAME", "made (default to 512 columns), tree (above), sum, attention",
-      0, 0, conditioners },
+    { "conditioner", CLI_CHOICE, AT(conditioner), "NAME",
+      "made (default to 512 columns), tree (above), sum, conv, attention", 0, 0, conditioners },
+    { "image", CLI_TEXT, AT(image), "HxW", "shape of a row for conditioner conv: HxW or CxHxW", 0, 0, NULL },
     { "flows", CLI_INTEGER, AT(flows), "N", "networks one after the other", 1, 1000, NULL },
     { "hidden", CLI_INTEGER, AT(hidden), "N", "units of the conditioner's layers", 1, 1 << 20, NULL },
     { "hidden-layers", CLI_INTEGER, AT(hidden_layers), "N", "layers of the conditioner", 1, 64, NULL },
@@ -122,18 +123,34 @@ static int choose_order(job *j, const char *conditioner)
     return CLI_OK;
 }
 
+/* "28x28" or "3x32x32": channels, height and width; zeros if there is none. */
+static int read_image(const fit_settings *s, size_t image[3])
+{
+    int used = 0;
+    memset(image, 0, 3 * sizeof *image);
+    if (!s->image)
+        return CLI_OK;
+    if (sscanf(s->image, "%7zux%7zux%7zu%n", &image[0], &image[1], &image[2], &used) == 3 && !s->image[used])
+        return CLI_OK;
+    image[0] = 1;
+    used = 0;
+    if (sscanf(s->image, "%7zux%7zu%n", &image[1], &image[2], &used) == 2 && !s->image[used])
+        return CLI_OK;
+    return cli_fail(&cli_fit, CLI_WRONG, "--image: '%s' is not HEIGHTxWIDTH or CHANNELSxHEIGHTxWIDTH", s->image);
+}
+
 static hl_flow_spec flow_spec(const job *j, const char *conditioner)
 {
     const fit_settings *s = j->set;
     size_t dim = j->data.dim;
-    bool small = dim <= 3, tree = strcmp(conditioner, "tree") == 0, cnf = !s->kind || strcmp(s->kind, "cnf") == 0;
+    bool small = dim <= 3, made = strcmp(conditioner, "made") == 0, cnf = !s->kind || strcmp(s->kind, "cnf") == 0;
     hl_flow_spec spec = { .kind = s->kind, .flows = s->flows };
     spec.net = (hl_net_spec){ .dim = dim,
                               .context = j->data.context,
                               .dtype = s->dtype && strcmp(s->dtype, "f64") == 0 ? HL_F64 : HL_F32,
-                              .hidden = pick(s->hidden, small  ? 64
-                                                        : tree ? 32
-                                                               : 128),
+                              .hidden = pick(s->hidden, small          ? 64
+                                                        : made || !cnf ? 128
+                                                                       : 32),
                               .hidden_layers = (int)pick(s->hidden_layers, small && cnf ? 1 : 2),
                               .features = pick(s->features, cnf ? 16 : 0),
                               .width = pick(s->width, !cnf    ? 0
@@ -363,12 +380,13 @@ static int create(job *j)
     const char *conditioner = s->conditioner ? s->conditioner : j->data.dim > TREE_COLUMNS ? "tree" : "made";
     if (s->kind && strcmp(s->kind, "cnf") != 0 && s->conditioner)
         return cli_fail(&cli_fit, CLI_WRONG, "--conditioner is for --model cnf; a %s has its own", s->kind);
-    if (strcmp(conditioner, "conv") == 0)
-        return cli_fail(&cli_fit, CLI_WRONG, "conditioner conv needs an image's shape; use it from C (hollow/flow.h)");
     int result = choose_order(j, conditioner);
     if (result != CLI_OK)
         return result;
     hl_flow_spec spec = flow_spec(j, conditioner);
+    result = read_image(s, spec.net.image);
+    if (result != CLI_OK)
+        return result;
     hl_status status = hl_density_create(j->ctx, &spec, j->data.columns, &j->model);
     if (status == HL_OK)
         status = hl_flow_init(hl_density_flow(j->model), s->seed + 1);

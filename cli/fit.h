@@ -9,7 +9,7 @@ typedef struct fit_settings {
         patience;
     double rtol, atol, lr, weight_decay, minutes, validation_share;
     const char *out, *valid, *context, *columns, *array, *kind, *conditioner, *activation, *trace, *loss, *solver,
-        *dtype, *optimizer, *log, *plot;
+        *dtype, *optimizer, *log, *plot, *image;
     bool resume, drop, dequantize, no_transport, quiet;
 } fit_settings;
 

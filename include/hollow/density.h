@@ -2,7 +2,7 @@
  *
  *     hl_density_load(ctx, "m.hollow", &model);
  *     hl_density_logp(model, rows, x, NULL, logp);        log-densities in nats, in the units of the data
- *     hl_density_sample(model, rows, seed, NULL, x);      rows from the model, in these units
+ *     hl_density_sample(model, seed, 0, rows, NULL, x);   rows from the model, in these units
  *
  * Results are the same bits whatever rows are beside a row, for any number of threads, and run after run. */
 #ifndef HOLLOW_DENSITY_H
@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct hl_density hl_density; /* opaque */
 
-/* A column: x_standard = (x - mean) / deviation. */
+/* A column: x_standard = (x - mean) / deviation. Its name is UTF-8 of at most 255 bytes. */
 typedef struct hl_density_column {
     const char *name;
     double mean, deviation; /* deviation > 0 */
@@ -43,13 +43,14 @@ HL_API const char *hl_density_note(const hl_density *model);
 HL_API hl_status hl_density_save(const hl_density *model, const char *path);
 HL_API hl_status hl_density_load(hl_context *context, const char *path, hl_density **model);
 
-/* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that cannot be solved gets
- * NaN, and the status says why the first of them failed. */
+/* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that cannot be solved, or
+ * is not finite itself, gets NaN, and the status says why the first of them failed. */
 HL_API hl_status hl_density_logp(hl_density *model, size_t rows, const double *x, const double *context, double *logp);
-/* Rows first .. first + rows - 1 of the samples with this seed, each by itself: to x. */
+/* Rows first .. first + rows - 1 of the samples with this seed, to x, each by itself: which others are drawn makes no
+ * difference. Failures as above. */
 HL_API hl_status hl_density_sample(hl_density *model, uint64_t seed, size_t first, size_t rows, const double *context,
                                    double *x);
-/* From the units of the data to standardised columns, in place; and back. */
+/* From the units of the data to standardised columns, in place; x or context may be NULL. */
 HL_API void hl_density_standardise(const hl_density *model, size_t rows, double *x, double *context);
 
 /* A checkpoint of a fit: its state, and a text of settings that must be the same when it is read. */

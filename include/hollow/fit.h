@@ -77,7 +77,8 @@ HL_API void hl_fit_free(hl_fit *fit); /* takes NULL */
 /* One iteration, and a validation if it is due. HL_STOPPED when all are done or patience is at its end. On an error the
  * networks have the parameters before it, and the message says what diverged. */
 HL_API hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report);
-/* Put the best parameters into the networks, and the solver of validations into the flow. */
+/* Put the best parameters into the networks (the last ones if nothing was validated yet), and the solver of validations into
+ * the flow. */
 HL_API hl_status hl_fit_finish(hl_fit *fit);
 /* All that a later run needs to go on to the same bits, beside the flow, the data and the options: hl_fit_state_size doubles. */
 HL_API size_t hl_fit_state_size(const hl_fit *fit);

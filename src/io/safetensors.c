@@ -24,7 +24,7 @@ static size_t utf8_length(const unsigned char *s)
     return length;
 }
 
-static bool is_utf8(const char *text)
+bool hl_is_utf8(const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
 
@@ -77,7 +77,7 @@ const char *hl_tensor_name_fault(const char *name)
         return "is empty";
     if (strlen(name) > HL_TENSOR_MAX_NAME)
         return "is longer than 256 bytes";
-    if (!is_utf8(name))
+    if (!hl_is_utf8(name))
         return "is not UTF-8";
     for (const unsigned char *s = (const unsigned char *)name; *s; s++)
         if (is_control(s))
@@ -275,7 +275,7 @@ hl_status hl_tensors_set_metadata(hl_tensors *tensors, const char *key, const ch
 
     if (!key || !value)
         return hl_fail(tensors->ctx, HL_ERR_INVALID, "a metadata key or value is NULL");
-    if (!is_utf8(key) || !is_utf8(value))
+    if (!hl_is_utf8(key) || !hl_is_utf8(value))
         return hl_fail(tensors->ctx, HL_ERR_INVALID, "metadata '%s' is not UTF-8",
                        hl_tensor_shown(text, sizeof text, key));
     old = find_pair(tensors, key);

@@ -39,6 +39,9 @@ typedef struct hl_tensor {
     const void *data; /* aligned to 64 bytes if read; NULL if HL_DTYPE_OTHER */
 } hl_tensor;
 
+/* Is this text UTF-8, as names and metadata must be? */
+bool hl_is_utf8(const char *text);
+
 typedef struct hl_tensors hl_tensors; /* opaque: a table of tensors and metadata */
 
 /* An empty table. */

@@ -1,12 +1,30 @@
-/* checkpoint.c - the state of a fit in a file: one tensor of doubles, and the settings it belongs to. */
+/* checkpoint.c - the state of a fit in a file: one tensor of doubles, and the settings it belongs to. A sum over its bytes shows
+ * damage, which would otherwise go on training. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "hollow/density.h"
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "learn/fit.h"
+#include "nn/model.h"
 
 static const char format_text[] = "hollow-checkpoint 1";
+
+enum { SUM_TEXT = 17 };
+
+static void sum_text(const double *state, size_t size, char *text)
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++) {
+        uint64_t bits;
+        memcpy(&bits, &state[i], sizeof bits);
+        sum = (sum ^ bits) * 0x100000001b3u;
+        sum ^= sum >> 29;
+    }
+    snprintf(text, SUM_TEXT, "%016" PRIx64, sum);
+}
 
 hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path)
 {
@@ -18,11 +36,15 @@ hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path)
     size_t size = hl_fit_state_size(fit);
     double *state = hl_calloc(ctx, size, sizeof *state);
     hl_tensors *t = NULL;
+    char sum[SUM_TEXT];
     hl_status status = state ? hl_tensors_create(ctx, &t) : HL_ERR_NOMEM;
     if (status == HL_OK) {
         hl_fit_get_state(fit, state);
+        sum_text(state, size, sum);
         status = hl_tensors_set_metadata(t, "format", format_text);
     }
+    if (status == HL_OK)
+        status = hl_tensors_set_metadata(t, "sum", sum);
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "settings", settings);
     if (status == HL_OK)
@@ -32,6 +54,18 @@ hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path)
     hl_tensors_free(t);
     hl_free(ctx, state);
     return status;
+}
+
+/* Both texts from the word before the one in which they begin to differ. */
+static hl_status other_settings(hl_context *ctx, const char *path, const char *before, const char *now)
+{
+    size_t at = 0, words = 0;
+    while (before[at] && before[at] == now[at])
+        at++;
+    while (at > 0 && (words += before[at - 1] == ' ') < 2)
+        at--;
+    return hl_fail(ctx, HL_ERR_INVALID, "%s: it belongs to other settings or data: it has '%.60s', now '%.60s'",
+                   hl_path_shown(path), before + at, now + at);
 }
 
 hl_status hl_fit_load(hl_fit *fit, const char *settings, const char *path)
@@ -47,15 +81,20 @@ hl_status hl_fit_load(hl_fit *fit, const char *settings, const char *path)
         return status;
     const char *format = hl_tensors_metadata(t, "format"), *before = hl_tensors_metadata(t, "settings");
     const hl_tensor *state = hl_tensors_find(t, "state");
+    const char *sum = hl_tensors_metadata(t, "sum");
+    char found[SUM_TEXT] = "";
+    if (state && state->dtype == HL_F64)
+        sum_text(state->data, state->bytes / sizeof(double), found);
     if (!format || strcmp(format, format_text) != 0 || !before || !state)
         status = hl_fail(ctx, HL_ERR_FORMAT, "%s: not a checkpoint of hollow", hl_path_shown(path));
     else if (strcmp(before, settings) != 0)
-        status = hl_fail(ctx, HL_ERR_INVALID, "%s: it belongs to other settings or data: it has %.150s, now %.150s",
-                         hl_path_shown(path), before, settings);
+        status = other_settings(ctx, path, before, settings);
     else if (state->dtype != HL_F64 || state->rank != 1 || state->dims[0] != hl_fit_state_size(fit))
         status = hl_fail(ctx, HL_ERR_FORMAT, "%s: its state does not fit the model", hl_path_shown(path));
-    else
-        status = hl_fit_set_state(fit, state->data);
+    else if (!sum || strcmp(sum, found) != 0)
+        status = hl_fail(ctx, HL_ERR_FORMAT, "%s: it is damaged: its values do not add up", hl_path_shown(path));
+    else if ((status = hl_fit_set_state(fit, state->data)) != HL_OK)
+        status = hl_model_blame(ctx, status, path, "");
     hl_tensors_free(t);
     return status;
 }

@@ -46,6 +46,8 @@ static hl_status check_column(hl_context *ctx, const hl_density_column *c, size_
 {
     if (!c->name || strlen(c->name) >= NAME)
         return hl_fail(ctx, HL_ERR_INVALID, "column %zu has no name, or one of %d bytes or more", index + 1, NAME);
+    if (!hl_is_utf8(c->name))
+        return hl_fail(ctx, HL_ERR_INVALID, "the name of column %zu is not UTF-8", index + 1);
     if (!isfinite(c->mean) || !isfinite(c->deviation) || !(c->deviation > 0))
         return hl_fail(ctx, HL_ERR_INVALID,
                        "column '%.60s': mean %g, deviation %g; they must be finite, and the deviation positive",
@@ -143,12 +145,16 @@ hl_status hl_density_set_solver(hl_density *m, const hl_flow_solver *given)
     bool single = m->flow->net[0]->dtype == HL_F32;
     s.trace = HL_TRACE_EXACT;
     s.method = s.method ? s.method : "dopri5";
-    s.rtol = s.rtol > 0 ? s.rtol : single ? 1e-5 : 1e-6;
-    s.atol = s.atol > 0 ? s.atol : single ? 1e-5 : 1e-8;
+    s.rtol = s.rtol != 0 ? s.rtol : single ? 1e-5 : 1e-6;
+    s.atol = s.atol != 0 ? s.atol : single ? 1e-5 : 1e-8;
+    if (!(s.rtol > 0 && isfinite(s.rtol) && s.atol > 0 && isfinite(s.atol)))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "rtol is %g and atol %g; they must be positive, or 0 for the default",
+                       s.rtol, s.atol);
     hl_status status = hl_flow_set_solver(m->flow, &s);
     if (status != HL_OK)
         return status;
-    snprintf(m->method, sizeof m->method, "%s", s.method);
+    if (s.method != m->method) /* as it is when the model's own solver is given back with a change */
+        snprintf(m->method, sizeof m->method, "%s", s.method);
     m->solver = s;
     m->solver.method = m->method;
     return HL_OK;
@@ -190,13 +196,19 @@ void hl_density_standardise(const hl_density *m, size_t rows, double *x, double 
     }
 }
 
-/* A chunk of the context to m->c; NULL without one. */
+/* A chunk of the context to m->c; NULL without one. Where it is not finite, the row in m->x becomes NaN, so that this row
+ * alone fails. */
 static const double *load_context(hl_density *m, size_t start, size_t count, const double *context)
 {
     if (!m->context)
         return NULL;
     memcpy(m->c, context + start * m->context, count * m->context * sizeof *m->c);
     hl_density_standardise(m, count, NULL, m->c);
+    for (size_t i = 0; i < count * m->context; i++)
+        if (!isfinite(m->c[i])) {
+            m->c[i] = 0;
+            m->x[i / m->context * m->dim] = NAN;
+        }
     return m->c;
 }
 
@@ -226,7 +238,8 @@ hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const dou
         size_t count = rows - start < CHUNK ? rows - start : CHUNK;
         memcpy(m->x, x + start * m->dim, count * m->dim * sizeof *x);
         hl_density_standardise(m, count, m->x, NULL);
-        hl_status status = hl_flow_logp(m->flow, count, m->x, load_context(m, start, count, context), logp + start);
+        const double *c = load_context(m, start, count, context);
+        hl_status status = hl_flow_logp(m->flow, count, m->x, c, logp + start);
         if (status < 0 && first == HL_OK)
             first = retell(m, status, start);
         for (size_t r = start; r < start + count; r++)
@@ -247,7 +260,8 @@ hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t r
         double *to = x + start * m->dim;
         for (size_t i = 0; i < count * m->dim; i++)
             m->x[i] = hl_random_normal(seed, STREAM_BASE, (first + start) * m->dim + i);
-        hl_status status = hl_flow_inverse(m->flow, count, m->x, load_context(m, start, count, context), to, NULL);
+        const double *c = load_context(m, start, count, context);
+        hl_status status = hl_flow_inverse(m->flow, count, m->x, c, to, NULL);
         if (status < 0 && worst == HL_OK)
             worst = retell(m, status, start);
         for (size_t i = 0; i < count * m->dim; i++)

@@ -49,6 +49,11 @@ static size_t at_least_one(size_t n)
     return n ? n : 1;
 }
 
+static size_t first_steps(const hl_fit *fit)
+{
+    return !fit->discrete_steps ? 0 : fit->options.train_steps ? fit->options.train_steps : 4;
+}
+
 static void set_options(hl_fit *fit, const hl_fit_options *given)
 {
     hl_fit_options *o = &fit->options;
@@ -69,7 +74,7 @@ static void set_options(hl_fit *fit, const hl_fit_options *given)
     o->last_rate = o->last_rate > 0 ? o->last_rate : 0.01;
     o->train_method = o->train_method ? o->train_method : "rk4";
     fit->discrete_steps = o->train_steps != SIZE_MAX;
-    fit->steps = !fit->discrete_steps ? 0 : o->train_steps ? o->train_steps : 4;
+    fit->steps = first_steps(fit);
     o->validate_every = o->validate_every ? o->validate_every : at_least_one(o->iterations / 20);
     o->validation_rows = o->validation_rows ? o->validation_rows : 2000;
     if (fit->valid.rows > o->validation_rows)
@@ -87,6 +92,11 @@ static hl_status check_data(hl_fit *fit, const char *what, const hl_fit_data *da
         if (!isfinite(data->x[i]))
             return hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the %s data, row %zu, column %zu, are not finite", what,
                            i / fit->dim, i % fit->dim);
+    for (size_t i = 0; i < data->rows * fit->context; i++)
+        if (!isfinite(data->context[i]))
+            return hl_fail(fit->ctx, HL_ERR_NOT_FINITE,
+                           "the context of the %s data, row %zu, column %zu, is not finite", what, i / fit->context,
+                           i % fit->context);
     return HL_OK;
 }
 
@@ -484,7 +494,7 @@ hl_status hl_fit_finish(hl_fit *fit)
 {
     if (!fit)
         return HL_ERR_INVALID;
-    if (!fit->valid.rows) {
+    if (!isfinite(fit->best)) { /* no validation decided */
         hl_optimizer_use_average(fit->optimizer, 1);
         read_values(fit, fit->best_values);
     }
@@ -519,6 +529,10 @@ hl_status hl_fit_set_state(hl_fit *fit, const double *state)
     for (size_t i = 0; i < HEAD + fit->size; i++)
         if (!isfinite(state[i]) || (i < 4 && !(state[i] >= 0 && state[i] <= 1e15)))
             return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: this is no state of a fit");
+    size_t least = fit->discrete_steps && fit->continuous, start = first_steps(fit);
+    if (state[1] < (double)least || state[1] > (double)(start > MOST_STEPS ? start : 2 * MOST_STEPS))
+        return hl_fail(fit->ctx, HL_ERR_INVALID,
+                       "hl_fit_set_state: %g steps of the solver are none that training takes", state[1]);
     hl_status status = hl_optimizer_set_state(fit->optimizer, state + HEAD + fit->size);
     if (status != HL_OK)
         return status;

@@ -86,7 +86,8 @@ HL_API size_t hl_flow_sweeps(const hl_flow *flow);
 /* log p of each row. */
 HL_API hl_status hl_flow_logp(hl_flow *flow, size_t rows, const double *x, const double *context, double *logp);
 /* log p (may be NULL) and the gradient of the sum of -log p to all parameters of all networks, *added* to `gradient` in the
- * order of hl_flow_net and hl_net_param_get. Stops at the first row that cannot be solved. */
+ * order of hl_flow_net and hl_net_param_get. Stops at the first row that cannot be solved. The first call after a change of the
+ * solver makes room for the steps that it records. */
 HL_API hl_status hl_flow_gradient(hl_flow *flow, size_t rows, const double *x, const double *context, double *logp,
                                   double *gradient);
 

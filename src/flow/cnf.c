@@ -31,7 +31,9 @@ typedef struct field {
     char *x, *t, *c, *e, *f, *l, *gf, *gl, *gx, *d, *pieces; /* in the network's precision */
     size_t values;                                           /* of all parameters */
     double *row;                                             /* one row's scratch: [dim + context] */
-    hl_ode *solve, *train;
+    hl_ode *solve, *train; /* train records steps, which takes memory: made when the first gradient asks for it */
+    hl_flow_solver solver; /* that they are made by */
+    char method[32];       /* of the solver */
 } field;
 
 typedef struct continuous {
@@ -385,7 +387,7 @@ static bool one_system(const char *method)
            (strncmp(method, "adams", 5) == 0 || strncmp(method, "bdf", 3) == 0 || strcmp(method, "auto") == 0);
 }
 
-static hl_status make_solvers(hl_flow *flow, field *f, const hl_flow_solver *solver, hl_ode **solve, hl_ode **train)
+static hl_status make_solver(hl_flow *flow, field *f, const hl_flow_solver *solver, bool train, hl_ode **ode)
 {
     bool exact = f->slope != NULL, single = flow->net[0]->dtype == HL_F32;
     hl_system system = { .n = f->net->dim + 1,
@@ -405,32 +407,33 @@ static hl_status make_solvers(hl_flow *flow, field *f, const hl_flow_solver *sol
                                                         : 1e-8,
                                .steps = solver->steps,
                                .max_evaluations = solver->max_evaluations,
-                               .rows = one_system(solver->method) ? 1 : SLOTS };
+                               .rows = train                        ? GRADIENT_ROWS
+                                       : one_system(solver->method) ? 1
+                                                                    : SLOTS };
     if (solver->rtol < 0 || solver->atol < 0)
         options.rtol = -1; /* for the message */
-    hl_status status = hl_ode_create(flow->ctx, &system, &options, solve);
-    options.rows = GRADIENT_ROWS;
-    options.gradient = solver->adjoint ? HL_ADJOINT : one_system(solver->method) ? HL_ADJOINT : HL_REPLAY;
-    return status == HL_OK ? hl_ode_create(flow->ctx, &system, &options, train) : status;
+    if (train)
+        options.gradient = solver->adjoint || one_system(solver->method) ? HL_ADJOINT : HL_REPLAY;
+    return hl_ode_create(flow->ctx, &system, &options, ode);
 }
 
-/* New ones, or, if they cannot be made, the old ones. */
+/* A new one, or, if it cannot be made, the old ones. */
 static hl_status replace_solvers(hl_flow *flow, field *f, const hl_flow_solver *solver)
 {
-    hl_ode *solve = NULL, *train = NULL;
-    hl_status status = make_solvers(flow, f, solver, &solve, &train);
-    if (status == HL_OK) {
-        hl_ode *const old[] = { f->solve, f->train };
-        f->solve = solve;
-        f->train = train;
-        solve = old[0];
-        train = old[1];
-        f->seed = solver->seed;
-        f->gaussian = solver->gaussian != 0;
-    }
-    hl_ode_free(solve);
-    hl_ode_free(train);
-    return status;
+    hl_ode *solve = NULL;
+    hl_status status = make_solver(flow, f, solver, false, &solve);
+    if (status != HL_OK)
+        return status;
+    hl_ode_free(f->solve);
+    hl_ode_free(f->train);
+    f->solve = solve;
+    f->train = NULL;
+    f->seed = solver->seed;
+    f->gaussian = solver->gaussian != 0;
+    f->solver = *solver;
+    if (solver->method)
+        f->solver.method = strncpy(f->method, solver->method, sizeof f->method - 1); /* known names are shorter */
+    return HL_OK;
 }
 
 static hl_status cnf_set_solver(hl_flow *flow, const hl_flow_solver *solver)
@@ -559,6 +562,9 @@ static hl_status cnf_gradient(hl_flow *flow, size_t first, size_t rows, const do
     size_t d = flow->dim;
     hl_status status = has_solver(flow) ? HL_OK : HL_ERR_INVALID;
     to_state(flow, rows, values, s->state);
+    for (size_t k = 0; k < flow->nets && status == HL_OK; k++)
+        if (!s->field[k].train)
+            status = make_solver(flow, &s->field[k], &s->field[k].solver, true, &s->field[k].train);
     for (size_t k = 0; k < flow->nets && status >= 0; k++) {
         field *f = &s->field[k];
         f->context = context;

@@ -14,6 +14,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "flow/flow.h"
@@ -371,9 +372,10 @@ static hl_status read_flow(reader *r)
         return status;
     r->spec.kind = hl_tensors_metadata(r->t, "kind");
     r->spec.net = r->architecture->spec[0];
-    int used = 0;
-    if (!r->spec.kind || !flows || sscanf(flows, "%4zu%n", &r->spec.flows, &used) != 1 || flows[used] ||
-        r->spec.flows < 1)
+    size_t digits = flows ? strspn(flows, "0123456789") : 0;
+    if (digits >= 1 && digits <= 4 && !flows[digits])
+        r->spec.flows = strtoul(flows, NULL, 10);
+    if (!r->spec.kind || r->spec.flows < 1)
         return bad(r, "its kind or its number of flows is missing or wrong");
     if (strcmp(r->spec.kind, "cnf") != 0) /* these belong to the kind */
         r->spec.net.conditioner = r->spec.net.transformer = NULL;
@@ -400,7 +402,7 @@ static hl_status read_columns(const reader *r, hl_density_column *columns)
 static hl_status check_nets(reader *r)
 {
     hl_status status = hl_model_check_size(r->ctx, r->path, r->t, r->architecture->spec, r->spec.flows);
-    size_t elements = 0, needed = 0;
+    size_t elements = 0, needed = 0, tensors = 0;
     if (status != HL_OK)
         return status;
     for (size_t i = 0; i < hl_tensors_count(r->t); i++)
@@ -411,9 +413,11 @@ static hl_status check_nets(reader *r)
         return hl_model_blame(r->ctx, status, r->path, "architecture: ");
     for (size_t p = 0; p < net->params; p++)
         needed = hl_size_add(needed, hl_shape_size(&net->param[p].shape));
+    tensors = hl_size_mul(net->params, r->spec.flows);
     hl_net_free(net);
-    return hl_size_mul(needed, r->spec.flows) > elements ? bad(r, "the tensors are too few for the architecture")
-                                                         : HL_OK;
+    return hl_size_mul(needed, r->spec.flows) > elements || tensors > hl_tensors_count(r->t)
+               ? bad(r, "the tensors are too few for the architecture")
+               : HL_OK;
 }
 
 static hl_status read_solver(const reader *r, hl_density *m)

@@ -88,7 +88,8 @@ typedef struct cli_json {
 void cli_json_open(cli_json *json, const char *key, char bracket); /* '{' or '[' */
 void cli_json_close(cli_json *json, char bracket);
 void cli_json_text(cli_json *json, const char *key, const char *value);
-void cli_json_real(cli_json *json, const char *key, double value); /* null if not finite */
+void cli_json_real(cli_json *json, const char *key, double value);  /* null if not finite */
+void cli_json_exact(cli_json *json, const char *key, double value); /* with all its digits */
 void cli_json_count(cli_json *json, const char *key, uint64_t value);
 void cli_json_bool(cli_json *json, const char *key, bool value);
 
@@ -111,8 +112,11 @@ void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or nev
 
 /* Threads to use when none are asked for: those of the machine. */
 int cli_default_threads(void);
-/* The columns of a table that a model wants, by name if the table has names, else by place: x to x_index (dim), the
- * context's to c_index. Returns CLI_OK or an exit status, having said what does not fit. */
+/* Where the table has these columns: by name; by place if the table has no names of its own and just as many columns. Returns
+ * CLI_OK or an exit status, having said what does not fit. */
+int cli_find_columns(const cli_command *command, const char *path, const hl_table *table, size_t count,
+                     const hl_density_column *columns, size_t *index);
+/* The same for the columns of a model: x to x_index (dim), the context's to c_index; for the context alone, x_index is NULL. */
 int cli_match_columns(const cli_command *command, const char *path, const hl_table *table, const hl_density *model,
                       size_t *x_index, size_t *c_index);
 

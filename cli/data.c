@@ -19,22 +19,43 @@ static size_t find(const hl_table *table, const char *name)
     return HL_NO_COLUMN;
 }
 
+int cli_find_columns(const cli_command *command, const char *path, const hl_table *table, size_t count,
+                     const hl_density_column *columns, size_t *index)
+{
+    size_t there = hl_table_columns(table), missing = count;
+    for (size_t i = 0; i < count; i++) {
+        index[i] = find(table, columns[i].name);
+        if (index[i] == HL_NO_COLUMN && missing == count)
+            missing = i;
+    }
+    if (missing == count)
+        return CLI_OK;
+    if (hl_table_named(table))
+        return cli_fail(command, CLI_WRONG, "%s: no column '%s', which the model needs", path, columns[missing].name);
+    if (there != count)
+        return cli_fail(command, CLI_WRONG, "%s: %zu columns, where the model has %zu", path, there, count);
+    for (size_t i = 0; i < count; i++)
+        index[i] = i;
+    return CLI_OK;
+}
+
 int cli_match_columns(const cli_command *command, const char *path, const hl_table *table, const hl_density *model,
                       size_t *x_index, size_t *c_index)
 {
-    size_t dim = hl_density_dim(model), all = dim + hl_density_context(model), columns = hl_table_columns(table);
-    bool named = hl_table_named(table);
-    if (!named && columns != all)
-        return cli_fail(command, CLI_WRONG, "%s: %zu columns, where the model has %zu", path, columns, all);
-    for (size_t i = 0; i < all; i++) {
-        const char *name = hl_density_get_column(model, i).name;
-        size_t at = named ? find(table, name) : i;
-        if (at == HL_NO_COLUMN)
-            return cli_fail(command, CLI_WRONG, "%s: no column '%s', which the model needs", path, name);
+    size_t dim = hl_density_dim(model), all = dim + hl_density_context(model), first = x_index ? 0 : dim;
+    hl_density_column *columns = calloc(all, sizeof *columns);
+    size_t *index = calloc(all, sizeof *index);
+    int result = columns && index ? CLI_OK : cli_fail(command, CLI_FAILED, "out of memory");
+    for (size_t i = first; result == CLI_OK && i < all; i++)
+        columns[i] = hl_density_get_column(model, i);
+    if (result == CLI_OK)
+        result = cli_find_columns(command, path, table, all - first, columns + first, index + first);
+    for (size_t i = first; result == CLI_OK && i < all; i++)
         if (i < dim)
-            x_index[i] = at;
+            x_index[i] = index[i];
         else
-            c_index[i - dim] = at;
-    }
-    return CLI_OK;
+            c_index[i - dim] = index[i];
+    free(columns);
+    free(index);
+    return result;
 }

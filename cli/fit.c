@@ -57,6 +57,8 @@ static const cli_option options[] = {
     { "drop-missing", CLI_FLAG, AT(drop), NULL, "leave rows with missing values out", 0, 0, NULL },
     { "array", CLI_TEXT, AT(array), "NAME", "npz: the array to read", 0, 0, NULL },
     { "resume", CLI_FLAG, AT(resume), NULL, "go on from MODEL.ckpt, to the same bits", 0, 0, NULL },
+    { "save-every", CLI_REAL, AT(save_every), "SECONDS", "between checkpoints in MODEL.ckpt; default 20", 0, 1e6,
+      NULL },
     { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
     { "plot", CLI_TEXT, AT(plot), "DIR", "pictures: curves, density and samples", 0, 0, NULL },
     { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
@@ -75,7 +77,7 @@ const cli_command cli_fit = {
     "fit", "DATA -o MODEL [--option VALUE ...]", "train a density model on a table", text, options, 1, 1, run
 };
 
-enum { CHECKPOINT_SECONDS = 20, TREE_COLUMNS = 512, SHUFFLE_COLUMNS = 8, ORDER_ROWS = 2000 };
+enum { TREE_COLUMNS = 512, SHUFFLE_COLUMNS = 8, ORDER_ROWS = 2000 };
 
 typedef struct job {
     const fit_settings *set;
@@ -208,14 +210,16 @@ static int describe_settings(job *j)
     snprintf(
         j->settings, 1000,
         "iters %zu batch %zu seed %llu model %s flows %zu conditioner %s hidden %zu x %d features %zu transformer %zu "
-        "x %d activation %s dtype %s trace %d loss %d steps %zu solver %s rtol %g atol %g lr %g decay %g optimizer %s "
+        "x %d activation %s image %zux%zux%zu dtype %s trace %d loss %d steps %zu solver %s rtol %.17g atol %.17g lr "
+        "%.17g decay %.17g "
+        "optimizer %s "
         "patience %zu rows %zu + %zu data %016llx",
         o->iterations, o->batch, (unsigned long long)o->seed, f.kind, f.flows, f.net.conditioner, f.net.hidden,
-        f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, hl_dtype_name(f.net.dtype),
-        (int)o->train_trace, (int)o->loss, o->train_steps, o->solver.method ? o->solver.method : "dopri5",
-        o->solver.rtol, o->solver.atol, o->optimizer.rate, o->optimizer.weight_decay,
-        o->optimizer.method ? o->optimizer.method : "adamw", o->patience, j->data.train.rows, j->data.valid.rows,
-        (unsigned long long)j->data.hash);
+        f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, f.net.image[0],
+        f.net.image[1], f.net.image[2], hl_dtype_name(f.net.dtype), (int)o->train_trace, (int)o->loss, o->train_steps,
+        o->solver.method ? o->solver.method : "dopri5", o->solver.rtol, o->solver.atol, o->optimizer.rate,
+        o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw", o->patience, j->data.train.rows,
+        j->data.valid.rows, (unsigned long long)j->data.hash);
     return CLI_OK;
 }
 
@@ -314,7 +318,7 @@ static int diverged(job *j, const hl_fit_report *r)
     snprintf(why, sizeof why, "%s", hl_context_message(j->ctx));
     if (j->terminal)
         fputc('\n', stderr);
-    cli_say(&cli_fit, "iteration %zu failed: %s", r->iteration + 1, why);
+    cli_say(&cli_fit, "iteration %zu failed: %s", r->iteration + !r->validated, why); /* a validation is part of it */
     if (!isfinite(r->best))
         return cli_fail(&cli_fit, CLI_FAILED, "no model is written; try a smaller --lr or more --ode-steps");
     int result = keep_model(j, r);
@@ -323,6 +327,34 @@ static int diverged(job *j, const hl_fit_report *r)
                                        "%s holds the best model so far, of iteration %zu; try a smaller --lr or more "
                                        "--ode-steps",
                                        j->set->out, r->best_iteration);
+}
+
+/* Mean -log p of the validation rows for independent normal columns, which any training should beat. */
+static double normal_nll(const job *j)
+{
+    const fit_rows *v = &j->data.valid;
+    double sum = 0;
+    for (size_t i = 0; i < v->rows * j->data.dim; i++)
+        sum += 0.5 * v->x[i] * v->x[i] / (double)v->rows;
+    return sum + 0.5 * (double)j->data.dim * log(2 * 3.14159265358979323846) + j->scale;
+}
+
+/* What came of it. */
+static int conclude(const job *j, const hl_fit_report *r)
+{
+    double best = r->best + j->scale, normal = normal_nll(j);
+    if (!isfinite(best)) {
+        fprintf(stderr, "%s: the model of iteration %zu, before the first validation\n", j->set->out, r->iteration);
+        return CLI_OK;
+    }
+    fprintf(stderr, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s\n", j->set->out, best,
+            r->best_iteration, cli_now() - j->start);
+    if (best <= normal + 1 + 0.1 * (double)j->data.dim)
+        return CLI_OK;
+    return cli_fail(&cli_fit, CLI_FAILED,
+                    "training failed: even iteration %zu, the best, is worse than independent normal columns, which "
+                    "have %.4f nats; try a smaller --lr or more --iters",
+                    r->best_iteration, normal);
 }
 
 static int train(job *j)
@@ -337,7 +369,7 @@ static int train(job *j)
         log_line(j, &r);
         if (cli_interrupted())
             return stop(j);
-        if (cli_now() - j->saved > CHECKPOINT_SECONDS && save_checkpoint(j) != CLI_OK)
+        if (cli_now() - j->saved > j->set->save_every && save_checkpoint(j) != CLI_OK)
             return CLI_WRONG;
         if (j->set->minutes > 0 && cli_now() - j->start > 60 * j->set->minutes)
             break;
@@ -347,22 +379,23 @@ static int train(job *j)
     if (j->terminal)
         fputc('\n', stderr);
     int result = keep_model(j, &r);
-    if (result == CLI_OK && isfinite(r.best))
-        fprintf(stderr, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s\n", j->set->out,
-                r.best + j->scale, r.best_iteration, cli_now() - j->start);
-    return result;
+    return result == CLI_OK ? conclude(j, &r) : result;
 }
 
 /* ---- from the call to the loop ---- */
 
-static int check_output(job *j)
+static int check_output(job *j, const char *path)
 {
-    struct stat st;
+    struct stat st, data;
     const char *out = j->set->out;
     j->checkpoint = malloc(strlen(out) + 6);
     if (!j->checkpoint)
         return cli_fail(&cli_fit, CLI_FAILED, "out of memory");
     sprintf(j->checkpoint, "%s.ckpt", out);
+    if (strcmp(out, "-") == 0)
+        return cli_fail(&cli_fit, CLI_WRONG, "-o -: a model needs a file");
+    if (stat(path, &data) == 0 && stat(out, &st) == 0 && data.st_dev == st.st_dev && data.st_ino == st.st_ino)
+        return cli_fail(&cli_fit, CLI_WRONG, "%s: the model would replace the data", out);
     if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
         return cli_fail(&cli_fit, CLI_WRONG, "%s: %s", out, strerror(EISDIR));
     hl_table_writer *probe = NULL; /* which makes a temporary file beside it */
@@ -393,6 +426,8 @@ static int create(job *j)
     for (size_t i = 0; i < j->data.dim; i++)
         j->scale += log(j->data.columns[i].deviation);
     choose_training(j);
+    if (status == HL_OK) /* one that there is not is told now, not by the first validation */
+        status = hl_density_set_solver(j->model, &j->options.solver);
     hl_fit_data train_rows = { j->data.train.rows, j->data.train.x, j->data.context ? j->data.train.c : NULL };
     hl_fit_data valid_rows = { j->data.valid.rows, j->data.valid.x, j->data.context ? j->data.valid.c : NULL };
     if (status == HL_OK)
@@ -407,7 +442,8 @@ static int create(job *j)
 
 static int fit(job *j, const char *path)
 {
-    int result = check_output(j);
+    size_t parameters = 0;
+    int result = check_output(j, path);
     if (result == CLI_OK)
         result = fit_load(j->ctx, path, j->set, &j->data);
     if (result == CLI_OK)
@@ -416,9 +452,13 @@ static int fit(job *j, const char *path)
         result = cli_fail(&cli_fit, CLI_WRONG, "%s: %s", j->set->log, strerror(errno));
     if (result != CLI_OK)
         return result;
+    for (size_t i = 0; i < hl_flow_nets(hl_density_flow(j->model)); i++)
+        parameters += hl_net_size(hl_flow_net(hl_density_flow(j->model), i));
     fprintf(stderr, "%zu rows and %zu for validation, %zu columns%s; %zu parameters\n", j->data.train.rows,
-            j->data.valid.rows, j->data.dim, j->data.context ? " given the context" : "",
-            hl_net_size(hl_flow_net(hl_density_flow(j->model), 0)) * hl_flow_nets(hl_density_flow(j->model)));
+            j->data.valid.rows, j->data.dim, j->data.context ? " given the context" : "", parameters);
+    if (!j->set->resume && access(j->checkpoint, F_OK) == 0)
+        cli_say(&cli_fit, "warning: %s of an earlier run will be replaced; --resume would go on from it",
+                j->checkpoint);
     result = train(j);
     if (result == CLI_OK && j->set->plot)
         result = fit_plot(j->set->plot, j->ctx, j->model, &j->data, &j->curves);
@@ -427,7 +467,9 @@ static int fit(job *j, const char *path)
 
 static int run(int argc, char **argv)
 {
-    fit_settings set = { .threads = (uint64_t)cli_default_threads(), .weight_decay = -1, .validation_share = 0.1 };
+    fit_settings set = {
+        .threads = (uint64_t)cli_default_threads(), .weight_decay = -1, .save_every = 20, .validation_share = 0.1
+    };
     const char *path[2];
     int result = cli_parse(&cli_fit, argc, argv, &set, path);
     if (result >= 0)

@@ -7,10 +7,10 @@
 typedef struct fit_settings {
     uint64_t threads, seed, flows, hidden, hidden_layers, features, width, layers, iterations, batch, ode_steps,
         patience;
-    double rtol, atol, lr, weight_decay, minutes, validation_share;
+    double rtol, atol, lr, weight_decay, minutes, save_every, validation_share;
     const char *out, *valid, *context, *columns, *array, *kind, *conditioner, *activation, *trace, *loss, *solver,
         *dtype, *optimizer, *log, *plot, *image;
-    bool resume, drop, dequantize, no_transport, quiet;
+    bool resume, drop, dequantize;
 } fit_settings;
 
 /* Rows in memory, in the units of the data. */

@@ -5,7 +5,7 @@
 
 #include "fit.h"
 
-enum { LEAST_ROWS = 10, ORDER_ROWS = 2000, MANY_COLUMNS = 512 };
+enum { LEAST_ROWS = 10, SHOWN_WARNINGS = 5 };
 
 static int no_memory(void)
 {
@@ -46,6 +46,7 @@ static int choose_columns(hl_context *ctx, const char *path, const hl_table *tab
 static int describe_columns(const char *path, const hl_table *table, const size_t *index, const hl_column_stats *stats,
                             const fit_settings *set, fit_data *data)
 {
+    size_t warned = 0;
     data->named = hl_table_named(table);
     for (size_t i = 0; i < data->dim + data->context; i++) {
         const hl_column_stats *s = &stats[index[i]];
@@ -58,12 +59,15 @@ static int describe_columns(const char *path, const hl_table *table, const size_
             return cli_fail(&cli_fit, CLI_WRONG,
                             "%s: column '%s' is constant (%g) and has no density: leave it out by --columns", path,
                             name, s->min);
-        if (i < data->dim && (s->integer || s->tied > 0.5) && !set->dequantize)
+        bool steps = i < data->dim && (s->integer || s->tied > 0.5) && !set->dequantize;
+        if (steps && ++warned <= SHOWN_WARNINGS)
             cli_say(&cli_fit,
                     "warning: column '%s' %s; the likelihood of such data has no bound: --dequantize adds noise of one "
                     "step's width",
                     name, s->integer ? "has whole numbers only" : "repeats its values");
     }
+    if (warned > SHOWN_WARNINGS)
+        cli_say(&cli_fit, "warning: so do %zu more columns", warned - SHOWN_WARNINGS);
     return CLI_OK;
 }
 
@@ -80,7 +84,9 @@ static void dequantize(const fit_settings *set, const size_t *index, const hl_co
             double u = 0.5 * (1 + erf(cli_normal(set->seed + stream, r * data->dim + i) / sqrt(2)));
             rows->x[r * data->dim + i] += width * (u - 0.5);
         }
-        data->columns[i].deviation = sqrt(data->columns[i].deviation * data->columns[i].deviation + width * width / 12);
+        if (rows == &data->train) /* once */
+            data->columns[i].deviation =
+                sqrt(data->columns[i].deviation * data->columns[i].deviation + width * width / 12);
     }
 }
 
@@ -153,18 +159,12 @@ static void hash_values(uint64_t *hash, const double *values, size_t count)
 static int read_valid(hl_context *ctx, const fit_settings *set, const fit_data *data, fit_rows *rows)
 {
     hl_table *table = NULL;
-    size_t *index = calloc(data->dim + data->context, sizeof *index), count;
+    size_t all = data->dim + data->context, *index = calloc(all, sizeof *index);
     hl_status status =
         hl_table_open(ctx, set->valid, &(hl_table_options){ .drop_missing = set->drop, .array = set->array }, &table);
     int result = !index ? no_memory() : status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, ctx, status);
-    if (result == CLI_OK && !hl_table_named(table) && hl_table_columns(table) != data->dim + data->context)
-        result = cli_fail(&cli_fit, CLI_WRONG, "%s: %zu columns, where the training data have %zu", set->valid,
-                          hl_table_columns(table), data->dim + data->context);
-    for (size_t i = 0; result == CLI_OK && i < data->dim + data->context; i++) {
-        status = hl_table_find(table, data->columns[i].name, &index[i], &count);
-        if (status != HL_OK)
-            result = cli_fail_library(&cli_fit, ctx, status);
-    }
+    if (result == CLI_OK)
+        result = cli_find_columns(&cli_fit, set->valid, table, all, data->columns, index);
     if (result == CLI_OK)
         result = read_rows(ctx, table, index, data, rows);
     hl_table_free(table);
@@ -198,6 +198,7 @@ static int prepare(hl_context *ctx, const char *path, hl_table *table, const fit
     hash_values(&data->hash, data->train.x, data->train.rows * data->dim);
     hash_values(&data->hash, data->train.c, data->train.rows * data->context);
     hash_values(&data->hash, data->valid.x, data->valid.rows * data->dim);
+    hash_values(&data->hash, data->valid.c, data->valid.rows * data->context);
     return CLI_OK;
 }
 

@@ -61,18 +61,27 @@ static hl_status read_chunk(job *j, size_t start, size_t count)
     return status;
 }
 
+/* The library's message without its "row N: ", which counts from the chunk's start. */
+static const char *reason(const job *j)
+{
+    const char *message = hl_context_message(j->ctx), *colon = strstr(message, ": ");
+    return strncmp(message, "row ", 4) == 0 && colon ? colon + 2 : message;
+}
+
 /* Count, and name the rows that failed. */
 static void tally(job *j, size_t start, size_t count, hl_status status)
 {
+    bool first = true; /* of these rows, which is the one that the message is about */
     for (size_t r = 0; r < count; r++)
-        if (isfinite(j->logp[r])) {
+        if (!isnan(j->logp[r])) { /* -inf is a number: it is too far out for a double */
             j->sum += j->logp[r];
             j->square += j->logp[r] * j->logp[r];
         } else if (++j->failed <= SHOWN_FAILURES) {
             char place[400];
             hl_table_place(j->table, start + r, HL_NO_COLUMN, place, sizeof place);
-            cli_say(&cli_logp, "%s: no log-density: %s", place,
-                    j->failed == 1 && status < 0 ? hl_context_message(j->ctx) : "as above");
+            cli_say(&cli_logp, "%s: no log-density%s%s", place, first && status < 0 ? ": " : "",
+                    first && status < 0 ? reason(j) : "");
+            first = false;
         }
 }
 
@@ -169,6 +178,8 @@ static int run(int argc, char **argv)
     int result = cli_parse(&cli_logp, argc, argv, &set, path);
     if (result >= 0)
         return result;
+    if (set.calibrate && set.out)
+        return cli_fail(&cli_logp, CLI_WRONG, "--calibrate prints a table, and --out is for log-densities");
     job j = { .path = path[1] };
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
     if (status == HL_OK)

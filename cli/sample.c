@@ -67,7 +67,6 @@ static hl_status draw(job *j, uint64_t seed, size_t *failed)
 /* Open the table of the context, if the model has one, and find its columns. */
 static int open_context(job *j, const settings *set)
 {
-    size_t dim = hl_density_dim(j->model);
     j->c_columns = hl_density_context(j->model);
     if (!j->c_columns != !set->context)
         return cli_fail(&cli_sample, CLI_WRONG,
@@ -82,21 +81,7 @@ static int open_context(job *j, const settings *set)
         return cli_fail(&cli_sample, CLI_WRONG, "%s: %zu rows for %zu samples", set->context, hl_table_rows(j->table),
                         j->rows);
     j->rows = set->rows ? j->rows : hl_table_rows(j->table);
-    for (size_t i = 0; i < j->c_columns; i++) {
-        const char *name = hl_density_get_column(j->model, dim + i).name;
-        j->c_index[i] = i;
-        if (!hl_table_named(j->table)) {
-            if (hl_table_columns(j->table) != j->c_columns)
-                return cli_fail(&cli_sample, CLI_WRONG, "%s: %zu columns, where the model's context has %zu",
-                                set->context, hl_table_columns(j->table), j->c_columns);
-            continue;
-        }
-        size_t count;
-        status = hl_table_find(j->table, name, &j->c_index[i], &count);
-        if (status != HL_OK)
-            return cli_fail_library(&cli_sample, j->ctx, status);
-    }
-    return CLI_OK;
+    return cli_match_columns(&cli_sample, set->context, j->table, j->model, NULL, j->c_index);
 }
 
 static int sample(job *j, const settings *set)

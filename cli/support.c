@@ -196,6 +196,14 @@ void cli_json_real(cli_json *json, const char *key, double value)
         fputs("null", json->file);
 }
 
+void cli_json_exact(cli_json *json, const char *key, double value)
+{
+    char text[32];
+    member(json, key);
+    hl_number_text(value, 0, text);
+    fputs(isfinite(value) ? text : "null", json->file);
+}
+
 void cli_json_count(cli_json *json, const char *key, uint64_t value)
 {
     member(json, key);

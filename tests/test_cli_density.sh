@@ -1,0 +1,401 @@
+#!/bin/sh
+# test_cli_density.sh PROGRAM - hollow fit, logp, sample and info on small tables: formats and pipes, bits, wrong input, kill and
+# Ctrl-C, divergence.
+set -u
+. "$(dirname "$0")/cli_support.sh"
+small="--iters 60 --batch 64 --hidden 8 --width 8 --features 4 --threads 1"
+
+# rows N SEED: a bent band in two columns of different units, and its side.
+rows() {
+    awk -v n="$1" -v seed="$2" 'BEGIN { srand(seed); for (i = 0; i < n; i++) {
+        u = sqrt(-2 * log(1 - rand())); v = 6.283185307 * rand(); x = u * cos(v); y = u * sin(v); s = rand() < 0.5 ? -1 : 1.5
+        printf "%.9g,%.9g,%.9g\n", 10 + x, 100 * (0.5 * y + x * x), s + 0.1 * rand() } }'
+}
+three=$work/three.csv
+data=$work/data.csv
+rows 400 3 >"$work/bare.csv"
+(echo "a,b,side" && cat "$work/bare.csv") >"$three"
+cut -d, -f1,2 "$three" >"$data"
+model=$work/m.hollow
+
+# fit STATUS DATA MODEL OPTION ...: a small and fast training.
+fit() {
+    status=$1
+    from=$2
+    to=$3
+    shift 3
+    # shellcheck disable=SC2086
+    expect "$status" fit "$from" -o "$to" $small "$@"
+    stdout_empty
+}
+# One number in each of N lines, and nothing else.
+numbers() {
+    if [ "$(wc -l <"$out")" = "$1" ] && ! grep -qvE '^-?([0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|inf)$|^nan$' "$out"; then
+        pass
+    else
+        fail "$command: not $1 numbers, one in each line"
+    fi
+}
+# refused MODEL TEXT ...: the last call said all this in one line, and wrote no model.
+refused() {
+    absent "$1"
+    absent "$1.ckpt"
+    shift
+    for fragment; do stderr_has "$fragment"; done
+    if [ "$(find "$work" -maxdepth 1 -name '.*' -type f | wc -l)" = 0 ]; then pass; else fail "$command: a temporary file is left"; fi
+}
+
+# ---- fit, logp and sample, in all formats ----
+
+fit 0 "$data" "$model" --log "$work/log"
+file_there "$model"
+absent "$model.ckpt"
+stderr_has "360 rows and 40 for validation, 2 columns"
+stderr_has "validation"
+stderr_has "ETA"
+json "$work/log" '0 < j["iteration"] <= 60 and j["loss"] == j["loss"] and j["phase"] in ["likelihood", "flow matching"]'
+json "$work/log" '("validation" in j) == (j["iteration"] % 3 == 0)'
+if [ "$(wc -l <"$work/log")" = 60 ]; then pass; else fail "$command: the log does not have 60 lines"; fi
+fit 0 "$data" "$work/again.hollow" --threads 2
+cat "$model" >"$work/one" # the same bits, run after run, for any number of threads
+same "$work/one" "$work/again.hollow"
+
+expect 0 logp "$model" "$data"
+numbers 400
+stderr_has "mean log p"
+stderr_has "over 400 rows"
+cp "$out" "$work/logp.txt"
+expect 0 logp "$model" "$data" --threads 1 --out "$work/logp.csv"
+stdout_empty
+same "$work/logp.csv" "$work/logp.txt"
+expect 0 logp "$model" "$data" --out "$work/logp.npy"
+if [ $have_python = yes ]; then
+    if python3 -c '
+import struct, sys
+text = [float(line) for line in open(sys.argv[1])]
+raw = open(sys.argv[2], "rb").read()
+assert raw[:6] == b"\x93NUMPY" and b"(400,)" in raw[:128] and b"<f8" in raw[:128]
+assert struct.pack("<400d", *text) == raw[-3200:]
+' "$work/logp.txt" "$work/logp.npy"; then pass; else fail "$command: the text does not read back to the bits of the npy file"; fi
+fi
+
+# Rows do not see each other: alone, in another order, beside an extreme one.
+sed -n '1p;200p' "$data" >"$work/alone.csv"
+expect 0 logp "$model" "$work/alone.csv"
+sed -n 199p "$work/logp.txt" >"$work/alone.txt"
+same "$out" "$work/alone.txt"
+(sed -n 1p "$data" && echo "1e9,-1e12" && sed -n 200p "$data") >"$work/beside.csv"
+expect 0 logp "$model" "$work/beside.csv"
+sed -n 2p "$out" >"$work/second"
+same "$work/second" "$work/alone.txt"
+
+# Columns by name, wherever they stand; by place without names.
+awk -F, '{ print $3 "," $2 "," $1 }' "$three" >"$work/turned.csv"
+expect 0 logp "$model" "$work/turned.csv"
+same "$out" "$work/logp.txt"
+sed 1d "$data" >"$work/nameless.csv"
+expect 0 logp "$model" "$work/nameless.csv"
+same "$out" "$work/logp.txt"
+
+# Pipes.
+command="hollow logp - and friends in a pipe"
+if "$hollow" logp "$model" - <"$data" 2>"$err" | cat >"$out"; then pass; else fail "$command"; fi
+same "$out" "$work/logp.txt"
+# shellcheck disable=SC2086
+if "$hollow" fit - -o "$work/pipe.hollow" $small <"$data" >"$out" 2>"$err"; then pass; else fail "$command: fit"; fi
+same "$work/pipe.hollow" "$model"
+if "$hollow" sample "$model" -n 50 2>"$err" | "$hollow" logp "$model" - >"$out" 2>"$err"; then pass; else fail "$command: sample"; fi
+numbers 50
+
+# Samples: the same for the same seed, more begin with the same ones, npy like csv.
+expect 0 sample "$model" -n 30 --seed 4
+if [ "$(head -n 1 "$out")" = "a,b" ] && [ "$(wc -l <"$out")" = 31 ]; then pass; else fail "$command: not a header and 30 rows"; fi
+stderr_empty
+cp "$out" "$work/thirty"
+expect 0 sample "$model" -n 5000 --seed 4 --threads 2
+head -n 31 "$out" >"$work/first"
+same "$work/first" "$work/thirty"
+expect 0 sample "$model" -n 30 --seed 5
+if cmp -s "$out" "$work/thirty"; then fail "$command: the same as with seed 4"; else pass; fi
+expect 0 sample "$model"
+if [ "$(wc -l <"$out")" = 1001 ]; then pass; else fail "$command: not 1000 rows"; fi
+expect 0 sample "$model" -n 400 --out "$work/s.csv"
+stdout_empty
+expect 0 sample "$model" -n 400 --out "$work/s.npy"
+expect 0 logp "$model" "$work/s.csv"
+cp "$out" "$work/s.txt"
+expect 0 logp "$model" "$work/s.npy"
+same "$out" "$work/s.txt"
+fit 0 "$work/s.npy" "$work/npy.hollow"
+if [ $have_python = yes ]; then
+    python3 -c '
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1] + ".npz", "w", zipfile.ZIP_DEFLATED) as z:
+    z.write(sys.argv[1] + ".npy", "train.npy")
+    z.write(sys.argv[1] + ".npy", "test.npy")
+' "$work/s"
+    fit 0 "$work/s.npz" "$work/npz.hollow" --array train
+    same "$work/npz.hollow" "$work/npy.hollow"
+    expect 0 logp "$model" "$work/s.npz:test"
+    same "$out" "$work/s.txt"
+    fit 2 "$work/s.npz" "$work/none.hollow"
+    refused "$work/none.hollow" "s.npz"
+fi
+
+# All kinds of models, and validation rows of one's own.
+for kind in nice realnvp maf iaf naf; do
+    fit 0 "$data" "$work/$kind.hollow" --model $kind --flows 2 --iters 100 --valid "$three"
+    stderr_has "400 rows and 400 for validation"
+    expect 0 logp "$work/$kind.hollow" "$data" --out "$work/kind.csv"
+    expect 0 sample "$work/$kind.hollow" -n 5
+done
+fit 0 "$data" "$work/npyvalid.hollow" --valid "$work/s.npy"
+
+# ---- context ----
+
+fit 0 "$three" "$work/c.hollow" --context side
+stderr_has "2 columns given the context"
+expect 0 logp "$work/c.hollow" "$three"
+numbers 400
+cp "$out" "$work/c.txt"
+expect 0 logp "$work/c.hollow" "$work/turned.csv"
+same "$out" "$work/c.txt"
+expect 2 sample "$work/c.hollow" -n 5
+stderr_has "the model has a context: give it by --context FILE"
+expect 2 sample "$model" -n 5 --context "$three"
+stderr_has "the model has no context"
+printf 'side\n1\n-1\n1\n' >"$work/side.csv"
+expect 0 sample "$work/c.hollow" --context "$work/side.csv"
+if [ "$(wc -l <"$out")" = 4 ]; then pass; else fail "$command: not a row for each of the context's"; fi
+expect 2 sample "$work/c.hollow" --context "$work/side.csv" -n 4
+stderr_has "3 rows for 4 samples"
+expect 2 sample "$work/c.hollow" --context "$data"
+stderr_has "no column 'side'"
+fit 2 "$data" "$work/none.hollow" --context a,b
+refused "$work/none.hollow" "all columns are context"
+fit 2 "$data" "$work/none.hollow" --context nobody
+refused "$work/none.hollow" "nobody"
+# Without names, columns stay where they are when the first is the context.
+fit 0 "$work/bare.csv" "$work/bare.hollow" --context 1
+expect 0 logp "$work/bare.hollow" "$work/bare.csv"
+cp "$out" "$work/bare.txt"
+(echo "x1,x2,x3" && cat "$work/bare.csv") >"$work/named.csv"
+expect 0 logp "$work/bare.hollow" "$work/named.csv"
+same "$out" "$work/bare.txt"
+
+# ---- calibration, tolerances, integers ----
+
+expect 0 logp "$model" "$data" --calibrate
+stdout_has "tolerance"
+stdout_has "1e-06"
+expect 2 logp "$model" "$data" --calibrate --out "$work/never"
+absent "$work/never"
+expect 0 logp "$model" "$data" --rtol 1e-3 --atol 1e-3 --solver tsit5
+numbers 400
+expect 2 logp "$model" "$data" --solver nonsense
+stderr_has "unknown ODE method 'nonsense'"
+stdout_empty
+awk -F, 'NR == 1 { print "n,b" } NR > 1 { printf "%d,%s\n", 3 * $1, $2 }' "$data" >"$work/whole.csv"
+fit 0 "$work/whole.csv" "$work/whole.hollow"
+stderr_has "warning: column 'n' has whole numbers only; the likelihood of such data has no bound: --dequantize"
+fit 0 "$work/whole.csv" "$work/whole.hollow" --dequantize
+if grep -q warning "$err"; then fail "$command: a warning"; else pass; fi
+awk 'NR == 1 { print "t,b"; next } { split($0, f, ","); printf "%.1f,%s\n", f[1] / 3, f[2] }' "$data" >"$work/tied.csv"
+fit 0 "$work/tied.csv" "$work/tied.hollow"
+stderr_has "warning: column 't' repeats its values"
+
+# ---- info ----
+
+expect 0 info "$model"
+stdout_has "m.hollow: a density model"
+stdout_has "kind           cnf"
+stdout_has "solver         dopri5, rtol 1e-05, atol 1e-05"
+stdout_has "transformer.0.weight_h"
+stderr_empty
+expect 0 info --json "$work/c.hollow"
+json "$out" 'j["kind"] == "cnf" and j["flows"] == 1 and [c["name"] for c in j["columns"]] == ["a", "b", "side"]'
+json "$out" '[c["context"] for c in j["columns"]] == [False, False, True] and abs(j["columns"][0]["mean"] - 10) < 0.2'
+json "$out" 'all(sum(p["values"] - p["masked"] for p in n["parameters"]) == n["trainable"] for n in j["networks"])'
+json "$out" 'j["solver"]["method"] == "dopri5" and "best iteration" in j["note"]'
+expect 0 info --json "$work/nice.hollow"
+json "$out" 'j["kind"] == "nice" and j["flows"] == 2 and len(j["networks"]) == 3'
+expect 0 info "$work/maf.hollow"
+stdout_has "1.conditioner"
+
+# ---- wrong data ----
+
+none=$work/none.hollow
+: >"$work/empty.csv"
+fit 2 "$work/empty.csv" "$none"
+refused "$none" "empty.csv"
+echo "a,b" >"$work/header.csv"
+fit 2 "$work/header.csv" "$none"
+refused "$none" "header.csv"
+head -n 2 "$data" >"$work/row.csv"
+fit 2 "$work/row.csv" "$none"
+refused "$none" "row.csv"
+(cat "$data" && echo "1,2,3") >"$work/ragged.csv"
+fit 2 "$work/ragged.csv" "$none"
+refused "$none" "ragged.csv:402"
+(cat "$data" && echo "1,many") >"$work/text.csv"
+fit 2 "$work/text.csv" "$none"
+refused "$none" "text.csv:402" "column 'b'" "many"
+awk -F, 'NR == 1 { print "a,same" } NR > 1 { print $1 ",7.5" }' "$data" >"$work/constant.csv"
+fit 2 "$work/constant.csv" "$none"
+refused "$none" "constant.csv: column 'same' is constant (7.5)" "--columns"
+fit 0 "$work/constant.csv" "$work/one.hollow" --columns a
+for value in nan inf -inf "" NA; do
+    (cat "$data" && echo "1,$value") >"$work/missing.csv"
+    fit 2 "$work/missing.csv" "$none"
+    refused "$none" "missing.csv:402" "column 'b'"
+    expect 2 logp "$model" "$work/missing.csv"
+    stderr_has "missing.csv:402"
+    stdout_empty
+    expect 2 logp "$model" "$work/missing.csv" --out "$work/never.csv"
+    absent "$work/never.csv"
+done
+fit 0 "$work/missing.csv" "$work/dropped.hollow" --drop-missing
+stderr_has "1 rows with missing values are left out"
+same "$work/dropped.hollow" "$model"
+expect 0 logp "$model" "$work/missing.csv" --drop-missing
+same "$out" "$work/logp.txt"
+fit 2 "$work/absent.csv" "$none"
+refused "$none" "absent.csv" "No such file or directory"
+fit 2 "$work" "$none"
+refused "$none" "Is a directory"
+fit 2 "$data" "$none" --valid "$work/whole.csv"
+refused "$none" "whole.csv: no column 'a'"
+fit 2 "$data" "$none" --columns nobody
+refused "$none" "nobody"
+expect 2 logp "$model" "$work/whole.csv"
+stderr_has "whole.csv: no column 'a', which the model needs"
+stdout_empty
+expect 2 logp "$model" "$work/bare.csv"
+stderr_has "bare.csv: 3 columns, where the model has 2"
+
+# ---- wrong models ----
+
+head -c 500 "$model" >"$work/cut.hollow"
+echo "not a model at all, but some words" >"$work/words.hollow"
+"$hollow" paper fig1 --quick --out "$work/fig1" >/dev/null 2>&1
+for wrong in "$work/absent.hollow" "$work/cut.hollow" "$work/words.hollow" "$data" "$work" "$work/fig1/fig1.hollow"; do
+    expect 2 logp "$wrong" "$data"
+    stderr_has "$wrong"
+    stdout_empty
+    expect 2 sample "$wrong" --out "$work/never.csv"
+    stderr_has "$wrong"
+    absent "$work/never.csv"
+done
+stderr_has "not a density model of hollow"
+
+# ---- wrong calls, and outputs that cannot be written ----
+
+expect 2 fit "$data"
+stderr_has "-o MODEL is needed"
+expect 2 fit "$data" -o "$none" --nonsense
+stderr_has "unknown option '--nonsense'"
+expect 2 fit "$data" -o "$none" --model gan
+stderr_has "unknown model 'gan'; there are cnf, nice, realnvp, maf, iaf, naf"
+fit 2 "$data" "$none" --solver nonsense
+refused "$none" "unknown ODE method 'nonsense'"
+fit 2 "$data" "$none" --model maf --conditioner tree
+refused "$none" "--conditioner is for --model cnf"
+fit 2 "$data" "$none" --model maf --loss flow-matching
+refused "$none" "flow matching is for continuous flows"
+fit 2 "$data" "$none" --resume
+refused "$none" "none.hollow.ckpt" "No such file or directory"
+fit 2 "$data" "$work/nowhere/m.hollow"
+stderr_has "nowhere/m.hollow"
+fit 2 "$data" "$work"
+stderr_has "Is a directory"
+cp "$data" "$work/precious.csv"
+fit 2 "$work/precious.csv" "$work/precious.csv"
+stderr_has "the model would replace the data"
+same "$work/precious.csv" "$data"
+fit 2 "$data" "$none" --log "$work/nowhere/log"
+refused "$none" "nowhere/log"
+fit 2 "$data" "$none" --plot "$data/plot"
+refused "$none" "Not a directory"
+expect 2 logp "$model" "$data" --out "$work/nowhere/x.csv"
+stderr_has "nowhere/x.csv"
+expect 2 sample "$model" --out "$work/nowhere/x.csv"
+stderr_has "nowhere/x.csv"
+expect 2 sample "$model" -n 0
+if [ "$(id -u)" != 0 ]; then
+    mkdir "$work/closed"
+    chmod 555 "$work/closed"
+    fit 2 "$data" "$work/closed/m.hollow"
+    stderr_has "Permission denied"
+fi
+if [ -e /dev/full ]; then
+    "$hollow" logp "$model" "$data" >/dev/full 2>"$err"
+    if [ $? = 2 ]; then pass; else fail "logp: a full disk goes unnoticed"; fi
+    "$hollow" sample "$model" >/dev/full 2>"$err"
+    if [ $? = 2 ]; then pass; else fail "sample: a full disk goes unnoticed"; fi
+fi
+
+# ---- training that fails ----
+
+fit 1 "$data" "$none" --model iaf --optimizer sgd --lr 10 --iters 400
+stderr_has "hollow fit: iteration "
+stderr_has "not finite"
+stderr_has "try a smaller --lr"
+fit 1 "$data" "$work/failed.hollow" --model realnvp --optimizer sgd --lr 10
+stderr_has "worse than independent normal columns"
+stderr_has "try a smaller --lr"
+fit 0 "$data" "$work/minute.hollow" --minutes 1e-9
+stderr_has "before the first validation"
+
+# ---- stopped and killed, and going on ----
+
+long="--iters 4000 --batch 64 --hidden 8 --width 8 --features 4 --threads 1 --patience 1000"
+# shellcheck disable=SC2086
+expect 0 fit "$data" -o "$work/whole.hollow" $long
+whole=$work/whole.hollow
+
+# kill -9 some time after the first checkpoint.
+killed=$work/killed.hollow
+# shellcheck disable=SC2086
+"$hollow" fit "$data" -o "$killed" $long --save-every 0 >"$out" 2>"$err" &
+pid=$!
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    sleep 0.1
+    [ ! -e "$killed.ckpt" ] || break
+done
+sleep 0.2
+kill -KILL $pid
+wait $pid 2>/dev/null
+command="hollow fit, killed, and --resume"
+absent "$killed"
+file_there "$killed.ckpt"
+# shellcheck disable=SC2086
+expect 2 fit "$data" -o "$killed" $long --resume --lr 0.02
+stderr_has "it belongs to other settings or data: it has 'lr 0.01"
+# shellcheck disable=SC2086
+expect 2 fit "$work/tied.csv" -o "$killed" $long --resume
+stderr_has "other settings or data"
+cp "$killed.ckpt" "$work/kept"
+head -c 600 "$work/kept" >"$killed.ckpt"
+# shellcheck disable=SC2086
+expect 2 fit "$data" -o "$killed" $long --resume
+stderr_has "$killed.ckpt"
+absent "$killed"
+cp "$work/kept" "$killed.ckpt"
+# shellcheck disable=SC2086
+expect 0 fit "$data" -o "$killed" $long --resume
+same "$killed" "$whole"
+absent "$killed.ckpt"
+
+if [ -n "$restore" ]; then
+    # shellcheck disable=SC2086
+    interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000
+    stderr_has "stopped.hollow.ckpt is written, and the same call with --resume goes on"
+    stdout_empty
+    absent "$work/stopped.hollow"
+    file_there "$work/stopped.hollow.ckpt"
+    # shellcheck disable=SC2086
+    interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000
+    stderr_has "warning: $work/stopped.hollow.ckpt of an earlier run will be replaced"
+fi
+
+finish test_cli_density

@@ -23,6 +23,7 @@ fi
 printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 ||
     needed="$needed libsundials-dev"
 have c++ || have g++ || optional="$optional g++"
+have gfortran || have flang || optional="$optional gfortran"
 have gnuplot || optional="$optional gnuplot-nox"
 
 if [ -z "$needed$optional" ]; then
@@ -39,6 +40,7 @@ Hollow needs
   and, for the tests, cmocka (libcmocka-dev);
 it can do without
   a C++ compiler (tests that the headers work from C++),
+  a Fortran compiler (tests the example in Fortran; Debian: gfortran),
   gnuplot (draws pictures; Debian: gnuplot-nox) and clang-format (for developers: make format).
 END
 }

@@ -274,6 +274,29 @@ static void log_line(job *j, const hl_fit_report *r)
     fflush(j->log);
 }
 
+/* Lines after those of `iteration`, of a run that went on after its last checkpoint, will be written again. */
+static void cut_log(FILE *log, size_t iteration)
+{
+    char line[1000];
+    size_t number;
+    long end = 0;
+    rewind(log);
+    while (fgets(line, sizeof line, log) && sscanf(line, "{\"iteration\": %zu", &number) == 1 && number <= iteration)
+        end = ftell(log);
+    if (end >= 0 && ftruncate(fileno(log), end) == 0)
+        fseek(log, end, SEEK_SET);
+}
+
+static int open_log(job *j)
+{
+    const char *path = j->set->log;
+    if (path && j->set->resume)
+        j->log = fopen(path, "r+");
+    if (path && !j->log)
+        j->log = fopen(path, "w");
+    return path && !j->log ? cli_fail(&cli_fit, CLI_WRONG, "%s: %s", path, strerror(errno)) : CLI_OK;
+}
+
 /* ---- the loop ---- */
 
 static int save_checkpoint(job *j)
@@ -364,7 +387,11 @@ static int train(job *j)
     size_t first = SIZE_MAX;
     j->start = j->saved = cli_now();
     while ((status = hl_fit_step(j->fit, &r)) == HL_OK) {
-        first = first == SIZE_MAX ? r.iteration - 1 : first;
+        if (first == SIZE_MAX) {
+            first = r.iteration - 1;
+            if (j->log && j->set->resume)
+                cut_log(j->log, first);
+        }
         progress(j, &r, first);
         log_line(j, &r);
         if (cli_interrupted())
@@ -448,8 +475,8 @@ static int fit(job *j, const char *path)
         result = fit_load(j->ctx, path, j->set, &j->data);
     if (result == CLI_OK)
         result = create(j);
-    if (result == CLI_OK && j->set->log && !(j->log = fopen(j->set->log, j->set->resume ? "a" : "w")))
-        result = cli_fail(&cli_fit, CLI_WRONG, "%s: %s", j->set->log, strerror(errno));
+    if (result == CLI_OK)
+        result = open_log(j);
     if (result != CLI_OK)
         return result;
     for (size_t i = 0; i < hl_flow_nets(hl_density_flow(j->model)); i++)

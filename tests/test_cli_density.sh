@@ -356,7 +356,7 @@ whole=$work/whole.hollow
 # kill -9 some time after the first checkpoint.
 killed=$work/killed.hollow
 # shellcheck disable=SC2086
-"$hollow" fit "$data" -o "$killed" $long --save-every 0 >"$out" 2>"$err" &
+"$hollow" fit "$data" -o "$killed" $long --save-every 0.1 --log "$work/killed.log" >"$out" 2>"$err" &
 pid=$!
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     sleep 0.1
@@ -382,7 +382,12 @@ stderr_has "$killed.ckpt"
 absent "$killed"
 cp "$work/kept" "$killed.ckpt"
 # shellcheck disable=SC2086
-expect 0 fit "$data" -o "$killed" $long --resume
+expect 0 fit "$data" -o "$killed" $long --resume --log "$work/killed.log"
+if grep -o '"iteration": [0-9]*' "$work/killed.log" | awk '$2 != NR { bad = 1 } END { exit bad || NR != 4000 }'; then
+    pass
+else
+    fail "$command: the log does not have each iteration once"
+fi
 same "$killed" "$whole"
 absent "$killed.ckpt"
 

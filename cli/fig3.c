@@ -295,7 +295,7 @@ static int draw(const fig3 *a)
         for (int l = 0; l < LAYERS; l++) {
             fprintf(g, "set title '%d hidden layer%s' font ',15'\nset ylabel '%s'\n%splot ", l + 1, l ? "s" : "",
                     row ? "evaluations of f, forward" : "validation -log p, nats",
-                    row ? "set yrange [0:*]\n" : "set yrange [*:*]\n");
+                    row ? "set key bottom right\nset yrange [0:*]\n" : "set yrange [*:*]\n");
             for (int t = 0; t < TRACES; t++)
                 if (row)
                     fprintf(g, "%s$nfe%d%d with lines linewidth 2 linecolor rgb '%s' title '%s trace'", t ? ", " : "",

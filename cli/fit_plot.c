@@ -89,12 +89,14 @@ static int plot_curves(const char *directory, const fit_curves *c)
 
 /* ---- data and samples ---- */
 
-/* Rows of data in their own units; returns how many. */
+/* Rows from all over the data, in their own units; returns how many. */
 static size_t data_rows(const fit_data *d, double *to)
 {
     size_t rows = d->train.rows < POINTS ? d->train.rows : POINTS;
-    for (size_t i = 0; i < rows * d->dim; i++)
-        to[i] = d->columns[i % d->dim].mean + d->columns[i % d->dim].deviation * d->train.x[i];
+    for (size_t i = 0; i < rows * d->dim; i++) {
+        size_t row = i / d->dim * d->train.rows / rows, column = i % d->dim;
+        to[i] = d->columns[column].mean + d->columns[column].deviation * d->train.x[row * d->dim + column];
+    }
     return rows;
 }
 
@@ -140,6 +142,15 @@ static hl_status print_density(FILE *g, hl_density *model, double range[2][2])
     return status;
 }
 
+/* A name may hold anything: what is not plain becomes '?'. */
+static void print_label(FILE *g, const char *what, const char *name)
+{
+    fprintf(g, "set %s \"", what);
+    for (; *name; name++)
+        fputc(*name == '"' || *name == '\\' || *name == '`' || (unsigned char)*name < ' ' ? '?' : *name, g);
+    fprintf(g, "\" noenhanced\n");
+}
+
 static int plot_plane(const char *directory, hl_density *model, const fit_data *d, const double *data, size_t rows,
                       const double *samples)
 {
@@ -154,6 +165,8 @@ static int plot_plane(const char *directory, hl_density *model, const fit_data *
     print_points(g, "data", data, rows, 2);
     print_points(g, "samples", samples, POINTS, 2);
     print_density(g, model, range);
+    print_label(g, "xlabel", d->columns[0].name);
+    print_label(g, "ylabel", d->columns[1].name);
     fprintf(g,
             "set multiplot layout 1,3\nset size square\nset xrange [%g:%g]\nset yrange [%g:%g]\nunset key\nunset "
             "colorbox\n"
@@ -188,15 +201,15 @@ static int plot_pairs(const char *directory, const fit_data *d, const double *da
             find_range(d, c, &range[0][0], &range[0][1]);
             find_range(d, r, &range[1][0], &range[1][1]);
             fprintf(g, "set xrange [%g:%g]\nset yrange [%g:%g]\n", range[0][0], range[0][1], range[1][0], range[1][1]);
-            if (r == c)
+            if (r == c) {
+                print_label(g, "title", d->columns[c].name);
                 fprintf(g,
-                        "set label 1 '%s' at graph 0.5,0.9 center noenhanced\nw = %g\nset yrange [0:*]\n"
+                        "w = %g\nset yrange [0:*]\n"
                         "plot $data using (w * floor($%zu / w) + w / 2):(1) smooth frequency with boxes linecolor rgb "
                         "'#bbbbbb' fillstyle solid, $samples using (w * floor($%zu / w) + w / 2):(%g) smooth frequency "
-                        "with lines linewidth 2 linecolor rgb '#2171b5'\nunset label 1\n",
-                        d->named ? d->columns[c].name : d->columns[c].name, (range[0][1] - range[0][0]) / 40, c + 1,
-                        c + 1, (double)rows / POINTS);
-            else
+                        "with lines linewidth 2 linecolor rgb '#2171b5'\nunset title\n",
+                        (range[0][1] - range[0][0]) / 40, c + 1, c + 1, (double)rows / POINTS);
+            } else
                 fprintf(g, "plot $%s using %zu:%zu with points pointtype 7 pointsize 0.2 linecolor rgb '%s'\n",
                         r > c ? "data" : "samples", c + 1, r + 1, r > c ? "#444444" : "#2171b5");
         }

@@ -7,7 +7,8 @@
 typedef struct paper_settings {
     const char *out;
     bool quick;
-    uint64_t seed, dim;
+    uint64_t seed, dim, threads;
+    const char *data;
 } paper_settings;
 
 typedef struct paper_item {
@@ -15,7 +16,7 @@ typedef struct paper_item {
     int (*run)(const paper_settings *set);
 } paper_item;
 
-extern const paper_item paper_fig1;
+extern const paper_item paper_fig1, paper_fig3;
 
 /* ---- fig1 ---- */
 

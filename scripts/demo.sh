@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh [BUILD] - what hollow is about, in a minute: two pictures, the times of this machine, a model file. Everything it
-# makes is in BUILD/demo.
+# demo.sh [BUILD] - what hollow is about, in about a minute: a density model of real data, the idea behind it in a picture, and
+# what it costs. Everything it makes is in BUILD/demo.
 set -eu
 build=${1:-build}
 hollow=$build/hollow
@@ -14,6 +14,22 @@ fi
 heading() {
     printf '\n== %s\n\n' "$1"
 }
+
+mkdir -p "$out"
+heading "A density model (hollow fit, logp, sample)"
+cat <<END
+The VIX is a measure of how much stock markets are expected to move. Each row of data/vix/train.csv is a day: the logarithm of
+the index, and how much it changed to the next day. A continuous flow learns the joint density of both, with an exact
+trace and thus an exact log-density of every row.
+
+END
+"$hollow" fit data/vix/train.csv -o "$out/vix.hollow" --iters 450 --plot "$out"
+echo
+echo "How well does it describe days it has not seen (data/vix/test.csv)?"
+"$hollow" logp "$out/vix.hollow" data/vix/test.csv --out "$out/vix_logp.csv"
+echo
+echo "Three days drawn from the model:"
+"$hollow" sample "$out/vix.hollow" -n 3
 
 heading "The idea (hollow paper fig1)"
 cat <<END
@@ -33,16 +49,11 @@ The line of JSON is for programs, the table for people: 'peak' is the part of th
 END
 "$hollow" bench ddim --case b --seconds 0.3
 
-heading "A model file (hollow info)"
-cat <<END
-The network of the first picture was saved. Model files are safetensors: any program that reads those can read the weights.
-
-END
-"$hollow" info "$out/fig1.hollow"
-
 heading "Done"
 if [ -f "$out/fig1_jacobian.png" ] && [ -f "$out/fig1_time.png" ]; then
     echo "The pictures:"
+    echo "  $out/density.png         the days, the density that was learnt, and days drawn from it"
+    echo "  $out/training.png        how the training went"
     echo "  $out/fig1_jacobian.png   the Jacobian, split into its diagonal and hollow parts"
     echo "  $out/fig1_time.png       the time of D f against brute force"
 else

@@ -64,7 +64,7 @@ expect 2 paper fig1 --out ""
 expect 2 paper fig1 --dim 1
 expect 2 paper fig1 --seed -3
 expect 2 paper nonsense
-stderr_has "unknown name 'nonsense'; there is fig1"
+stderr_has "unknown name 'nonsense'; there are fig1"
 expect 0 paper
 stdout_has "fig1"
 

@@ -1,10 +1,8 @@
 /* test_cnf.c - continuous flows: densities against Jacobians, closed forms and all ways to the trace; gradients of all flows
  * against differences; rows by themselves. */
-#include "net_support.h"
+#include "flow_support.h"
 
-#include "hollow/flow.h"
-
-enum { MOST = 6, ROWS = 4 };
+enum { ROWS = 4 };
 
 static hl_flow *make_flow(hl_context *ctx, const hl_flow_spec *spec)
 {
@@ -27,28 +25,6 @@ static hl_flow_spec cnf_spec(size_t n, size_t dim)
                                     .reflections = n / 4 % 2 * 2,
                                     .mlp = n / 3 % 2 * 3,
                                     .dtype = HL_F64 } };
-}
-
-/* log |det| of the matrix with these columns, by elimination; it is destroyed. */
-static double log_determinant(size_t n, double a[MOST][MOST])
-{
-    double sum = 0;
-    for (size_t k = 0; k < n; k++) {
-        size_t pivot = k;
-        for (size_t i = k; i < n; i++)
-            if (fabs(a[i][k]) > fabs(a[pivot][k]))
-                pivot = i;
-        for (size_t j = 0; j < n; j++) {
-            double swap = a[k][j];
-            a[k][j] = a[pivot][j];
-            a[pivot][j] = swap;
-        }
-        sum += log(fabs(a[k][k]));
-        for (size_t i = k + 1; i < n; i++)
-            for (size_t j = n; j-- > k;)
-                a[i][j] -= a[i][k] / a[k][k] * a[k][j];
-    }
-    return sum;
 }
 
 /* dz/dx of one row by differences of fourth order. */

@@ -1,10 +1,9 @@
 /* test_flow.c - flows: log-determinants against brute-force Jacobians, inverses, rows by themselves, and wrong uses. */
-#include "net_support.h"
+#include "flow_support.h"
 
-#include "hollow/flow.h"
 #include "op/op.h"
 
-enum { MOST = 12, ROWS = 5 };
+enum { ROWS = 5 };
 static const char *const kinds[] = { "nice", "realnvp", "maf", "iaf", "naf" };
 enum { KINDS = 5 };
 
@@ -33,28 +32,6 @@ static hl_flow_spec flow_spec(size_t n, size_t dim)
                                     .layers = 1 + (int)(n % 2),
                                     .activation = activation(n % 5 == 4 ? 0 : n / 3),
                                     .dtype = HL_F64 } };
-}
-
-/* log |det A| by elimination with pivots; A is destroyed. */
-static double log_determinant(size_t n, double a[MOST][MOST])
-{
-    double sum = 0;
-    for (size_t k = 0; k < n; k++) {
-        size_t pivot = k;
-        for (size_t i = k; i < n; i++)
-            if (fabs(a[i][k]) > fabs(a[pivot][k]))
-                pivot = i;
-        for (size_t j = 0; j < n; j++) {
-            double swap = a[k][j];
-            a[k][j] = a[pivot][j];
-            a[pivot][j] = swap;
-        }
-        sum += log(fabs(a[k][k]));
-        for (size_t i = k + 1; i < n; i++)
-            for (size_t j = n; j-- > k;)
-                a[i][j] -= a[i][k] / a[k][k] * a[k][j];
-    }
-    return sum;
 }
 
 /* All networks in one graph, and rows of their Jacobian through everything. Returns log |det| of each row. */

@@ -1,0 +1,348 @@
+/* fig3.c - `hollow paper fig3`: training a continuous flow with the exact trace and with Hutchinson's estimate.
+ *
+ * For one and two hidden layers and several seeds, two flows begin with the same weights and see the same batches; only the
+ * trace of training differs. Both are validated with the exact one. They take turns, iteration by iteration, so that a
+ * busy machine slows both. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "paper.h"
+
+enum { EXACT, STOCHASTIC, TRACES, LAYERS = 2, MOST_SEEDS = 3, VALIDATIONS = 12, FILTER = 5 };
+static const char *const trace_names[TRACES] = { "exact", "stochastic" };
+
+/* What one training showed. */
+typedef struct record {
+    double *loss, *forward, *backward; /* [iterations] */
+    double validation[VALIDATIONS];
+    double seconds; /* of all iterations, validations not counted */
+} record;
+
+typedef struct fig3 {
+    const paper_settings *set;
+    hl_context *ctx;
+    size_t dim, rows, valid_rows, iterations, seeds;
+    double *train, *valid;
+    record record[LAYERS][MOST_SEEDS][TRACES];
+} fig3;
+
+/* ---- data ---- */
+
+static int read_table(fig3 *a, const char *const *names, size_t *rows, double **values)
+{
+    char path[1000];
+    hl_table *table = NULL;
+    hl_status status = HL_ERR_IO;
+    for (; *names && status != HL_OK; names++) {
+        snprintf(path, sizeof path, "%s/%s", a->set->data, *names);
+        status = hl_table_open(a->ctx, path, NULL, &table);
+    }
+    if (status != HL_OK) {
+        cli_fail_library(&cli_paper, a->ctx, status);
+        return cli_fail(&cli_paper, CLI_WRONG, "fig3 needs train.npy and val.npy: --data DIR says where they are");
+    }
+    *rows = hl_table_rows(table);
+    if (a->dim && hl_table_columns(table) != a->dim) {
+        hl_table_free(table);
+        return cli_fail(&cli_paper, CLI_WRONG, "%s: not as many columns as the training rows have", path);
+    }
+    a->dim = hl_table_columns(table);
+    *values = calloc(*rows * a->dim, sizeof **values);
+    status = *values ? hl_table_read_rows(table, 0, *rows, *values) : HL_ERR_NOMEM;
+    hl_table_free(table);
+    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_paper, a->ctx, status);
+}
+
+/* ---- training ---- */
+
+typedef struct pair {
+    hl_flow *flow[TRACES];
+    hl_fit *fit[TRACES];
+} pair;
+
+static hl_status make_pair(fig3 *a, int layers, uint64_t seed, pair *p)
+{
+    hl_flow_spec spec = { .net = { .dim = a->dim,
+                                   .hidden = 128,
+                                   .hidden_layers = layers,
+                                   .width = 32,
+                                   .layers = layers,
+                                   .activation = "swish" } };
+    hl_fit_data train = { a->rows, a->train, NULL }, valid = { a->valid_rows, a->valid, NULL };
+    hl_status status = HL_OK;
+    for (int t = 0; t < TRACES && status == HL_OK; t++) {
+        hl_fit_options options = { .loss = HL_LOSS_LIKELIHOOD,
+                                   .iterations = a->iterations,
+                                   .batch = 256,
+                                   .optimizer = { .method = "adam", .rate = 5e-3 },
+                                   .train_steps = SIZE_MAX, /* adaptive, so that evaluations can differ */
+                                   .train_trace = t == EXACT ? HL_TRACE_EXACT : HL_TRACE_HUTCHINSON,
+                                   .solver = { .method = "dopri5", .rtol = 1e-4, .atol = 1e-4 },
+                                   .validate_every = a->iterations / VALIDATIONS,
+                                   .seed = seed };
+        status = hl_flow_create(a->ctx, &spec, &p->flow[t]);
+        if (status == HL_OK)
+            status = hl_flow_init(p->flow[t], seed);
+        if (status == HL_OK)
+            status = hl_fit_create(p->flow[t], &train, &valid, &options, &p->fit[t]);
+    }
+    return status;
+}
+
+static hl_status train_pair(fig3 *a, pair *p, record *r)
+{
+    hl_fit_report report;
+    size_t every = a->iterations / VALIDATIONS;
+    for (size_t i = 0; i < a->iterations; i++)
+        for (int t = 0; t < TRACES; t++) {
+            double start = cli_now();
+            hl_status status = hl_fit_step(p->fit[t], &report);
+            if (status != HL_OK)
+                return status;
+            if (!report.validated)
+                r[t].seconds += cli_now() - start;
+            r[t].loss[i] = report.loss;
+            r[t].forward[i] = report.evaluations;
+            r[t].backward[i] = report.backward;
+            if (report.validated && (i + 1) / every <= VALIDATIONS) {
+                r[t].validation[(i + 1) / every - 1] = report.validation;
+                fprintf(stderr, "  %5zu  %-10s  validation %8.3f  evaluations %5.1f\n", i + 1, trace_names[t],
+                        report.validation, report.evaluations);
+            }
+            if (cli_interrupted())
+                return HL_STOPPED;
+        }
+    for (int t = 0; t < TRACES; t++) /* per iteration without a validation */
+        r[t].seconds /= (double)(a->iterations - VALIDATIONS);
+    return HL_OK;
+}
+
+static int run_all(fig3 *a)
+{
+    for (int l = 0; l < LAYERS; l++)
+        for (size_t s = 0; s < a->seeds; s++) {
+            pair p = { .flow = { NULL } };
+            for (int t = 0; t < TRACES; t++) {
+                record *r = &a->record[l][s][t];
+                r->loss = calloc(a->iterations, 3 * sizeof *r->loss);
+                if (!r->loss)
+                    return cli_fail(&cli_paper, CLI_FAILED, "out of memory");
+                r->forward = r->loss + a->iterations;
+                r->backward = r->forward + a->iterations;
+            }
+            fprintf(stderr, "%d hidden layer%s, seed %zu\n", l + 1, l ? "s" : "", s + 1);
+            hl_status status = make_pair(a, l + 1, a->set->seed + s, &p);
+            if (status == HL_OK)
+                status = train_pair(a, &p, a->record[l][s]);
+            for (int t = 0; t < TRACES; t++) {
+                hl_fit_free(p.fit[t]);
+                hl_flow_free(p.flow[t]);
+            }
+            if (status == HL_STOPPED)
+                return CLI_STOPPED;
+            if (status != HL_OK)
+                return cli_fail_library(&cli_paper, a->ctx, status);
+        }
+    return CLI_OK;
+}
+
+/* ---- results ---- */
+
+/* Mean over seeds, and its standard error (NaN for one seed). */
+static double mean_of(const double *values, size_t count, double *error)
+{
+    double mean = 0, square = 0;
+    for (size_t i = 0; i < count; i++)
+        mean += values[i] / (double)count;
+    for (size_t i = 0; i < count; i++)
+        square += (values[i] - mean) * (values[i] - mean);
+    *error = count > 1 ? sqrt(square / (double)(count - 1) / (double)count) : NAN;
+    return mean;
+}
+
+/* How far the exact trace is ahead at the last validation, cost and evaluations, for one number of layers. */
+static void summarise(const fig3 *a, int l, double lead[2], double cost[TRACES], double forward[TRACES])
+{
+    double leads[MOST_SEEDS];
+    for (size_t s = 0; s < a->seeds; s++)
+        leads[s] = a->record[l][s][STOCHASTIC].validation[VALIDATIONS - 1] -
+                   a->record[l][s][EXACT].validation[VALIDATIONS - 1];
+    lead[0] = mean_of(leads, a->seeds, &lead[1]);
+    for (int t = 0; t < TRACES; t++) {
+        cost[t] = forward[t] = 0;
+        for (size_t s = 0; s < a->seeds; s++) {
+            const record *r = &a->record[l][s][t];
+            cost[t] += r->seconds / (double)a->seeds;
+            for (size_t i = 0; i < a->iterations; i++)
+                forward[t] += r->forward[i] / (double)(a->seeds * a->iterations);
+        }
+    }
+}
+
+static int unwritable(const fig3 *a, const char *name, int error)
+{
+    return cli_fail(&cli_paper, CLI_WRONG, "%s/%s: %s", a->set->out, name, strerror(error));
+}
+
+static int write_json(const fig3 *a)
+{
+    cli_file file;
+    int error = cli_file_open(&file, a->set->out, "fig3.json");
+    if (error)
+        return unwritable(a, "fig3.json", error);
+    cli_json json = { file.stream, false };
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "figure", "fig3");
+    cli_json_count(&json, "dim", a->dim);
+    cli_json_count(&json, "rows", a->rows);
+    cli_json_count(&json, "iterations", a->iterations);
+    cli_json_count(&json, "seeds", a->seeds);
+    cli_json_open(&json, "layers", '[');
+    for (int l = 0; l < LAYERS; l++) {
+        double lead[2], cost[TRACES], forward[TRACES];
+        summarise(a, l, lead, cost, forward);
+        cli_json_open(&json, NULL, '{');
+        cli_json_count(&json, "hidden_layers", (uint64_t)l + 1);
+        cli_json_real(&json, "exact_lead_nats", lead[0]);
+        cli_json_real(&json, "exact_lead_standard_error", lead[1]);
+        cli_json_real(&json, "seconds_exact", cost[EXACT]);
+        cli_json_real(&json, "seconds_stochastic", cost[STOCHASTIC]);
+        cli_json_real(&json, "evaluations_exact", forward[EXACT]);
+        cli_json_real(&json, "evaluations_stochastic", forward[STOCHASTIC]);
+        cli_json_close(&json, '}');
+        fprintf(
+            stderr,
+            "%d hidden layer%s: exact is %.2f +- %.2f nats ahead in validation; an iteration takes %.3f s exact, %.3f "
+            "s stochastic; evaluations %.1f and %.1f\n",
+            l + 1, l ? "s" : "", lead[0], lead[1], cost[EXACT], cost[STOCHASTIC], forward[EXACT], forward[STOCHASTIC]);
+    }
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    fputc('\n', file.stream);
+    error = cli_file_keep(&file);
+    return error ? unwritable(a, "fig3.json", error) : (printf("%s/fig3.json\n", a->set->out), CLI_OK);
+}
+
+static int write_csv(const fig3 *a)
+{
+    cli_file file;
+    size_t every = a->iterations / VALIDATIONS;
+    int error = cli_file_open(&file, a->set->out, "fig3.csv");
+    if (error)
+        return unwritable(a, "fig3.csv", error);
+    fprintf(file.stream,
+            "hidden_layers,seed,trace,iteration,loss,evaluations_forward,evaluations_backward,validation\n");
+    for (int l = 0; l < LAYERS; l++)
+        for (size_t s = 0; s < a->seeds; s++)
+            for (int t = 0; t < TRACES; t++)
+                for (size_t i = 0; i < a->iterations; i++) {
+                    const record *r = &a->record[l][s][t];
+                    fprintf(file.stream, "%d,%zu,%s,%zu,%.6f,%.4f,%.4f,", l + 1, s + 1, trace_names[t], i + 1,
+                            r->loss[i], r->forward[i], r->backward[i]);
+                    if ((i + 1) % every == 0 && (i + 1) / every <= VALIDATIONS)
+                        fprintf(file.stream, "%.6f", r->validation[(i + 1) / every - 1]);
+                    fputc('\n', file.stream);
+                }
+    error = cli_file_keep(&file);
+    return error ? unwritable(a, "fig3.csv", error) : (printf("%s/fig3.csv\n", a->set->out), CLI_OK);
+}
+
+/* Median of the FILTER values around i, to keep single batches out of the picture. */
+static double filtered(const double *values, size_t count, size_t i)
+{
+    double window[FILTER];
+    size_t first = i < FILTER / 2 ? 0 : i - FILTER / 2, n = 0;
+    for (size_t k = first; k < count && n < FILTER; k++)
+        window[n++] = values[k];
+    return cli_median(window, n);
+}
+
+static void print_blocks(FILE *g, const fig3 *a)
+{
+    size_t every = a->iterations / VALIDATIONS;
+    for (int l = 0; l < LAYERS; l++)
+        for (int t = 0; t < TRACES; t++) {
+            fprintf(g, "$nll%d%d << E\n", l, t);
+            for (int v = 0; v < VALIDATIONS; v++) {
+                double values[MOST_SEEDS], error, mean;
+                for (size_t s = 0; s < a->seeds; s++)
+                    values[s] = a->record[l][s][t].validation[v];
+                mean = mean_of(values, a->seeds, &error);
+                fprintf(g, "%zu %g %g\n", every * (size_t)(v + 1), mean, isfinite(error) ? error : 0);
+            }
+            fprintf(g, "E\n$nfe%d%d << E\n", l, t);
+            for (size_t i = 0; i < a->iterations; i++)
+                fprintf(g, "%zu %g\n", i + 1, filtered(a->record[l][0][t].forward, a->iterations, i));
+            fprintf(g, "E\n");
+        }
+}
+
+static int draw(const fig3 *a)
+{
+    static const char *const colours[TRACES] = { "#0072b2", "#d55e00" };
+    cli_file file;
+    if (!cli_have_gnuplot())
+        return CLI_OK;
+    int error = cli_plot_open(&file, a->set->out, "fig3.png", 1200, 860);
+    if (error)
+        return unwritable(a, "fig3.png", error);
+    FILE *g = file.stream;
+    print_blocks(g, a);
+    fprintf(g,
+            "set multiplot layout 2,2\nset grid linecolor rgb '#dddddd'\nset xlabel 'iteration'\nset key top right\n");
+    for (int row = 0; row < 2; row++)
+        for (int l = 0; l < LAYERS; l++) {
+            fprintf(g, "set title '%d hidden layer%s' font ',15'\nset ylabel '%s'\n%splot ", l + 1, l ? "s" : "",
+                    row ? "evaluations of f, forward" : "validation -log p, nats",
+                    row ? "set key bottom right\nset yrange [0:*]\n" : "set yrange [*:*]\n");
+            for (int t = 0; t < TRACES; t++)
+                if (row)
+                    fprintf(g, "%s$nfe%d%d with lines linewidth 2 linecolor rgb '%s' title '%s trace'", t ? ", " : "",
+                            l, t, colours[t], trace_names[t]);
+                else
+                    fprintf(g,
+                            "%s$nll%d%d with yerrorlines linewidth 2 pointtype 7 linecolor rgb '%s' title '%s trace'",
+                            t ? ", " : "", l, t, colours[t], trace_names[t]);
+            fprintf(g, "\n");
+        }
+    fprintf(g, "unset multiplot\n");
+    if (cli_plot_keep(&file) != 0)
+        return cli_fail(&cli_paper, CLI_FAILED, "gnuplot could not draw fig3.png");
+    printf("%s/fig3.png\n", a->set->out);
+    return CLI_OK;
+}
+
+static int run(const paper_settings *set)
+{
+    static const char *const train[] = { "resplit_train.npy", "train.npy", NULL };
+    static const char *const valid[] = { "resplit_val.npy", "val.npy", NULL };
+    fig3 a = { .set = set, .iterations = set->quick ? 24 : 360, .seeds = set->quick ? 1 : MOST_SEEDS };
+    int error = cli_make_directory(set->out);
+    if (error)
+        return cli_fail(&cli_paper, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
+    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set->threads }, &a.ctx);
+    int result = status == HL_OK ? read_table(&a, train, &a.rows, &a.train) : CLI_FAILED;
+    if (result == CLI_OK)
+        result = read_table(&a, valid, &a.valid_rows, &a.valid);
+    if (result == CLI_OK)
+        result = run_all(&a);
+    if (result == CLI_OK)
+        result = write_csv(&a);
+    if (result == CLI_OK)
+        result = write_json(&a);
+    if (result == CLI_OK)
+        result = draw(&a);
+    if (result == CLI_STOPPED)
+        cli_say(&cli_paper, "stopped");
+    for (int l = 0; l < LAYERS; l++)
+        for (size_t s = 0; s < a.seeds; s++)
+            for (int t = 0; t < TRACES; t++)
+                free(a.record[l][s][t].loss);
+    free(a.train);
+    free(a.valid);
+    hl_context_free(a.ctx);
+    return result;
+}
+
+const paper_item paper_fig3 = { "fig3", "training with the exact and with a stochastic trace", run };

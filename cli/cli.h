@@ -112,6 +112,10 @@ void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or nev
 
 /* Threads to use when none are asked for: those of the machine. */
 int cli_default_threads(void);
+/* Open a table of which only these columns are needed, so that others may hold text: by their names if the file has them and
+ * the options name none, else all. Standard input, which can be read only once, is opened as the options say. */
+hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,
+                           const hl_density_column *columns, hl_table **table);
 /* Where the table has these columns: by name; by place if the table has no names of its own and just as many columns. Returns
  * CLI_OK or an exit status, having said what does not fit. */
 int cli_find_columns(const cli_command *command, const char *path, const hl_table *table, size_t count,
@@ -119,6 +123,8 @@ int cli_find_columns(const cli_command *command, const char *path, const hl_tabl
 /* The same for the columns of a model: x to x_index (dim), the context's to c_index; for the context alone, x_index is NULL. */
 int cli_match_columns(const cli_command *command, const char *path, const hl_table *table, const hl_density *model,
                       size_t *x_index, size_t *c_index);
+/* All columns of a model, to be freed; or NULL. */
+hl_density_column *cli_columns_of(const hl_density *model);
 
 /* ---- pictures (files.c) ---- */
 

@@ -19,6 +19,46 @@ static size_t find(const hl_table *table, const char *name)
     return HL_NO_COLUMN;
 }
 
+/* "a,b,c", to be freed; NULL if a name has a comma, or without memory. */
+static char *list_columns(size_t count, const hl_density_column *columns)
+{
+    size_t size = 1, used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (strchr(columns[i].name, ','))
+            return NULL;
+        size += strlen(columns[i].name) + 1;
+    }
+    char *list = malloc(size);
+    for (size_t i = 0; list && i < count; i++)
+        used += (size_t)snprintf(list + used, size - used, "%s%s", i ? "," : "", columns[i].name);
+    return list;
+}
+
+hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,
+                           const hl_density_column *columns, hl_table **table)
+{
+    hl_table_options some = *options;
+    char *list = options->columns || strcmp(path, "-") == 0 ? NULL : list_columns(count, columns);
+    hl_status status = HL_ERR_INVALID;
+    if (list) {
+        some.columns = list;
+        status = hl_table_open(ctx, path, &some, table);
+    }
+    if (status == HL_ERR_INVALID) /* also: the file has no such names */
+        status = hl_table_open(ctx, path, options, table);
+    free(list);
+    return status;
+}
+
+hl_density_column *cli_columns_of(const hl_density *model)
+{
+    size_t all = hl_density_dim(model) + hl_density_context(model);
+    hl_density_column *columns = calloc(all, sizeof *columns);
+    for (size_t i = 0; columns && i < all; i++)
+        columns[i] = hl_density_get_column(model, i);
+    return columns;
+}
+
 int cli_find_columns(const cli_command *command, const char *path, const hl_table *table, size_t count,
                      const hl_density_column *columns, size_t *index)
 {
@@ -43,11 +83,9 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
                       size_t *x_index, size_t *c_index)
 {
     size_t dim = hl_density_dim(model), all = dim + hl_density_context(model), first = x_index ? 0 : dim;
-    hl_density_column *columns = calloc(all, sizeof *columns);
+    hl_density_column *columns = cli_columns_of(model);
     size_t *index = calloc(all, sizeof *index);
     int result = columns && index ? CLI_OK : cli_fail(command, CLI_FAILED, "out of memory");
-    for (size_t i = first; result == CLI_OK && i < all; i++)
-        columns[i] = hl_density_get_column(model, i);
     if (result == CLI_OK)
         result = cli_find_columns(command, path, table, all - first, columns + first, index + first);
     for (size_t i = first; result == CLI_OK && i < all; i++)

@@ -160,8 +160,8 @@ static int read_valid(hl_context *ctx, const fit_settings *set, const fit_data *
 {
     hl_table *table = NULL;
     size_t all = data->dim + data->context, *index = calloc(all, sizeof *index);
-    hl_status status =
-        hl_table_open(ctx, set->valid, &(hl_table_options){ .drop_missing = set->drop, .array = set->array }, &table);
+    hl_table_options options = { .drop_missing = set->drop, .array = set->array };
+    hl_status status = cli_open_columns(ctx, set->valid, &options, all, data->columns, &table);
     int result = !index ? no_memory() : status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, ctx, status);
     if (result == CLI_OK)
         result = cli_find_columns(&cli_fit, set->valid, table, all, data->columns, index);

@@ -10,7 +10,7 @@ enum { CHUNK = 4096, CALIBRATION_ROWS = 1000, SHOWN_FAILURES = 5 };
 typedef struct settings {
     uint64_t threads;
     double rtol, atol;
-    const char *out, *solver, *array;
+    const char *out, *solver, *columns, *array;
     bool drop, calibrate;
 } settings;
 
@@ -22,6 +22,8 @@ static const cli_option options[] = {
     { "atol", CLI_REAL, offsetof(settings, atol), "X", "absolute tolerance; default the model's", 0, 1, NULL },
     { "calibrate", CLI_FLAG, offsetof(settings, calibrate), NULL, "print how log p changes with the tolerance", 0, 0,
       NULL },
+    { "columns", CLI_TEXT, offsetof(settings, columns), "LIST", "read these columns of DATA only; others may hold text",
+      0, 0, NULL },
     { "drop-missing", CLI_FLAG, offsetof(settings, drop), NULL, "leave rows with missing values out", 0, 0, NULL },
     { "array", CLI_TEXT, offsetof(settings, array), "NAME", "npz: the array to read", 0, 0, NULL },
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
@@ -184,9 +186,13 @@ static int run(int argc, char **argv)
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
     if (status == HL_OK)
         status = hl_density_load(j.ctx, path[0], &j.model);
+    hl_density_column *columns = status == HL_OK ? cli_columns_of(j.model) : NULL;
+    hl_table_options how = { .columns = set.columns, .drop_missing = set.drop, .array = set.array };
     if (status == HL_OK)
-        status = hl_table_open(j.ctx, path[1], &(hl_table_options){ .drop_missing = set.drop, .array = set.array },
-                               &j.table);
+        status = columns ? cli_open_columns(j.ctx, path[1], &how, hl_density_dim(j.model) + hl_density_context(j.model),
+                                            columns, &j.table)
+                         : HL_ERR_NOMEM;
+    free(columns);
     result = status == HL_OK ? evaluate(&j, &set) : cli_fail_library(&cli_logp, j.ctx, status);
     hl_table_writer_free(j.writer);
     hl_table_free(j.table);

@@ -74,7 +74,11 @@ static int open_context(job *j, const settings *set)
                                      : "the model has a context: give it by --context FILE");
     if (!set->context)
         return CLI_OK;
-    hl_status status = hl_table_open(j->ctx, set->context, NULL, &j->table);
+    hl_density_column *columns = cli_columns_of(j->model);
+    hl_status status = columns ? cli_open_columns(j->ctx, set->context, &(hl_table_options){ 0 }, j->c_columns,
+                                                  columns + hl_density_dim(j->model), &j->table)
+                               : HL_ERR_NOMEM;
+    free(columns);
     if (status != HL_OK)
         return cli_fail_library(&cli_sample, j->ctx, status);
     if (hl_table_rows(j->table) < j->rows && set->rows)

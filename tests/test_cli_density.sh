@@ -97,6 +97,18 @@ sed 1d "$data" >"$work/nameless.csv"
 expect 0 logp "$model" "$work/nameless.csv"
 same "$out" "$work/logp.txt"
 
+
+# Columns that the model does not need may hold text.
+(echo "name,b,a,note" && sed 1d "$data" | awk -F, '{ print "row " NR "," $2 "," $1 ",?" }') >"$work/words.csv"
+fit 2 "$work/words.csv" "$work/none.hollow"
+refused "$work/none.hollow" "words.csv:2: column 'name': 'row 1'"
+fit 0 "$work/words.csv" "$work/words.hollow" --columns a,b --valid "$work/words.csv"
+expect 0 logp "$model" "$work/words.csv"
+same "$out" "$work/logp.txt"
+command="hollow logp - --columns"
+if "$hollow" logp "$model" - --columns a,b <"$work/words.csv" >"$out" 2>"$err"; then pass; else fail "$command"; fi
+same "$out" "$work/logp.txt"
+
 # Pipes.
 command="hollow logp - and friends in a pipe"
 if "$hollow" logp "$model" - <"$data" 2>"$err" | cat >"$out"; then pass; else fail "$command"; fi
@@ -165,7 +177,11 @@ stderr_has "the model has a context: give it by --context FILE"
 expect 2 sample "$model" -n 5 --context "$three"
 stderr_has "the model has no context"
 printf 'side\n1\n-1\n1\n' >"$work/side.csv"
+printf 'who,side\nx,1\ny,-1\nz,1\n' >"$work/who.csv"
+expect 0 sample "$work/c.hollow" --context "$work/who.csv"
+cp "$out" "$work/who.txt"
 expect 0 sample "$work/c.hollow" --context "$work/side.csv"
+same "$out" "$work/who.txt"
 if [ "$(wc -l <"$out")" = 4 ]; then pass; else fail "$command: not a row for each of the context's"; fi
 expect 2 sample "$work/c.hollow" --context "$work/side.csv" -n 4
 stderr_has "3 rows for 4 samples"

@@ -56,7 +56,8 @@ typedef struct hl_noise_system {
  *   "euler"     1/2, 1    Euler-Maruyama; Ito
  *   "milstein"  1, 1      needs dg; Ito
  *   "heun"      1, 1      stochastic Heun; Stratonovich
- *   "srk"       3/2, 2    SRI1W1 of Roessler (SIAM J. Numer. Anal. 48, 2010); Ito (default)
+ *   "srk"       3/2, 3/2  SRI1W1 of Roessler (SIAM J. Numer. Anal. 48, 2010); Ito (default). Weak order 2 if g is linear in x
+ *                         and does not depend on t
  *   "sra"       3/2, 2    SRA1 of Roessler, for a g that depends on t alone; Ito */
 typedef struct hl_simulator_options {
     const char *method;

@@ -163,7 +163,7 @@ const hl_stepper hl_steppers[] = {
     { .name = "euler", .strong = 0.5, .weak = 1, .step = euler_step },
     { .name = "milstein", .strong = 1, .weak = 1, .slope = true, .step = milstein_step },
     { .name = "heun", .strong = 1, .weak = 1, .stratonovich = true, .step = heun_step },
-    { .name = "srk", .strong = 1.5, .weak = 2, .tableau = &sri1w1, .step = srk_step },
+    { .name = "srk", .strong = 1.5, .weak = 1.5, .tableau = &sri1w1, .step = srk_step },
     { .name = "sra", .strong = 1.5, .weak = 2, .tableau = &sra1, .step = srk_step },
     { .name = NULL },
 };

@@ -1,8 +1,8 @@
 /* bench_sde.c - the paper's pendulum: dp = v dt, dv = -2 sin(p) dt + 0.2 dW, from two modes; drift and diffusion learned from all
  * and from 5% of the observations by Fokker-Planck matching and by pseudo-likelihood. One line of JSON for each run: mean
- * absolute errors over the states of 2,000 fresh trajectories, and the seconds of training.
+ * absolute errors over the states of 2,000 fresh trajectories, and the seconds of training, by the clock and of the processor.
  *
- *     bench_sde [SEEDS [ITERATIONS]] */
+ *     bench_sde [SEEDS [ITERATIONS [NETWORK]]] */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +109,7 @@ static void run(const hl_sde_data *data, const double *fresh, double share, hl_s
     hl_sde *sde;
     hl_sde_fit *fit;
     hl_sde_fit_report report = { 0 }, last;
-    double start = seconds(), drift, diffusion;
+    double start = seconds(), cpu = (double)clock(), drift, diffusion;
     must(hl_sde_create(ctx, &(hl_sde_spec){ .dim = 2, .network = network }, &sde));
     must(hl_sde_init(sde, seed));
     must(hl_sde_fit_create(sde, data, &(hl_sde_fit_options){ .method = method, .iterations = iterations, .seed = seed },
@@ -120,11 +120,13 @@ static void run(const hl_sde_data *data, const double *fresh, double share, hl_s
     must(status);
     must(hl_sde_fit_finish(fit));
     double spent = seconds() - start;
+    cpu = ((double)clock() - cpu) / CLOCKS_PER_SEC;
     errors(sde, fresh, &drift, &diffusion);
     printf("{\"bench\": \"sde_pendulum\", \"method\": \"%s\", \"network\": \"%s\", \"kept\": %g, \"seed\": %llu, "
-           "\"drift_mae\": %.4f, \"diffusion_mae\": %.4f, \"loss\": %.4f, \"nll\": %.4f, \"seconds\": %.2f}\n",
+           "\"drift_mae\": %.4f, \"diffusion_mae\": %.4f, \"loss\": %.4f, \"nll\": %.4f, \"seconds\": %.2f, "
+           "\"cpu_seconds\": %.2f}\n",
            method == HL_SDE_FOKKER_PLANCK ? "fp" : "pseudo-ml", network, share, (unsigned long long)seed, drift,
-           diffusion, report.loss, report.nll, spent);
+           diffusion, report.loss, report.nll, spent, cpu);
     fflush(stdout);
     hl_sde_fit_free(fit);
     hl_sde_free(sde);
@@ -135,6 +137,7 @@ int main(int argc, char **argv)
     static double t[TRAIN * TIMES], x[TRAIN * TIMES * 2];
     static size_t trajectory[TRAIN * TIMES];
     size_t seeds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1, iterations = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    const char *network = argc > 3 ? argv[3] : "mlp";
     must(hl_context_create(NULL, &ctx));
     double *fresh = simulate(FRESH, 1000);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
@@ -142,8 +145,8 @@ int main(int argc, char **argv)
         for (int sparse = 0; sparse < 2; sparse++) {
             double share = sparse ? 0.05 : 1;
             hl_sde_data data = { keep(all, share, seed, t, x, trajectory), t, x, trajectory };
-            run(&data, fresh, share, HL_SDE_FOKKER_PLANCK, seed, iterations, "mlp");
-            run(&data, fresh, share, HL_SDE_PSEUDO_LIKELIHOOD, seed, iterations, "mlp");
+            run(&data, fresh, share, HL_SDE_FOKKER_PLANCK, seed, iterations, network);
+            run(&data, fresh, share, HL_SDE_PSEUDO_LIKELIHOOD, seed, iterations, network);
         }
         free(all);
     }

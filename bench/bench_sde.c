@@ -3,7 +3,7 @@
  * five oscillators with state-dependent noise. One line of JSON for each run: mean absolute errors over the states of 2,000 fresh
  * trajectories, and the seconds of training, by the clock and of the processor.
  *
- *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow]]]] */
+ *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow [UNITS]]]]] */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,14 +167,18 @@ static double seconds(void)
 }
 
 static void run(const problem *p, const hl_sde_data *data, const double *fresh, double share, hl_sde_method method,
-                uint64_t seed, size_t iterations, const char *network)
+                uint64_t seed, size_t iterations, const char *network, size_t units)
 {
     hl_sde *sde;
     hl_sde_fit *fit;
     hl_sde_fit_report report = { 0 }, last;
     hl_status status;
     double start = seconds(), cpu = (double)clock(), drift, diffusion;
-    must(hl_sde_create(ctx, &(hl_sde_spec){ .dim = p->dim, .network = network }, &sde));
+    must(hl_sde_create(
+        ctx,
+        &(hl_sde_spec){
+            .dim = p->dim, .network = network, .hidden = units, .net = { .hidden = units, .width = units } },
+        &sde));
     must(hl_sde_init(sde, seed));
     must(hl_sde_fit_create(sde, data, &(hl_sde_fit_options){ .method = method, .iterations = iterations, .seed = seed },
                            &fit));
@@ -201,6 +205,7 @@ int main(int argc, char **argv)
     const problem *p = &problems[argc > 1 && strcmp(argv[1], "chain") == 0];
     size_t seeds = argc > 2 ? strtoul(argv[2], NULL, 10) : 1, iterations = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
     const char *network = argc > 4 ? argv[4] : NULL;
+    size_t units = argc > 5 ? strtoul(argv[5], NULL, 10) : 0;
     double *t = doubles((size_t)TRAIN * TIMES), *x = doubles((size_t)TRAIN * TIMES * p->dim);
     size_t *trajectory = calloc((size_t)TRAIN * TIMES, sizeof *trajectory);
     if (!trajectory)
@@ -212,8 +217,8 @@ int main(int argc, char **argv)
         for (int sparse = 0; sparse < 2; sparse++) {
             double share = sparse ? 0.05 : 1;
             hl_sde_data data = { keep(p, all, share, seed, t, x, trajectory), t, x, trajectory };
-            run(p, &data, fresh, share, HL_SDE_FOKKER_PLANCK, seed, iterations, network);
-            run(p, &data, fresh, share, HL_SDE_PSEUDO_LIKELIHOOD, seed, iterations, network);
+            run(p, &data, fresh, share, HL_SDE_FOKKER_PLANCK, seed, iterations, network, units);
+            run(p, &data, fresh, share, HL_SDE_PSEUDO_LIKELIHOOD, seed, iterations, network, units);
         }
         free(all);
     }

@@ -3,7 +3,7 @@
  * five oscillators with state-dependent noise. One line of JSON for each run: mean absolute errors over the states of 2,000 fresh
  * trajectories, and the seconds of training, by the clock and of the processor.
  *
- *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow [UNITS]]]]] */
+ *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow [UNITS [KEPT]]]]]] */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +206,7 @@ int main(int argc, char **argv)
     size_t seeds = argc > 2 ? strtoul(argv[2], NULL, 10) : 1, iterations = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
     const char *network = argc > 4 ? argv[4] : NULL;
     size_t units = argc > 5 ? strtoul(argv[5], NULL, 10) : 0;
+    double only = argc > 6 ? strtod(argv[6], NULL) : 0;
     double *t = doubles((size_t)TRAIN * TIMES), *x = doubles((size_t)TRAIN * TIMES * p->dim);
     size_t *trajectory = calloc((size_t)TRAIN * TIMES, sizeof *trajectory);
     if (!trajectory)
@@ -215,7 +216,9 @@ int main(int argc, char **argv)
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         double *all = simulate(p, TRAIN, seed);
         for (int sparse = 0; sparse < 2; sparse++) {
-            double share = sparse ? 0.05 : 1;
+            double share = only > 0 ? only : sparse ? 0.05 : 1;
+            if (only > 0 && sparse)
+                break;
             hl_sde_data data = { keep(p, all, share, seed, t, x, trajectory), t, x, trajectory };
             run(p, &data, fresh, share, HL_SDE_FOKKER_PLANCK, seed, iterations, network, units);
             run(p, &data, fresh, share, HL_SDE_PSEUDO_LIKELIHOOD, seed, iterations, network, units);

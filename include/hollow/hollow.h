@@ -13,6 +13,8 @@
 #include "hollow/ode.h"
 #include "hollow/plan.h"
 #include "hollow/root.h"
+#include "hollow/sde.h"
+#include "hollow/simulate.h"
 #include "hollow/table.h"
 
 #endif

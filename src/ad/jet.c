@@ -97,7 +97,20 @@ static void seed(const jet_state *s, size_t nx, const hl_node *x, const hl_node 
         }
 }
 
-static hl_status run(jet_state *s, size_t count, size_t nx, const hl_node *x, const hl_node *cx, uint8_t *fixed,
+enum { FIXED = 1, NEEDED = 2 };
+
+/* What the y are made of. The rest, such as the results of earlier jets, stays out: d jets one after the other, each through the
+ * results of those before it, would make 2^d times the graph. */
+static void mark_needed(const hl_graph *g, size_t count, size_t ny, const hl_node *y, uint8_t *flags)
+{
+    for (size_t i = 0; i < ny; i++)
+        flags[y[i]] |= NEEDED;
+    for (size_t n = count; n >= 1; n--)
+        for (int i = 0; flags[n] & NEEDED && i < g->node[n].inputs; i++)
+            flags[g->node[n].in[i]] |= NEEDED;
+}
+
+static hl_status run(jet_state *s, size_t count, size_t nx, const hl_node *x, const hl_node *cx, uint8_t *flags,
                      const hl_hold *hold)
 {
     hl_node fresh = s->g->fresh;
@@ -105,12 +118,12 @@ static hl_status run(jet_state *s, size_t count, size_t nx, const hl_node *x, co
     for (size_t n = 1; n <= count; n++)
         row(s, (hl_node)n)[0] = (hl_node)n;
     for (size_t h = 0; hold && h < hold->count; h++)
-        fixed[hold->nodes[h]] = 1;
+        flags[hold->nodes[h]] |= FIXED;
     for (size_t j = 0; j < nx; j++)
-        fixed[x[j]] = 1;
+        flags[x[j]] |= FIXED;
     seed(s, nx, x, cx);
     for (size_t n = 1; n <= count && s->g->status == HL_OK; n++)
-        if (!fixed[n])
+        if (flags[n] == NEEDED)
             push(s, (hl_node)n);
     s->g->fresh = fresh;
     return s->g->status;
@@ -149,17 +162,19 @@ hl_status hl_jet(hl_graph *g, int order, size_t nx, const hl_node *x, const hl_n
         widest = (size_t)g->node[n].inputs > widest ? (size_t)g->node[n].inputs : widest;
     jet_state s = { g, order, hl_calloc(g->ctx, hl_size_mul(count + 1, (size_t)order + 1), sizeof(hl_node)),
                     hl_calloc(g->ctx, widest, sizeof(hl_node *)), hl_calloc(g->ctx, widest, sizeof(hl_node)) };
-    uint8_t *fixed = hl_calloc(g->ctx, count + 1, 1);
-    if (!s.c || !s.in || !s.args || !fixed)
+    uint8_t *flags = hl_calloc(g->ctx, count + 1, 1);
+    if (!s.c || !s.in || !s.args || !flags)
         hl_graph_fail(g, HL_ERR_NOMEM, "out of memory for the derivatives");
-    else if (run(&s, count, nx, x, cx, fixed, hold) == HL_OK)
+    else
+        mark_needed(g, count, ny, y, flags);
+    if (g->status == HL_OK && run(&s, count, nx, x, cx, flags, hold) == HL_OK)
         for (size_t i = 0; i < ny; i++)
             for (int k = 1; k <= order; k++)
                 cy[i * (size_t)order + (size_t)k - 1] = row(&s, y[i])[k];
     hl_free(g->ctx, s.c);
     hl_free(g->ctx, s.in);
     hl_free(g->ctx, s.args);
-    hl_free(g->ctx, fixed);
+    hl_free(g->ctx, flags);
     return g->status;
 }
 

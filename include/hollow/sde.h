@@ -1,0 +1,162 @@
+/* hollow/sde.h - learn stochastic differential equations dx_i = f_i(t, x) dt + g_i(t, x) dW_i (Ito) from observations.
+ *
+ *     hl_sde_create(ctx, &(hl_sde_spec){ .dim = 2 }, &sde);
+ *     hl_sde_init(sde, 1);
+ *     hl_sde_fit_create(sde, &(hl_sde_data){ .rows = n, .t = t, .x = x }, NULL, &fit);
+ *     while ((status = hl_sde_fit_step(fit, &report)) == HL_OK)
+ *         ...
+ *     hl_sde_fit_finish(fit);
+ *     hl_sde_eval(sde, rows, t, x, &(hl_sde_values){ .f = f, .g = g, .logp = logp });
+ *
+ * Fokker-Planck matching fits a density p(t, x), a mixture of Gaussians whose parameters are a network of t, to the observations,
+ * and drift and diffusion to the Fokker-Planck equation of that density. It needs no pairs of observations and takes
+ * no notice of the steps between them, but where p hardly changes in time, or where f and g may both change with it, it cannot tell f from g.
+ * Pseudo-maximum likelihood looks at neighbours in time and takes the step between them for one Euler step.
+ *
+ * All arguments are in the user's units; inside, time runs from 0 to 5 and every column has mean 0 and deviation 1. */
+#ifndef HOLLOW_SDE_H
+#define HOLLOW_SDE_H
+
+#include "hollow/learn.h"
+#include "hollow/simulate.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the Fokker-Planck equation as graph ---- */
+
+/* Drift f with D f, diffusion g with D g and D^2 g, and a density: log p and its derivative by t, the gradient s of log p by x, and
+ * c_i = (d^2 p / dx_i^2) / p = D s + s^2. All are [dim] but the scalars logp and logp_t; HL_NONE is zero (logp
+ * is needed for residual_p alone). */
+typedef struct hl_fp_nodes {
+    hl_node f, df, g, dg, d2g;
+    hl_node logp, logp_t, s, c;
+    hl_node residual;   /* result: R = d log p/dt + sum_i [D f + f s - D^2 G/2 - (D G) s - G c/2]_i with G = g^2 */
+    hl_node residual_p; /* result: p R = dp/dt - the right-hand side of the equation for p */
+} hl_fp_nodes;
+/* Build both residuals; they are 0 everywhere exactly if p solves the equation. */
+HL_API hl_status hl_fp_build(hl_graph *g, hl_fp_nodes *nodes);
+/* Set logp_t, s and c from any log p that depends on the nodes t (scalar) and x ([dim]): one jet for each dimension. */
+HL_API hl_status hl_fp_derive_density(hl_graph *g, hl_node logp, hl_node t, hl_node x, hl_fp_nodes *nodes);
+/* D^1 y .. D^order y (order 1 or 2) of any y of x's shape, exact, by one jet for each dimension: for networks that are not hollow. */
+HL_API hl_status hl_fp_derive(hl_graph *g, hl_node y, hl_node x, int order, hl_node *d);
+
+/* ---- models ---- */
+
+/* What is known of one component, in the user's units. */
+typedef struct hl_sde_known {
+    int drift, diffusion;       /* nonzero: known */
+    double drift_constant;      /* f_i = drift_constant + sum_j drift_linear[j] x_j */
+    const double *drift_linear; /* dim values, or NULL for zeros; copied */
+    double diffusion_value;     /* g_i, >= 0 */
+} hl_sde_known;
+
+/* Zero or NULL in any field but `dim` means the default. Strings are not kept. */
+typedef struct hl_sde_spec {
+    size_t dim;
+    const char *network;       /* "mlp": plain, with D by d jets; "hollow": D at once. Default mlp up to 3 dimensions */
+    int time;                  /* nonzero: f and g depend on t; default time-homogeneous */
+    size_t hidden;             /* mlp: units of a layer, default 64 */
+    int layers;                /* mlp: hidden layers, default 3 */
+    const char *activation;    /* "swish" (default), "tanh", "softplus" */
+    hl_net_spec net;           /* hollow: its sizes, conditioner and transformer; the rest is as said here */
+    size_t components;         /* of the mixture; default 5 */
+    int diagonal;              /* nonzero: diagonal covariances; default full */
+    size_t density_hidden;     /* of the density's network of t; default 64 */
+    int density_layers;        /* default 3 */
+    double clamp;              /* bound of |log(1 / deviation)| of the mixture, in standardised units; default 5 */
+    double diffusion_start;    /* g to begin with, standardised; default 0.3 */
+    const hl_sde_known *known; /* dim of them, or NULL; copied */
+    hl_dtype dtype;
+} hl_sde_spec;
+
+typedef struct hl_sde hl_sde;                                                               /* opaque */
+HL_API hl_status hl_sde_create(hl_context *context, const hl_sde_spec *spec, hl_sde **sde); /* all parameters 0 */
+HL_API void hl_sde_free(hl_sde *sde);                                                       /* takes NULL */
+HL_API hl_status hl_sde_init(hl_sde *sde, uint64_t seed);
+/* With all defaults filled in; pointers are borrowed until the model is freed. */
+HL_API hl_sde_spec hl_sde_describe(const hl_sde *sde);
+/* The networks, for their parameters: 0 drift, 1 diffusion, 2 density; NULL for others. Borrowed until the model is freed. */
+HL_API hl_net *hl_sde_net(const hl_sde *sde, size_t which);
+/* The times and columns that the model was made for: set by hl_sde_fit_create; at first 0, 5, zeros and ones. */
+HL_API hl_status hl_sde_set_scale(hl_sde *sde, double t_first, double t_last, const double *mean,
+                                  const double *deviation);
+HL_API void hl_sde_get_scale(const hl_sde *sde, double *t_first, double *t_last, double *mean, double *deviation);
+
+/* Results of hl_sde_eval; what is NULL is not wanted. */
+typedef struct hl_sde_values {
+    double *f, *g, *dg;      /* rows x dim; dg is D g */
+    double *logp, *residual; /* rows; residual: R */
+    double *score;           /* rows x dim: the gradient of log p */
+} hl_sde_values;
+/* Allocates nothing. */
+HL_API hl_status hl_sde_eval(hl_sde *sde, size_t rows, const double *t, const double *x, const hl_sde_values *values);
+/* Draw x (rows x dim) from p(t[r], .): a function of (seed, first + r, t[r]). */
+HL_API hl_status hl_sde_sample(hl_sde *sde, size_t rows, const double *t, uint64_t seed, uint64_t first, double *x);
+/* The model as a system for hl_simulator, with slope. It borrows the model until the system is no longer used. */
+HL_API hl_status hl_sde_system(hl_sde *sde, hl_noise_system *system);
+
+/* ---- fitting ---- */
+
+/* Observations, copied. */
+typedef struct hl_sde_data {
+    size_t rows;
+    const double *t; /* rows */
+    const double *x; /* rows x dim */
+    const size_t
+        *trajectory; /* rows, or NULL. Pseudo-likelihood: rows of one trajectory stand together, times rising */
+} hl_sde_data;
+
+typedef enum hl_sde_method { HL_SDE_FOKKER_PLANCK = 0, HL_SDE_PSEUDO_LIKELIHOOD } hl_sde_method;
+typedef enum hl_sde_penalty {
+    HL_SDE_L1 = 0,
+    HL_SDE_L2,
+    HL_SDE_HUBER
+} hl_sde_penalty; /* |R|; R^2/2; R^2/2 up to |R| = 1 */
+
+/* Zero in any field means the default. */
+typedef struct hl_sde_fit_options {
+    hl_sde_method method;
+    hl_sde_penalty penalty;
+    int density_form;  /* nonzero: penalise p R instead of R */
+    int stop_gradient; /* nonzero: the density does not follow the equation, as if lambda were 0 */
+    double
+        lambda; /* the density minimises -log p + lambda penalty, lambda falling along a line to 0; default 0.1; < 0: 0 */
+    size_t iterations;              /* default 2000 */
+    size_t batch;                   /* default 256 */
+    hl_optimizer_options optimizer; /* of each network; defaults here: adam, rate 2e-3, clip 10 */
+    double last_rate;               /* share of the rate at the end of the cosine; default 0.01 */
+    size_t warmup;                  /* steps in which the rate rises; default 0 */
+    double variance_floor;          /* pseudo-likelihood: added to g^2 dt, standardised; default 1e-6 */
+    uint64_t seed;
+} hl_sde_fit_options;
+
+typedef struct hl_sde_fit_report {
+    size_t iteration, iterations; /* done; in all */
+    double
+        loss; /* Fokker-Planck: mean penalty; pseudo-likelihood: mean -log likelihood of a step (standardised, without constants) */
+    double nll; /* mean -log p, in the user's units; 0 for pseudo-likelihood */
+    double lambda;
+    double gradient_norm[3];
+} hl_sde_fit_report;
+
+typedef struct hl_sde_fit hl_sde_fit; /* opaque */
+/* Sets the model's scale by the data. The model is borrowed until the fit is freed. Parameters are taken as they are. */
+HL_API hl_status hl_sde_fit_create(hl_sde *sde, const hl_sde_data *data, const hl_sde_fit_options *options,
+                                   hl_sde_fit **fit);
+HL_API void hl_sde_fit_free(hl_sde_fit *fit); /* takes NULL */
+/* One iteration; HL_STOPPED when all are done. On an error the networks have the parameters before it. Allocates nothing. */
+HL_API hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report);
+/* Put the averaged parameters, if there is an average, into the networks. */
+HL_API hl_status hl_sde_fit_finish(hl_sde_fit *fit);
+/* All that a later run needs to go on to the same bits, beside data and options: hl_sde_fit_state_size doubles. */
+HL_API size_t hl_sde_fit_state_size(const hl_sde_fit *fit);
+HL_API void hl_sde_fit_get_state(const hl_sde_fit *fit, double *state);
+HL_API hl_status hl_sde_fit_set_state(hl_sde_fit *fit, const double *state);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,135 @@
+/* evaluate.c - a model's values in the user's units, draws from its density, and the model as a system. */
+#include <math.h>
+
+#include "exec/plan.h"
+#include "sde/sde.h"
+
+enum { STREAM_DRAW = 7 };
+
+/* Standardise up to HL_SDE_ROWS rows. */
+static void load(hl_sde *s, size_t rows, const double *t, const double *x)
+{
+    size_t d = s->spec.dim, element = hl_dtype_size(s->spec.dtype);
+    double unit = hl_sde_time_unit(s);
+    for (size_t r = 0; r < rows; r++) {
+        double u = (t[r] - s->t_first) / unit;
+        hl_to_precision(s->spec.dtype, 1, &u, s->t + r * element);
+        for (size_t i = 0; x && i < d; i++) {
+            double z = (x[r * d + i] - s->mean[i]) / s->deviation[i];
+            hl_to_precision(s->spec.dtype, 1, &z, s->x + (r * d + i) * element);
+        }
+    }
+}
+
+/* rows x dim values of an output, times deviation^power times factor. */
+static void store(const hl_sde *s, size_t rows, const char *from, int power, double factor, double *to)
+{
+    size_t d = s->spec.dim;
+    if (!to)
+        return;
+    hl_from_precision(s->spec.dtype, rows * d, from, to);
+    for (size_t k = 0; k < rows * d; k++)
+        to[k] *= power == 0 ? factor : power > 0 ? factor * s->deviation[k % d] : factor / s->deviation[k % d];
+}
+
+static void store_scalar(const hl_sde *s, size_t rows, const char *from, double factor, double shift, double *to)
+{
+    if (!to)
+        return;
+    hl_from_precision(s->spec.dtype, rows, from, to);
+    for (size_t r = 0; r < rows; r++)
+        to[r] = to[r] * factor + shift;
+}
+
+static double *moved(double *to, size_t by)
+{
+    return to ? to + by : NULL;
+}
+
+static void eval_chunk(hl_sde *s, size_t rows, const hl_sde_values *v)
+{
+    double unit = hl_sde_time_unit(s), logs = 0;
+    const void *input[] = { s->t, s->x };
+    for (size_t i = 0; i < s->spec.dim; i++)
+        logs += log(s->deviation[i]);
+    if (v->f || v->g || v->dg) {
+        hl_execute(v->dg ? s->slopes : s->drift, rows, input, s->param, (void *[]){ s->out[0], s->out[1], s->out[2] });
+        store(s, rows, s->out[0], 1, 1 / unit, v->f);
+        store(s, rows, s->out[1], 1, 1 / sqrt(unit), v->g);
+        store(s, rows, s->out[2], 0, 1 / sqrt(unit), v->dg);
+    }
+    if (v->logp || v->score) {
+        hl_execute(s->density, rows, input, s->param, (void *[]){ s->out[0], s->out[1] });
+        store_scalar(s, rows, s->out[0], 1, -logs, v->logp);
+        store(s, rows, s->out[1], -1, 1, v->score);
+    }
+    if (v->residual) {
+        hl_execute(s->all, rows, input, s->param, (void *[]){ s->out[0] });
+        store_scalar(s, rows, s->out[0], 1 / unit, 0, v->residual);
+    }
+}
+
+hl_status hl_sde_eval(hl_sde *s, size_t rows, const double *t, const double *x, const hl_sde_values *v)
+{
+    if (!s)
+        return HL_ERR_INVALID;
+    if (!v || (rows && (!t || !x)))
+        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_eval: t, x or the results are NULL");
+    size_t d = s->spec.dim, count;
+    for (size_t at = 0; at < rows; at += count) {
+        count = rows - at < HL_SDE_ROWS ? rows - at : HL_SDE_ROWS;
+        load(s, count, t + at, x + at * d);
+        eval_chunk(s, count,
+                   &(hl_sde_values){ moved(v->f, at * d), moved(v->g, at * d), moved(v->dg, at * d), moved(v->logp, at),
+                                     moved(v->residual, at), moved(v->score, at * d) });
+    }
+    return HL_OK;
+}
+
+/* Row r of the chunk from its mixture. */
+static void draw_row(hl_sde *s, size_t r, uint64_t seed, uint64_t number, double *x)
+{
+    size_t d = s->spec.dim, m = s->spec.components, wide = m * (s->mixture.diagonal ? d : d * d);
+    size_t element = hl_dtype_size(s->spec.dtype);
+    double *logit = s->scratch, *mean = logit + m, *factor = mean + m * d;
+    uint64_t stream = UINT64_C(1) << 63 | STREAM_DRAW;
+    hl_from_precision(s->spec.dtype, m, s->out[0] + r * m * element, logit);
+    hl_from_precision(s->spec.dtype, m * d, s->out[1] + r * m * d * element, mean);
+    hl_from_precision(s->spec.dtype, wide, s->out[2] + r * wide * element, factor);
+    for (size_t i = 0; i < d; i++)
+        x[i] = hl_random_normal(seed, stream, number * (d + 1) + i);
+    hl_mixture_draw(&s->mixture, logit, mean, factor, hl_random_uniform(seed, stream, number * (d + 1) + d), x);
+    for (size_t i = 0; i < d; i++)
+        x[i] = s->mean[i] + s->deviation[i] * x[i];
+}
+
+hl_status hl_sde_sample(hl_sde *s, size_t rows, const double *t, uint64_t seed, uint64_t first, double *x)
+{
+    if (!s)
+        return HL_ERR_INVALID;
+    if (rows && (!t || !x))
+        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_sample: t or x is NULL");
+    size_t d = s->spec.dim, count;
+    for (size_t at = 0; at < rows; at += count) {
+        count = rows - at < HL_SDE_ROWS ? rows - at : HL_SDE_ROWS;
+        load(s, count, t + at, NULL);
+        hl_execute(s->mixing, count, (const void *[]){ s->t, s->x }, s->param,
+                   (void *[]){ s->out[0], s->out[1], s->out[2] });
+        for (size_t r = 0; r < count; r++)
+            draw_row(s, r, seed, first + at + r, x + (at + r) * d);
+    }
+    return HL_OK;
+}
+
+static int coefficients(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    return hl_sde_eval(user, at->count, at->t, at->y, &(hl_sde_values){ .f = f, .g = g, .dg = dg }) != HL_OK;
+}
+
+hl_status hl_sde_system(hl_sde *s, hl_noise_system *system)
+{
+    if (!s || !system)
+        return HL_ERR_INVALID;
+    *system = (hl_noise_system){ .n = s->spec.dim, .coefficients = coefficients, .slope = 1, .user = s };
+    return HL_OK;
+}

@@ -1,0 +1,351 @@
+/* fit.c - training: standardised data, batches, one optimiser for each network, and what must be kept to go on later.
+ *
+ * An item is an observation, or for pseudo-likelihood an observation that has a next one. Everything random comes from (seed,
+ * stream, counter), so that an iteration is the same whenever it is done. */
+#include <math.h>
+#include <string.h>
+
+#include "sde/sde.h"
+
+enum { STREAM_SHUFFLE = 1, STREAM_END = 2, HEAD = 1, INPUTS = 5 };
+
+struct hl_sde_fit {
+    hl_context *ctx;
+    hl_sde *sde;
+    hl_sde_fit_options options; /* defaults filled in */
+    hl_sde_objective objective;
+    hl_optimizer *optimizer[HL_SDE_NETS];
+    size_t size[HL_SDE_NETS]; /* of their gradients */
+    size_t rows, items, iteration, epoch, *item, *shuffle;
+    double *t, *x, *gradient; /* standardised data: [rows], [rows][dim] */
+    char *input[INPUTS];      /* a batch: t, x, dt, dx, end */
+    double logs;              /* sum of log deviation */
+};
+
+static const size_t no_epoch = SIZE_MAX;
+
+/* ---- data ---- */
+
+static bool pseudo(const hl_sde_fit *fit)
+{
+    return fit->options.method == HL_SDE_PSEUDO_LIKELIHOOD;
+}
+
+static hl_status check_data(const hl_sde_fit *fit, const hl_sde_data *data)
+{
+    size_t d = fit->sde->spec.dim;
+    if (!data->t || !data->x || data->rows < 2)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_create: at least two rows of t and x are needed");
+    for (size_t r = 0; r < data->rows; r++) {
+        if (!isfinite(data->t[r]))
+            return hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "row %zu: the time is not finite", r);
+        for (size_t i = 0; i < d; i++)
+            if (!isfinite(data->x[r * d + i]))
+                return hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "row %zu, column %zu, is not finite", r, i);
+    }
+    for (size_t r = 1; r < data->rows && pseudo(fit); r++) {
+        bool same = !data->trajectory || data->trajectory[r] == data->trajectory[r - 1];
+        if (same && !(data->t[r] > data->t[r - 1]))
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "row %zu: time %g does not come after %g in its trajectory", r,
+                           data->t[r], data->t[r - 1]);
+    }
+    return HL_OK;
+}
+
+/* Means and deviations to the model; a column that is constant has no scale. Two passes, scaled by the largest value, so that huge ones
+ * do not overflow. */
+static hl_status set_scale(hl_sde_fit *fit, const hl_sde_data *data)
+{
+    size_t d = fit->sde->spec.dim, n = data->rows;
+    double first = data->t[0], last = data->t[0], *mean = fit->gradient, *deviation = mean + d;
+    for (size_t r = 0; r < n; r++) {
+        first = fmin(first, data->t[r]);
+        last = fmax(last, data->t[r]);
+    }
+    if (!(last > first))
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "all observations have the same time %g: nothing to learn from",
+                       first);
+    for (size_t i = 0; i < d; i++) {
+        double top = 0, sum = 0, square = 0;
+        for (size_t r = 0; r < n; r++)
+            top = fmax(top, fabs(data->x[r * d + i]));
+        for (size_t r = 0; r < n && top > 0; r++)
+            sum += data->x[r * d + i] / top / (double)n;
+        for (size_t r = 0; r < n && top > 0; r++) {
+            double gap = data->x[r * d + i] / top - sum;
+            square += gap * gap / (double)n;
+        }
+        if (!(sqrt(square) > 1e-12))
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "column %zu is constant (%g): leave it out", i, data->x[i]);
+        mean[i] = sum * top;
+        deviation[i] = sqrt(square) * top;
+    }
+    return hl_sde_set_scale(fit->sde, first, last, mean, deviation);
+}
+
+static void standardise(hl_sde_fit *fit, const hl_sde_data *data)
+{
+    const hl_sde *s = fit->sde;
+    size_t d = s->spec.dim;
+    for (size_t r = 0; r < data->rows; r++) {
+        fit->t[r] = (data->t[r] - s->t_first) / hl_sde_time_unit(s);
+        for (size_t i = 0; i < d; i++)
+            fit->x[r * d + i] = (data->x[r * d + i] - s->mean[i]) / s->deviation[i];
+    }
+    for (size_t i = 0; i < d; i++)
+        fit->logs += log(s->deviation[i]);
+    for (size_t r = 0; r < data->rows; r++) {
+        bool next = r + 1 < data->rows && (!data->trajectory || data->trajectory[r] == data->trajectory[r + 1]);
+        if (!pseudo(fit) || next)
+            fit->item[fit->items++] = r;
+    }
+}
+
+/* ---- creation ---- */
+
+static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
+{
+    hl_sde_fit_options *o = &fit->options;
+    *o = *given;
+    o->iterations = o->iterations ? o->iterations : 2000;
+    o->batch = o->batch ? o->batch : 256;
+    o->lambda = o->lambda == 0 ? 0.1 : o->lambda < 0 ? 0 : o->lambda;
+    o->optimizer.method = o->optimizer.method ? o->optimizer.method : "adam";
+    if (o->optimizer.rate == 0)
+        o->optimizer.rate = 2e-3;
+    if (o->optimizer.clip == 0)
+        o->optimizer.clip = 10;
+    o->last_rate = o->last_rate == 0 ? 0.01 : o->last_rate;
+    o->variance_floor = o->variance_floor == 0 ? 1e-6 : o->variance_floor;
+    if (!isfinite(o->lambda) || !(o->last_rate > 0 && o->last_rate <= 1) || !(o->variance_floor > 0) ||
+        o->penalty < HL_SDE_L1 || o->penalty > HL_SDE_HUBER || o->method < HL_SDE_FOKKER_PLANCK ||
+        o->method > HL_SDE_PSEUDO_LIKELIHOOD)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_create: an option is out of range");
+    return HL_OK;
+}
+
+static hl_status make_arrays(hl_sde_fit *fit, size_t rows)
+{
+    hl_context *ctx = fit->ctx;
+    size_t d = fit->sde->spec.dim, element = hl_dtype_size(fit->sde->spec.dtype);
+    size_t total = hl_sde_param_total(fit->sde);
+    fit->rows = rows;
+    fit->t = hl_calloc(ctx, rows, sizeof *fit->t);
+    fit->x = hl_calloc(ctx, hl_size_mul(rows, d), sizeof *fit->x);
+    fit->item = hl_calloc(ctx, rows, sizeof *fit->item);
+    fit->shuffle = hl_calloc(ctx, rows, sizeof *fit->shuffle);
+    fit->gradient = hl_calloc(ctx, total + 2 * d, sizeof *fit->gradient);
+    bool good = fit->t && fit->x && fit->item && fit->shuffle && fit->gradient;
+    for (size_t k = 0; k < INPUTS; k++) {
+        fit->input[k] = hl_calloc(ctx, hl_size_mul(fit->options.batch, k % 2 ? d : 1), element);
+        good = good && fit->input[k];
+    }
+    return good ? HL_OK : HL_ERR_NOMEM;
+}
+
+static hl_status make_optimizers(hl_sde_fit *fit)
+{
+    hl_status status = HL_OK;
+    for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; n++) {
+        status = hl_optimizer_create(fit->ctx, 1, &fit->sde->net[n], &fit->options.optimizer, &fit->optimizer[n]);
+        fit->size[n] = hl_optimizer_size(fit->optimizer[n]);
+    }
+    return status;
+}
+
+static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_fit_options *options)
+{
+    hl_status status = set_options(fit, options);
+    if (status == HL_OK)
+        status = check_data(fit, data);
+    if (status == HL_OK)
+        status = make_arrays(fit, data->rows);
+    if (status == HL_OK)
+        status = make_optimizers(fit);
+    if (status == HL_OK)
+        status = hl_sde_objective_create(fit->sde, &fit->options, &fit->objective);
+    if (status == HL_OK)
+        status = set_scale(fit, data);
+    if (status != HL_OK)
+        return status;
+    standardise(fit, data);
+    if (fit->items == 0)
+        return hl_fail(
+            fit->ctx, HL_ERR_INVALID,
+            "every trajectory has one observation: pseudo-likelihood needs pairs, Fokker-Planck matching does not");
+    if (fit->options.batch > fit->items)
+        fit->options.batch = fit->items;
+    fit->epoch = no_epoch;
+    return HL_OK;
+}
+
+hl_status hl_sde_fit_create(hl_sde *sde, const hl_sde_data *data, const hl_sde_fit_options *options, hl_sde_fit **out)
+{
+    static const hl_sde_fit_options defaults;
+    if (!sde)
+        return HL_ERR_INVALID;
+    if (!data || !out)
+        return hl_fail(sde->ctx, HL_ERR_INVALID, "hl_sde_fit_create: the data or the result is NULL");
+    *out = NULL;
+    hl_sde_fit *fit = hl_calloc(sde->ctx, 1, sizeof *fit);
+    if (!fit)
+        return HL_ERR_NOMEM;
+    fit->ctx = sde->ctx;
+    fit->sde = sde;
+    hl_status status = prepare(fit, data, options ? options : &defaults);
+    if (status != HL_OK) {
+        hl_sde_fit_free(fit);
+        return status;
+    }
+    *out = fit;
+    return HL_OK;
+}
+
+void hl_sde_fit_free(hl_sde_fit *fit)
+{
+    if (!fit)
+        return;
+    for (size_t n = 0; n < HL_SDE_NETS; n++)
+        hl_optimizer_free(fit->optimizer[n]);
+    hl_sde_objective_free(&fit->objective);
+    for (size_t k = 0; k < INPUTS; k++)
+        hl_free(fit->ctx, fit->input[k]);
+    void *const blocks[] = { fit->t, fit->x, fit->item, fit->shuffle, fit->gradient };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(fit->ctx, blocks[i]);
+    hl_free(fit->ctx, fit);
+}
+
+/* ---- batches ---- */
+
+/* The items of an epoch in a random order (Fisher and Yates). */
+static void shuffle(hl_sde_fit *fit, size_t epoch)
+{
+    if (fit->epoch == epoch)
+        return;
+    fit->epoch = epoch;
+    memcpy(fit->shuffle, fit->item, fit->items * sizeof *fit->item);
+    for (size_t i = fit->items; i > 1; i--) {
+        double u = hl_random_uniform(fit->options.seed, STREAM_SHUFFLE, epoch * fit->items + i);
+        size_t k = (size_t)(u * (double)i), swap = fit->shuffle[i - 1];
+        fit->shuffle[i - 1] = fit->shuffle[k];
+        fit->shuffle[k] = swap;
+    }
+}
+
+/* Row `row` of the data, and its step to the next, to place r of the batch. */
+static void load_row(hl_sde_fit *fit, size_t r, size_t row, size_t number)
+{
+    hl_dtype dtype = fit->sde->spec.dtype;
+    size_t d = fit->sde->spec.dim, element = hl_dtype_size(dtype);
+    hl_to_precision(dtype, 1, &fit->t[row], fit->input[0] + r * element);
+    hl_to_precision(dtype, d, fit->x + row * d, fit->input[1] + r * d * element);
+    if (!pseudo(fit))
+        return;
+    double dt = fit->t[row + 1] - fit->t[row];
+    double end = (double)(hl_random_bits(fit->options.seed, STREAM_END, number) & 1);
+    hl_to_precision(dtype, 1, &dt, fit->input[2] + r * element);
+    hl_to_precision(dtype, 1, &end, fit->input[4] + r * element);
+    for (size_t i = 0; i < d; i++) {
+        double dx = fit->x[(row + 1) * d + i] - fit->x[row * d + i];
+        hl_to_precision(dtype, 1, &dx, fit->input[3] + (r * d + i) * element);
+    }
+}
+
+/* Batch `iteration` of an endless row of epochs. */
+static void load_batch(hl_sde_fit *fit)
+{
+    for (size_t r = 0; r < fit->options.batch; r++) {
+        size_t at = fit->iteration * fit->options.batch + r;
+        shuffle(fit, at / fit->items);
+        load_row(fit, r, fit->shuffle[at % fit->items], at);
+    }
+}
+
+/* ---- stepping ---- */
+
+/* A gradient that is not finite must stop all networks before the first has moved. */
+static hl_status check_gradient(const hl_sde_fit *fit, const double *loss)
+{
+    double sum = loss[0] + loss[1];
+    for (size_t i = 0; i < fit->objective.total; i++)
+        sum += fabs(fit->gradient[i]);
+    if (isfinite(sum))
+        return HL_OK;
+    return hl_fail(fit->ctx, HL_ERR_NOT_FINITE,
+                   "the loss or gradient of iteration %zu is not finite; try a smaller rate", fit->iteration + 1);
+}
+
+hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report)
+{
+    hl_sde_fit_report own;
+    if (!fit)
+        return HL_ERR_INVALID;
+    const hl_sde_fit_options *o = &fit->options;
+    report = report ? report : &own;
+    *report = (hl_sde_fit_report){ .iteration = fit->iteration, .iterations = o->iterations };
+    if (fit->iteration >= o->iterations)
+        return HL_STOPPED;
+    double loss[2], *gradient = fit->gradient, rows = (double)o->batch;
+    report->lambda = o->lambda * (1 - (double)fit->iteration / (double)o->iterations);
+    load_batch(fit);
+    hl_sde_objective_run(&fit->objective, o->batch, (const void *const *)fit->input, report->lambda, loss, gradient);
+    hl_status status = check_gradient(fit, loss);
+    for (size_t i = 0; i < fit->objective.total; i++)
+        gradient[i] /= rows;
+    double factor = hl_schedule_cosine(fit->iteration, o->iterations, o->warmup, o->last_rate);
+    for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; gradient += fit->size[n++])
+        status = hl_optimizer_step(fit->optimizer[n], gradient, factor, &report->gradient_norm[n]);
+    if (status != HL_OK)
+        return status;
+    report->loss = loss[0] / rows;
+    report->nll = loss[1] / rows + fit->logs;
+    report->iteration = ++fit->iteration;
+    return HL_OK;
+}
+
+hl_status hl_sde_fit_finish(hl_sde_fit *fit)
+{
+    if (!fit)
+        return HL_ERR_INVALID;
+    for (size_t n = 0; n < HL_SDE_NETS; n++)
+        hl_optimizer_use_average(fit->optimizer[n], 1);
+    return HL_OK;
+}
+
+/* ---- state ---- */
+
+size_t hl_sde_fit_state_size(const hl_sde_fit *fit)
+{
+    size_t size = fit ? HEAD : 0;
+    for (size_t n = 0; fit && n < HL_SDE_NETS; n++)
+        size += hl_optimizer_state_size(fit->optimizer[n]);
+    return size;
+}
+
+void hl_sde_fit_get_state(const hl_sde_fit *fit, double *state)
+{
+    if (!fit || !state)
+        return;
+    *state++ = (double)fit->iteration;
+    for (size_t n = 0; n < HL_SDE_NETS; state += hl_optimizer_state_size(fit->optimizer[n++]))
+        hl_optimizer_get_state(fit->optimizer[n], state);
+}
+
+hl_status hl_sde_fit_set_state(hl_sde_fit *fit, const double *state)
+{
+    if (!fit)
+        return HL_ERR_INVALID;
+    if (!state)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: the state is NULL");
+    for (size_t i = 0; i < hl_sde_fit_state_size(fit); i++)
+        if (!isfinite(state[i]) || (i == 0 && !(state[0] >= 0 && state[0] <= 1e15)))
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: this is no state of a fit");
+    double iteration = *state++;
+    hl_status status = HL_OK;
+    for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; state += hl_optimizer_state_size(fit->optimizer[n++]))
+        status = hl_optimizer_set_state(fit->optimizer[n], state);
+    if (status == HL_OK)
+        fit->iteration = (size_t)iteration;
+    return status;
+}

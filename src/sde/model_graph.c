@@ -1,0 +1,147 @@
+/* model_graph.c - a model as graph, in standardised time and columns.
+ *
+ * Drift: a network, or what is known; diffusion: softplus of a network, so that it is positive, or what is known. Known parts are
+ * parameters of the graph that nobody trains, since they change with the scale. */
+#include <math.h>
+
+#include "op/op.h"
+#include "sde/sde.h"
+
+enum { DRIFT, DIFFUSION, DENSITY };
+
+hl_status hl_sde_graph_start(const hl_sde *s, hl_sde_graph *b)
+{
+    static const char *const names[HL_SDE_KNOWN] = { "known.matrix", "known.diagonal", "known.drift",
+                                                     "known.diffusion" };
+    size_t d = s->spec.dim, dims[] = { d, d }, next = 0;
+    *b = (hl_sde_graph){ 0 };
+    for (size_t n = 0; n < HL_SDE_NETS; n++)
+        b->params += s->net[n]->params;
+    b->param = hl_calloc(s->ctx, b->params + HL_SDE_KNOWN, sizeof *b->param);
+    hl_status status = b->param ? hl_graph_create(s->ctx, &b->g) : HL_ERR_NOMEM;
+    if (status != HL_OK)
+        return status;
+    b->t = hl_input(b->g, "t", 0, NULL);
+    b->x = hl_input(b->g, "x", 1, &d);
+    for (size_t n = 0; n < HL_SDE_NETS; n++)
+        for (size_t i = 0; i < s->net[n]->params; i++) {
+            const hl_param_info *p = &s->net[n]->param[i];
+            b->param[next++] = hl_param(b->g, p->name, p->shape.rank, p->shape.dim);
+        }
+    for (size_t k = 0; k < HL_SDE_KNOWN; k++)
+        b->param[next++] = hl_param(b->g, names[k], k == 0 ? 2 : 1, dims);
+    b->lambda = hl_param(b->g, "lambda", 0, NULL);
+    return hl_graph_status(b->g);
+}
+
+void hl_sde_graph_end(const hl_sde *s, hl_sde_graph *b)
+{
+    hl_graph_free(b->g);
+    hl_free(s->ctx, b->param);
+}
+
+/* Time as the networks see it: -2..2. */
+static hl_node clock(hl_sde_graph *b)
+{
+    return hl_add(b->g, hl_scale(b->g, 4.0 / HL_SDE_SPAN, b->t), hl_const(b->g, -2));
+}
+
+static hl_node *params_of(const hl_sde *s, const hl_sde_graph *b, size_t net)
+{
+    hl_node *p = b->param;
+    for (size_t n = 0; n < net; n++)
+        p += s->net[n]->params;
+    return p;
+}
+
+/* One of the networks of x and t: y and D y, D^2 y. */
+static hl_status network(const hl_sde *s, hl_sde_graph *b, size_t which, int order, hl_node *y, hl_node *d)
+{
+    hl_node time = s->spec.time ? clock(b) : HL_NONE, *param = params_of(s, b, which);
+    if (s->hollow) {
+        hl_net_nodes n = { .x = b->x, .t = time, .param = param, .reuse = 1, .d = d };
+        hl_status status = hl_net_build(s->net[which], b->g, order, HL_TAYLOR, &n);
+        *y = n.f;
+        return status;
+    }
+    hl_node in = b->x;
+    if (s->spec.time)
+        in = hl_concat(b->g, 2, (hl_node[]){ b->x, hl_reshape(b->g, time, 1, (size_t[]){ 1 }) }, 0);
+    *y = hl_dense_build(&s->dense[which], b->g, in, param);
+    return order ? hl_fp_derive(b->g, *y, b->x, order, d) : hl_graph_status(b->g);
+}
+
+/* 1 where a component is not known, or HL_NONE if none is known. */
+static hl_node open_mask(const hl_sde *s, hl_graph *g, bool drift)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->spec.dim; i++) {
+        bool known = s->known && (drift ? s->known[i].drift : s->known[i].diffusion);
+        s->scratch[i] = known ? 0 : 1;
+        any = any || known;
+    }
+    return any ? hl_const_array(g, 1, &s->spec.dim, s->scratch) : HL_NONE;
+}
+
+static hl_node masked(hl_graph *g, hl_node mask, hl_node y)
+{
+    return mask == HL_NONE ? y : hl_mul(g, mask, y);
+}
+
+static hl_status drift(const hl_sde *s, hl_sde_graph *b, int order)
+{
+    hl_graph *g = b->g;
+    hl_node mask = open_mask(s, g, true), y, d[2];
+    const hl_node *fixed = b->param + b->params;
+    hl_status status = network(s, b, DRIFT, order > 0, &y, d);
+    if (status != HL_OK)
+        return status;
+    b->fp.f = masked(g, mask, y);
+    if (order)
+        b->fp.df = masked(g, mask, d[0]);
+    if (mask != HL_NONE) {
+        b->fp.f = hl_add(g, b->fp.f, hl_add(g, hl_linear(g, b->x, fixed[0]), fixed[2]));
+        if (order)
+            b->fp.df = hl_add(g, b->fp.df, fixed[1]);
+    }
+    return hl_graph_status(g);
+}
+
+static hl_status diffusion(const hl_sde *s, hl_sde_graph *b, int order)
+{
+    hl_graph *g = b->g;
+    hl_node mask = open_mask(s, g, false), y, d[2];
+    hl_status status = network(s, b, DIFFUSION, order, &y, d);
+    if (status != HL_OK)
+        return status;
+    hl_node a = hl_add(g, y, hl_const(g, log(expm1(s->spec.diffusion_start)))), slope = hl_sigmoid(g, a);
+    b->fp.g = masked(g, mask, hl_softplus(g, a));
+    if (mask != HL_NONE)
+        b->fp.g = hl_add(g, b->fp.g, b->param[b->params + 3]);
+    if (order > 0)
+        b->fp.dg = masked(g, mask, hl_mul(g, slope, d[0]));
+    if (order > 1) {
+        hl_node bend = hl_mul(g, hl_sub(g, hl_const(g, 1), slope), hl_mul(g, d[0], d[0]));
+        b->fp.d2g = masked(g, mask, hl_mul(g, slope, hl_add(g, bend, d[1])));
+    }
+    return hl_graph_status(g);
+}
+
+hl_status hl_sde_graph_motion(const hl_sde *s, hl_sde_graph *b, int order)
+{
+    hl_status status = drift(s, b, order);
+    return status == HL_OK ? diffusion(s, b, order) : status;
+}
+
+hl_status hl_sde_graph_density(const hl_sde *s, hl_sde_graph *b, int derivatives)
+{
+    hl_graph *g = b->g;
+    hl_node out =
+        hl_dense_build(&s->dense[DENSITY], g, hl_reshape(g, clock(b), 1, (size_t[]){ 1 }), params_of(s, b, DENSITY));
+    hl_mixture_split(&s->mixture, g, out, &b->mixture);
+    hl_status status = hl_mixture_build(&s->mixture, g, &b->mixture, b->x, derivatives, &b->fp);
+    hl_node one = hl_const(g, 1);
+    if (status == HL_OK && derivatives)
+        status = hl_jet(g, 1, 1, &b->t, &one, NULL, 1, &b->fp.logp, &b->fp.logp_t);
+    return status;
+}

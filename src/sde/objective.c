@@ -1,0 +1,135 @@
+/* objective.c - what training makes small, as one plan of the losses' sums and all gradients.
+ *
+ * Fokker-Planck matching: the density's parameters minimise -log p + lambda penalty(R), drift and diffusion penalty(R) at weight 1.
+ * Both are the gradient of -log p + penalty(R), if what R takes from the density is q' = stop(q) + lambda (q - stop(q)): equal to q,
+ * with lambda times its derivative.
+ *
+ * Pseudo-likelihood: a step dt is one of Euler's, dx_i ~ N(f_i dt, g_i^2 dt + floor). The density is fitted beside it. */
+#include <string.h>
+
+#include "exec/plan.h"
+#include "sde/sde.h"
+
+static hl_node dampen(const hl_sde_graph *b, bool stop, hl_node q)
+{
+    hl_node still = hl_stop(b->g, q);
+    return stop ? still : hl_add(b->g, still, hl_mul(b->g, b->lambda, hl_sub(b->g, q, still)));
+}
+
+static hl_node penalise(hl_graph *g, hl_sde_penalty kind, hl_node r)
+{
+    hl_node half = hl_scale(g, 0.5, hl_mul(g, r, r)), size = hl_abs(g, r);
+    if (kind == HL_SDE_L1)
+        return size;
+    if (kind == HL_SDE_L2)
+        return half;
+    return hl_select(g, hl_less(g, size, hl_const(g, 1)), half, hl_add(g, size, hl_const(g, -0.5)));
+}
+
+static hl_status build_matching(const hl_sde *s, const hl_sde_fit_options *o, hl_sde_graph *b, hl_node *loss)
+{
+    hl_status status = hl_sde_graph_motion(s, b, 2);
+    if (status == HL_OK)
+        status = hl_sde_graph_density(s, b, 1);
+    if (status != HL_OK)
+        return status;
+    hl_fp_nodes fp = b->fp;
+    bool stop = o->stop_gradient != 0;
+    fp.logp = dampen(b, stop, fp.logp);
+    fp.logp_t = dampen(b, stop, fp.logp_t);
+    fp.s = dampen(b, stop, fp.s);
+    fp.c = dampen(b, stop, fp.c);
+    status = hl_fp_build(b->g, &fp);
+    if (status != HL_OK)
+        return status;
+    loss[0] = penalise(b->g, o->penalty, o->density_form ? fp.residual_p : fp.residual);
+    loss[1] = hl_neg(b->g, b->fp.logp);
+    return hl_graph_status(b->g);
+}
+
+static hl_status build_pseudo(const hl_sde *s, const hl_sde_fit_options *o, hl_sde_graph *b, hl_node *loss)
+{
+    hl_graph *g = b->g;
+    hl_node dt = hl_input(g, "dt", 0, NULL), dx = hl_input(g, "dx", 1, &s->spec.dim);
+    hl_node end = hl_input(g, "end", 0, NULL);
+    hl_status status = hl_sde_graph_motion(s, b, 0);
+    if (status != HL_OK)
+        return status;
+    hl_node v = hl_add(g, hl_mul(g, hl_mul(g, b->fp.g, b->fp.g), dt), hl_const(g, o->variance_floor));
+    hl_node gap = hl_sub(g, dx, hl_mul(g, b->fp.f, dt));
+    loss[0] = hl_scale(g, 0.5, hl_sum(g, hl_add(g, hl_div(g, hl_mul(g, gap, gap), v), hl_log(g, v)), 0));
+    b->t = hl_add(g, b->t, hl_mul(g, end, dt));
+    b->x = hl_add(g, b->x, hl_mul(g, end, dx));
+    status = hl_sde_graph_density(s, b, 0);
+    loss[1] = hl_neg(g, b->fp.logp);
+    return status;
+}
+
+static hl_status compile(hl_sde_objective *o, const hl_sde_fit_options *options)
+{
+    hl_sde *s = o->sde;
+    hl_sde_graph b;
+    hl_node loss[2], *out = NULL;
+    hl_status status = hl_sde_graph_start(s, &b);
+    if (status == HL_OK)
+        status = o->method == HL_SDE_FOKKER_PLANCK ? build_matching(s, options, &b, loss)
+                                                   : build_pseudo(s, options, &b, loss);
+    if (status == HL_OK && !(out = hl_calloc(s->ctx, b.params + 2, sizeof *out)))
+        status = HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = hl_vjp(b.g, 2, loss, NULL, b.params, b.param, NULL, out + 2);
+    if (status == HL_OK) {
+        out[0] = hl_sum_rows(b.g, loss[0]);
+        out[1] = hl_sum_rows(b.g, loss[1]);
+        status = hl_plan_create(s->ctx, b.g, b.params + 2, out, &(hl_plan_options){ .dtype = s->spec.dtype }, &o->plan);
+    }
+    hl_free(s->ctx, out);
+    hl_sde_graph_end(s, &b);
+    return status;
+}
+
+hl_status hl_sde_objective_create(hl_sde *s, const hl_sde_fit_options *options, hl_sde_objective *o)
+{
+    size_t element = hl_dtype_size(s->spec.dtype), params = 0, next = 2;
+    *o = (hl_sde_objective){ .sde = s, .method = options->method, .total = hl_sde_param_total(s) };
+    for (size_t n = 0; n < HL_SDE_NETS; n++)
+        params += s->net[n]->params;
+    o->result = hl_calloc(s->ctx, params + 2, sizeof *o->result);
+    o->values = hl_calloc(s->ctx, o->total + 2, element);
+    if (!o->result || !o->values)
+        return HL_ERR_NOMEM;
+    char *at = o->values;
+    o->result[0] = at;
+    o->result[1] = at + element;
+    at += 2 * element;
+    for (size_t n = 0; n < HL_SDE_NETS; n++)
+        for (size_t i = 0; i < s->net[n]->params; i++) {
+            o->result[next++] = at;
+            at += hl_shape_size(&s->net[n]->param[i].shape) * element;
+        }
+    return compile(o, options);
+}
+
+void hl_sde_objective_free(hl_sde_objective *o)
+{
+    if (!o->sde)
+        return;
+    hl_plan_free(o->plan);
+    hl_free(o->sde->ctx, o->result);
+    hl_free(o->sde->ctx, o->values);
+    *o = (hl_sde_objective){ 0 };
+}
+
+void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
+                          double *gradient)
+{
+    hl_sde *s = o->sde;
+    size_t params = 0;
+    for (size_t n = 0; n < HL_SDE_NETS; n++)
+        params += s->net[n]->params;
+    hl_to_precision(s->spec.dtype, 1, &lambda, &o->lambda);
+    s->param[params + HL_SDE_KNOWN] = &o->lambda;
+    hl_execute(o->plan, rows, input, s->param, o->result);
+    hl_from_precision(s->spec.dtype, 2, o->values, loss);
+    hl_from_precision(s->spec.dtype, o->total, o->values + 2 * hl_dtype_size(s->spec.dtype), gradient);
+}

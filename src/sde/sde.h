@@ -1,0 +1,136 @@
+/* sde.h - inside the stochastic layer: Brownian spans, steppers, plain networks and mixtures as parts of graphs. */
+#ifndef HL_SDE_H
+#define HL_SDE_H
+
+#include "hollow/sde.h"
+#include "hollow/simulate.h"
+#include "nn/net.h"
+
+/* ---- Brownian paths (brownian.c) ---- */
+
+typedef struct hl_span {
+    double dw, u; /* u: the integral of W - W(begin) less h dw / 2 */
+} hl_span;
+
+/* The span `index` of `level` to stack[level], where stack[0..level] holds what the call for index - 1 left: about two halvings
+ * for each call. A call with index 0 starts. */
+void hl_brownian_walk(const hl_brownian *b, uint64_t path, size_t dimension, int level, uint64_t index, hl_span *stack);
+
+/* ---- steppers (stepper.c) ---- */
+
+/* One step of `rows` rows; all arrays are rows x n but t and index. */
+typedef struct hl_stride {
+    const hl_noise_system *system;
+    size_t rows;
+    const size_t *index;
+    const double *t;
+    double h, *y;
+    const double *dw, *dz; /* dz is I_(1,0) */
+    double *scratch;       /* rows x (HL_STEPPER_SCRATCH n + 1) */
+} hl_stride;
+enum { HL_STEPPER_SCRATCH = 13 };
+
+typedef struct hl_stepper {
+    const char *name;
+    double strong, weak;
+    bool stratonovich, slope;     /* the sense it solves; whether it needs dg in any case */
+    const struct hl_srk *tableau; /* of those that have one */
+    int (*step)(const struct hl_stepper *m, const hl_stride *s); /* the callback's result */
+} hl_stepper;
+extern const hl_stepper hl_steppers[];               /* ends with a NULL name */
+const hl_stepper *hl_stepper_find(const char *name); /* NULL: the default; NULL if there is none */
+
+/* ---- plain networks (dense.c) ---- */
+
+typedef struct hl_dense {
+    hl_net *net; /* its parameters; owned by whoever frees it */
+    size_t in, hidden, out;
+    int layers; /* hidden ones */
+} hl_dense;
+/* The sizes are set; makes `net`, which the caller frees on failure as well. */
+hl_status hl_dense_create(hl_context *ctx, const char *activation, hl_dtype dtype, hl_dense *dense);
+/* y [in] to [out]; param holds the nodes of the parameters. */
+hl_node hl_dense_build(const hl_dense *dense, hl_graph *g, hl_node y, const hl_node *param);
+/* The static name of an activation, or NULL if there is none. */
+const char *hl_dense_activation(const char *name);
+
+/* ---- mixtures (mixture.c) ---- */
+
+typedef struct hl_mixture {
+    size_t dim, components;
+    bool diagonal;
+    double clamp; /* of log diag A */
+} hl_mixture;
+typedef struct hl_mixture_nodes {
+    hl_node logit, mean, log_diagonal; /* [m], [m, d], [m, d] */
+    hl_node factor;                    /* A: [m, d, d], or [m, d] if diagonal */
+} hl_mixture_nodes;
+size_t hl_mixture_outputs(const hl_mixture *m); /* values that describe a mixture */
+void hl_mixture_split(const hl_mixture *m, hl_graph *g, hl_node out, hl_mixture_nodes *n);
+/* Sets logp and, if `derivatives`, s and c. */
+hl_status hl_mixture_build(const hl_mixture *m, hl_graph *g, const hl_mixture_nodes *n, hl_node x, int derivatives,
+                           hl_fp_nodes *fp);
+/* x holds d normals and becomes a draw; u in (0, 1) chooses the component. */
+void hl_mixture_draw(const hl_mixture *m, const double *logit, const double *mean, const double *factor, double u,
+                     double *x);
+
+/* ---- models (model.c, model_graph.c) ---- */
+
+enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 4, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */ };
+
+struct hl_sde {
+    hl_context *ctx;
+    hl_sde_spec spec; /* defaults filled in */
+    hl_sde_known *known;
+    double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
+    bool hollow, has_known;
+    hl_dense dense[HL_SDE_NETS]; /* dense[i].net is NULL where a hollow network stands */
+    hl_net *net[HL_SDE_NETS];
+    hl_mixture mixture;
+    double t_first, t_last, *mean, *deviation, *scratch; /* scratch: [4 dim + 8] */
+    void *fixed[HL_SDE_KNOWN]; /* standardised: drift's matrix, its diagonal, its constant; diffusion */
+    const void **param;        /* of all networks, then fixed, then lambda */
+    hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R; logit, mean, A */
+    char *t, *x, *out[4];
+};
+
+/* The model in a graph: standardised t and x to everything. */
+typedef struct hl_sde_graph {
+    hl_graph *g;
+    hl_node t, x, *param, lambda; /* param: of all networks, one after the other */
+    size_t params;
+    hl_mixture_nodes mixture;
+    hl_fp_nodes fp;
+} hl_sde_graph;
+/* Inputs t and x, all parameters, lambda. */
+hl_status hl_sde_graph_start(const hl_sde *sde, hl_sde_graph *b);
+void hl_sde_graph_end(const hl_sde *sde, hl_sde_graph *b);
+/* f and g, and D f, D g, D^2 g as far as order (0, 1, 2) goes, at t and x. */
+hl_status hl_sde_graph_motion(const hl_sde *sde, hl_sde_graph *b, int order);
+/* log p, and with `derivatives` its derivatives by t and x. */
+hl_status hl_sde_graph_density(const hl_sde *sde, hl_sde_graph *b, int derivatives);
+/* Values of the parameters in double, one network after the other. */
+size_t hl_sde_param_total(const hl_sde *sde);
+double hl_sde_time_unit(const hl_sde *sde);
+
+/* ---- objectives (objective.c) ---- */
+
+/* A loss of a batch and its gradients, compiled. */
+typedef struct hl_sde_objective {
+    hl_sde *sde;
+    hl_sde_method method;
+    hl_plan *plan;
+    size_t total;  /* values of all gradients */
+    void **result; /* of the plan: sums of the two losses, then gradients */
+    char *values;  /* where they are, in the model's precision */
+    double lambda; /* the place of the graph's parameter, in the model's precision */
+} hl_sde_objective;
+hl_status hl_sde_objective_create(hl_sde *sde, const hl_sde_fit_options *options, hl_sde_objective *o);
+void hl_sde_objective_free(hl_sde_objective *o);
+/* Sums over the rows of the losses to loss[2] (penalty or Euler's; -log p, standardised) and of the gradients to `gradient`
+ * (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees; in the model's
+ * precision, standardised. */
+void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
+                          double *gradient);
+
+#endif

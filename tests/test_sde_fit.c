@@ -1,0 +1,371 @@
+/* test_sde_fit.c - training: gradients of every objective against differences, learning a known equation, the same bits for any
+ * threads and after going on from a saved state, no allocation in steps, every allocation failing, wrong uses. */
+#include "net_support.h"
+
+#include "hollow/sde.h"
+#include "sde/sde.h"
+
+enum { ROWS = 40 };
+
+/* ---- gradients ---- */
+
+static hl_sde_spec small_spec(size_t n, size_t dim)
+{
+    return (hl_sde_spec){ .dim = dim,
+                          .network = n % 2 ? "mlp" : "hollow",
+                          .time = n % 3 == 1,
+                          .hidden = 6,
+                          .layers = 2,
+                          .net = { .hidden = 8, .width = 6, .features = 4 },
+                          .components = 2,
+                          .diagonal = n % 4 == 3,
+                          .density_hidden = 5,
+                          .density_layers = 1,
+                          .dtype = HL_F64 };
+}
+
+static const double known_row[] = { 0, 1, 0, 0, 0 };
+static const hl_sde_known known[5] = { { .drift = 1, .drift_linear = known_row, .diffusion = 1 } };
+
+/* What the objective says network n minimises: the density -log p + lambda penalty, the others the penalty. */
+static double loss_of(hl_sde_objective *o, size_t net, const void *const *input, double lambda)
+{
+    static double gradient[20000];
+    double loss[2];
+    assert_in_range(o->total, 1, 20000);
+    hl_sde_objective_run(o, ROWS, input, lambda, loss, gradient);
+    if (o->method == HL_SDE_PSEUDO_LIKELIHOOD)
+        return net == 2 ? loss[1] : loss[0];
+    return net == 2 ? loss[1] + lambda * loss[0] : loss[0];
+}
+
+static void check_gradient(hl_sde *sde, hl_sde_objective *o, const void *const *input, double lambda, bool stop,
+                           const char *label)
+{
+    static double gradient[20000];
+    double loss[2], *at = gradient;
+    hl_sde_objective_run(o, ROWS, input, lambda, loss, gradient);
+    for (size_t n = 0; n < HL_SDE_NETS; n++) {
+        double largest = 0, worst = 0;
+        for (size_t i = 0; i < hl_net_param_count(hl_sde_net(sde, n)); i++) {
+            hl_net_param p = param(hl_sde_net(sde, n), i);
+            for (size_t k = 0; k < p.size; at++, k++) {
+                double *v = (double *)p.values + k, old = *v, h = 1e-5;
+                if (k % 7 != i % 7 || old == 0) /* a share of them, none that a mask excludes */
+                    continue;
+                *v = old + h;
+                double up = loss_of(o, n, input, stop ? 0 : lambda);
+                *v = old - h;
+                double down = loss_of(o, n, input, stop ? 0 : lambda);
+                *v = old;
+                worst = fmax(worst, fabs(*at - (up - down) / (2 * h)));
+                largest = fmax(largest, fabs(*at));
+            }
+        }
+        CHECK_LE(worst, 1e-6 * largest + 1e-9, label);
+        CHECK(largest > 1e-5, label);
+    }
+}
+
+static void test_gradients(void **state)
+{
+    static const hl_sde_fit_options cases[] = {
+        { .penalty = HL_SDE_L1 },
+        { .penalty = HL_SDE_L2 },
+        { .penalty = HL_SDE_HUBER },
+        { .penalty = HL_SDE_L2, .density_form = 1 },
+        { .penalty = HL_SDE_L2, .stop_gradient = 1 },
+        { .method = HL_SDE_PSEUDO_LIKELIHOOD, .variance_floor = 1e-3 },
+    };
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t n = 0; n < 12; n++) {
+        size_t d = (size_t[]){ 5, 1, 3, 2 }[n % 4];
+        hl_sde_spec spec = small_spec(n, d);
+        hl_sde_objective o;
+        double t[ROWS], x[5 * ROWS], dt[ROWS], dx[5 * ROWS], end[ROWS];
+        char label[60];
+        spec.known = n % 3 == 2 && d > 1 ? known : NULL;
+        hl_sde *sde;
+        CHECK_OK(ctx, hl_sde_create(ctx, &spec, &sde));
+        CHECK_OK(ctx, hl_sde_init(sde, n));
+        for (size_t r = 0; r < ROWS; r++) {
+            t[r] = 5 * hl_random_uniform(2, 1, r);
+            dt[r] = 0.1 + hl_random_uniform(2, 2, r);
+            end[r] = (double)(r % 2);
+        }
+        fill_normal_f64(x, d * ROWS, 3);
+        fill_normal_f64(dx, d * ROWS, 4);
+        CHECK_OK(ctx, hl_sde_objective_create(sde, &cases[n % 6], &o));
+        snprintf(label, sizeof label, "case %zu, objective %zu, d = %zu", n, n % 6, d);
+        check_gradient(sde, &o, (const void *[]){ t, x, dt, dx, end }, 0.3, cases[n % 6].stop_gradient, label);
+        hl_sde_objective_free(&o);
+        hl_sde_free(sde);
+    }
+    test_context_free(ctx, NULL);
+}
+
+/* ---- learning ---- */
+
+enum { PATHS = 400, TIMES = 12 };
+
+/* dX = -(X - 20) / 2 dt + 3 dW from N(40, 2^2), times 100..104: rows by trajectory. */
+static int returning(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    for (size_t r = 0; r < at->count; r++) {
+        if (f)
+            f[r] = -(at->y[r] - 20) / 2;
+        if (g)
+            g[r] = 3;
+        if (dg)
+            dg[r] = 0;
+    }
+    return 0;
+}
+
+typedef struct table {
+    double t[PATHS * TIMES], x[PATHS * TIMES];
+    size_t trajectory[PATHS * TIMES];
+} table;
+
+static hl_sde_data make_data(hl_context *ctx, table *to)
+{
+    static double y[PATHS], t[PATHS];
+    hl_simulator *simulator;
+    hl_noise_system system = { 1, returning, 1, 0, NULL };
+    for (size_t r = 0; r < PATHS; r++) {
+        t[r] = 100;
+        y[r] = 40 + 2 * hl_random_normal(8, 1, r);
+    }
+    CHECK_OK(ctx, hl_simulator_create(ctx, &system, &(hl_simulator_options){ .seed = 2, .level = 3 }, &simulator));
+    CHECK_OK(ctx, hl_simulator_run(simulator, PATHS, 0, t, 4. / (TIMES - 1), TIMES - 1, y, to->x));
+    hl_simulator_free(simulator);
+    for (size_t k = 0; k < PATHS * TIMES; k++) {
+        to->t[k] = 100 + 4. / (TIMES - 1) * (double)(k % TIMES);
+        to->trajectory[k] = k / TIMES;
+    }
+    return (hl_sde_data){ PATHS * TIMES, to->t, to->x, to->trajectory };
+}
+
+/* Both methods find drift and diffusion, in the user's units. */
+static void test_learns(void **state)
+{
+    static table data;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_data rows = make_data(ctx, &data);
+    (void)state;
+    for (int n = 0; n < 3; n++) {
+        hl_sde *sde;
+        hl_sde_fit *fit;
+        hl_sde_fit_report report;
+        hl_status status;
+        double t[] = { 101, 101, 102 }, x[] = { 30, 34, 25 }, f[3], g[3], residual[3], first, last;
+        hl_sde_spec spec = { .dim = 1,
+                             .network = n == 2 ? "hollow" : "mlp",
+                             .hidden = 24,
+                             .layers = 2,
+                             .components = 2,
+                             .density_hidden = 24,
+                             .density_layers = 2 };
+        CHECK_OK(ctx, hl_sde_create(ctx, &spec, &sde));
+        CHECK_OK(ctx, hl_sde_init(sde, 3));
+        CHECK_OK(ctx, hl_sde_fit_create(sde, &rows,
+                                        &(hl_sde_fit_options){ .method = n == 1,
+                                                               .iterations = 800,
+                                                               .batch = 128,
+                                                               .optimizer = { .rate = 5e-3, .average = 0.98 } },
+                                        &fit));
+        while ((status = hl_sde_fit_step(fit, &report)) == HL_OK)
+            assert_true(report.lambda <= 0.1 && report.lambda > 0);
+        CHECK_STATUS(ctx, status, HL_STOPPED);
+        CHECK_OK(ctx, hl_sde_fit_finish(fit));
+        hl_sde_fit_free(fit);
+        CHECK_OK(ctx, hl_sde_eval(sde, 3, t, x, &(hl_sde_values){ .f = f, .g = g, .residual = residual }));
+        for (int k = 0; k < 3; k++) {
+            double truth = -(x[k] - 20) / 2;
+            char label[80];
+            snprintf(label, sizeof label, "case %d: f(%g) = %.3f, g = %.3f", n, x[k], f[k], g[k]);
+            CHECK_NEAR(f[k], truth, n == 1 ? 0.25 * fabs(truth) : 0.12 * fabs(truth), label); /* Euler shrinks it */
+            CHECK_NEAR(g[k], 3, n == 1 ? 0.5 : 0.9, label);
+            if (n != 1)
+                CHECK_LE(fabs(residual[k]), 0.6, label);
+        }
+        hl_sde_get_scale(sde, &first, &last, NULL, NULL);
+        assert_true(first == 100 && last == 104);
+        hl_sde_free(sde);
+    }
+    test_context_free(ctx, NULL);
+}
+
+/* ---- the same bits ---- */
+
+static hl_sde *make_model(hl_context *ctx, uint64_t seed)
+{
+    hl_sde *sde;
+    hl_sde_spec spec = small_spec(1, 1);
+    spec.dtype = HL_F32;
+    CHECK_OK(ctx, hl_sde_create(ctx, &spec, &sde));
+    CHECK_OK(ctx, hl_sde_init(sde, seed));
+    return sde;
+}
+
+static size_t copy_values(const hl_sde *sde, float *to)
+{
+    size_t count = 0;
+    for (size_t n = 0; n < HL_SDE_NETS; n++)
+        for (size_t i = 0; i < hl_net_param_count(hl_sde_net(sde, n)); i++) {
+            hl_net_param p = param(hl_sde_net(sde, n), i);
+            memcpy(to + count, p.values, p.size * sizeof *to);
+            count += p.size;
+        }
+    return count;
+}
+
+/* 100 iterations, past the end of an epoch; with `save` going on in a new fit from there. Steps allocate nothing. */
+static size_t run(int threads, size_t save, hl_sde_method method, float *values)
+{
+    static table data;
+    test_allocator allocator;
+    hl_context *ctx = test_context(&allocator, threads);
+    hl_sde_data rows = make_data(ctx, &data);
+    hl_sde *sde = make_model(ctx, 1);
+    hl_sde_fit *fit;
+    hl_sde_fit_options options = {
+        .method = method, .iterations = 60, .batch = 100, .seed = 4, .optimizer = { .average = 0.9 }
+    };
+    CHECK_OK(ctx, hl_sde_fit_create(sde, &rows, &options, &fit));
+    for (size_t i = 0; i < 60; i++) {
+        if (save && i == save) {
+            double *saved = test_calloc(hl_sde_fit_state_size(fit), sizeof *saved);
+            hl_sde_fit_get_state(fit, saved);
+            hl_sde_fit_free(fit);
+            hl_sde_free(sde);
+            sde = make_model(ctx, 77);
+            CHECK_OK(ctx, hl_sde_fit_create(sde, &rows, &options, &fit));
+            CHECK_OK(ctx, hl_sde_fit_set_state(fit, saved));
+            test_free(saved);
+        }
+        long before = allocator.calls;
+        CHECK_OK(ctx, hl_sde_fit_step(fit, NULL));
+        assert_int_equal(allocator.calls, before);
+    }
+    CHECK_STATUS(ctx, hl_sde_fit_step(fit, NULL), HL_STOPPED);
+    CHECK_OK(ctx, hl_sde_fit_finish(fit));
+    size_t count = copy_values(sde, values);
+    hl_sde_fit_free(fit);
+    hl_sde_free(sde);
+    test_context_free(ctx, &allocator);
+    return count;
+}
+
+static void test_same_bits(void **state)
+{
+    static float first[20000], other[20000];
+    (void)state;
+    for (int method = 0; method < 2; method++) {
+        size_t count = run(1, 0, (hl_sde_method)method, first);
+        run(2, 0, (hl_sde_method)method, other);
+        assert_memory_equal(first, other, count * sizeof *first);
+        run(1, 23, (hl_sde_method)method, other);
+        assert_memory_equal(first, other, count * sizeof *first);
+        run(1, 50, (hl_sde_method)method, other);
+        assert_memory_equal(first, other, count * sizeof *first);
+    }
+}
+
+/* ---- failures ---- */
+
+static hl_status scenario(hl_context *ctx, void *user)
+{
+    const hl_sde_data *data = user;
+    hl_sde_spec spec = { .dim = 2,
+                         .hidden = 2,
+                         .layers = 1,
+                         .components = 2,
+                         .density_hidden = 2,
+                         .density_layers = 1,
+                         .known = known,
+                         .net = { .hidden = 2, .width = 2, .features = 2 } };
+    hl_status status = HL_OK;
+    for (int n = 0; n < 2 && status == HL_OK; n++) {
+        hl_sde *sde = NULL;
+        hl_sde_fit *fit = NULL;
+        spec.network = n ? "hollow" : "mlp";
+        status = hl_sde_create(ctx, &spec, &sde);
+        if (status == HL_OK)
+            status = hl_sde_init(sde, 1);
+        if (status == HL_OK)
+            status = hl_sde_fit_create(sde, data, &(hl_sde_fit_options){ .method = n, .batch = 4 }, &fit);
+        if (status == HL_OK)
+            status = hl_sde_fit_step(fit, NULL);
+        hl_sde_fit_free(fit);
+        hl_sde_free(sde);
+    }
+    return status;
+}
+
+static void test_allocations(void **state)
+{
+    double t[] = { 0, 1, 2, 3 }, x[] = { 1, 2, 3, 5, 2, 1, 0, 4 };
+    hl_sde_data data = { 4, t, x, NULL };
+    (void)state;
+    check_every_allocation(1, scenario, &data);
+}
+
+static void refuse(hl_sde *sde, const hl_sde_data *data, hl_sde_method method, hl_status expected, const char *message)
+{
+    hl_sde_fit *fit = NULL;
+    CHECK_STATUS(sde->ctx, hl_sde_fit_create(sde, data, &(hl_sde_fit_options){ .method = method }, &fit), expected);
+    assert_null(fit);
+    check_message(sde->ctx, message);
+}
+
+static void test_wrong_uses(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde *sde = make_model(ctx, 1), *none = NULL;
+    double t[] = { 0, 1, 1, 2 }, x[] = { 1, 2, 3, 5 }, bad[] = { 1, NAN, 2, 3 }, flat[] = { 7, 7, 7, 7 };
+    size_t single[] = { 1, 2, 3, 4 }, two[] = { 1, 1, 2, 2 };
+    double huge[] = { 1e300, -1e300, 3e299, 1e299 };
+    hl_sde_fit *fit;
+    (void)state;
+    refuse(sde, &(hl_sde_data){ 4, t, bad, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_NOT_FINITE, "row 1, column 0");
+    refuse(sde, &(hl_sde_data){ 4, bad, x, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_NOT_FINITE, "row 1: the time");
+    refuse(sde, &(hl_sde_data){ 4, t, flat, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "constant");
+    refuse(sde, &(hl_sde_data){ 4, flat, x, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "the same time");
+    refuse(sde, &(hl_sde_data){ 4, t, x, NULL }, HL_SDE_PSEUDO_LIKELIHOOD, HL_ERR_INVALID,
+           "row 2: time 1 does not come");
+    refuse(sde, &(hl_sde_data){ 4, t, x, single }, HL_SDE_PSEUDO_LIKELIHOOD, HL_ERR_INVALID, "pairs");
+    refuse(sde, &(hl_sde_data){ 1, t, x, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "two rows");
+    refuse(sde, &(hl_sde_data){ 4, t, x, two }, (hl_sde_method)9, HL_ERR_INVALID, "out of range");
+    CHECK_OK(ctx, hl_sde_fit_create(sde, &(hl_sde_data){ 4, t, x, two }, &(hl_sde_fit_options){ .method = 1 }, &fit));
+    CHECK_OK(ctx, hl_sde_fit_step(fit, NULL));
+    double nothing[1] = { -1 };
+    CHECK_STATUS(ctx, hl_sde_fit_set_state(fit, nothing), HL_ERR_INVALID);
+    hl_sde_fit_free(fit);
+    CHECK_OK(ctx, hl_sde_fit_create(sde, &(hl_sde_data){ 4, t, huge, NULL }, NULL, &fit));
+    CHECK_OK(ctx, hl_sde_fit_step(fit, NULL));
+    hl_sde_fit_free(fit);
+    CHECK_STATUS(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 0 }, &none), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 2, .network = "plain" }, &none), HL_ERR_INVALID);
+    check_message(ctx, "unknown network 'plain'");
+    CHECK_STATUS(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 2, .activation = "elu" }, &none), HL_ERR_INVALID);
+    check_message(ctx, "unknown activation 'elu'");
+    CHECK_STATUS(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 2, .clamp = -1 }, &none), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_sde_set_scale(sde, 1, 1, x, x), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_sde_eval(sde, 1, NULL, x, &(hl_sde_values){ 0 }), HL_ERR_INVALID);
+    hl_sde_free(sde);
+    hl_sde_free(NULL);
+    hl_sde_fit_free(NULL);
+    test_context_free(ctx, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_learns),     cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_allocations), cmocka_unit_test(test_wrong_uses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -126,6 +126,7 @@ program density
       column = hl_density_get_column(model, dim - 1)
       print '(a, f10.4, a, f10.4)', text_of(column%name), x(dim, i), ': log p ', logp(i)
    end do
+   deallocate (x, logp)
    call hl_density_free(model)
    call hl_context_free(context)
 

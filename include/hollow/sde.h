@@ -55,14 +55,15 @@ typedef struct hl_sde_known {
 /* Zero or NULL in any field but `dim` means the default. Strings are not kept. */
 typedef struct hl_sde_spec {
     size_t dim;
-    const char *network;       /* "mlp": plain, with D by d jets; "hollow": D at once. Default mlp up to 3 dimensions */
-    int time;                  /* nonzero: f and g depend on t; default time-homogeneous */
-    size_t hidden;             /* mlp: units of a layer, default 64 */
-    int layers;                /* mlp: hidden layers, default 3 */
-    const char *activation;    /* "swish" (default), "tanh", "softplus" */
-    hl_net_spec net;           /* hollow: its sizes, conditioner and transformer; the rest is as said here */
-    size_t components;         /* of the mixture; default 5 */
-    int diagonal;              /* nonzero: diagonal covariances; default full */
+    const char *network;    /* "hollow" (default): D at once; "mlp": plain, as in the paper, with D by d jets */
+    int time;               /* nonzero: f and g depend on t; default time-homogeneous */
+    size_t hidden;          /* mlp: units of a layer, default 64 */
+    int layers;             /* mlp: hidden layers, default 3 */
+    const char *activation; /* "swish" (default), "tanh", "softplus" */
+    hl_net_spec net;   /* hollow: its sizes, conditioner and transformer; the rest is as said here. Default width and
+                             * hidden 64, up to 3 dimensions 32 */
+    size_t components; /* of the mixture; default 5 */
+    int diagonal;      /* nonzero: diagonal covariances; default full */
     size_t density_hidden;     /* of the density's network of t; default 64 */
     int density_layers;        /* default 3 */
     double clamp;              /* bound of |log(1 / deviation)| of the mixture, in standardised units; default 5 */

@@ -1,7 +1,8 @@
 /* model.c - a model: drift, diffusion and density networks, their scale, and evaluation in the user's units.
  *
  * Inside, u = (t - t_first) / unit with unit = (t_last - t_first) / 5, and z = (x - mean) / deviation. Then
- *   f = deviation / unit f_z,   g = deviation / sqrt(unit) g_z,   log p = log p_z - sum log deviation,   R = R_z / unit. */
+ *   f = deviation / unit f_z,   g = deviation / sqrt(unit) g_z,   log p = log p_z - sum log deviation,
+ *   R = R_z / unit. */
 #include <math.h>
 #include <string.h>
 

@@ -83,11 +83,11 @@ struct hl_sde {
     hl_sde_spec spec; /* defaults filled in */
     hl_sde_known *known;
     double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
-    bool hollow, has_known;
+    bool hollow;
     hl_dense dense[HL_SDE_NETS]; /* dense[i].net is NULL where a hollow network stands */
     hl_net *net[HL_SDE_NETS];
     hl_mixture mixture;
-    double t_first, t_last, *mean, *deviation, *scratch; /* scratch: [4 dim + 8] */
+    double t_first, t_last, *mean, *deviation, *scratch; /* scratch: a mixture, or [dim] */
     void *fixed[HL_SDE_KNOWN]; /* standardised: drift's matrix, its diagonal, its constant; diffusion */
     const void **param;        /* of all networks, then fixed, then lambda */
     hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R; logit, mean, A */

@@ -1,7 +1,7 @@
-/* bench_sde.c - learning known equations from all and from 5% of the observations of 5000 trajectories at 50 times, by Fokker-Planck
- * matching and by pseudo-likelihood: the paper's pendulum, dp = v dt, dv = -2 sin(p) dt + 0.2 dW from two modes, and a chain of
- * five oscillators with state-dependent noise. One line of JSON for each run: mean absolute errors over the states of 2,000 fresh
- * trajectories, and the seconds of training, by the clock and of the processor.
+/* bench_sde.c - learning known equations from all and from 5% of the observations of 5000 trajectories at 50 times, by
+ * Fokker-Planck matching and by pseudo-likelihood: the paper's pendulum, dp = v dt, dv = -2 sin(p) dt + 0.2 dW from two
+ * modes, and a chain of five oscillators with state-dependent noise. One line of JSON for each run: mean absolute
+ * errors over the states of 2,000 fresh trajectories, and the seconds of training, by the clock and of the processor.
  *
  *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow [UNITS [KEPT]]]]]] */
 #include <math.h>
@@ -58,8 +58,8 @@ static void pendulum_start(uint64_t seed, size_t row, double *y)
     y[1] = 0.1 * hl_random_normal(seed, 3, row);
 }
 
-/* Five oscillators in a chain, x = (q_1..q_5, v_1..v_5): dq = v dt, dv_i = (-q_i - (2 q_i - q_i-1 - q_i+1) - v_i / 4) dt
- * + 0.3 sqrt(1 + v_i^2) / sqrt(2) dW_i. */
+/* Five oscillators in a chain, x = (q_1..q_5, v_1..v_5): dq = v dt, dv_i = (-q_i - (2 q_i - q_i-1 - q_i+1) - v_i / 4)
+ * dt + 0.3 sqrt(1 + v_i^2) / sqrt(2) dW_i. */
 enum { LINKS = 5 };
 static int chain(void *user, const hl_rows *at, double *f, double *g, double *dg)
 {

@@ -1,5 +1,5 @@
-/* test_sde_fit.c - training: gradients of every objective against differences, learning a known equation, the same bits for any
- * threads and after going on from a saved state, no allocation in steps, every allocation failing, wrong uses. */
+/* test_sde_fit.c - training: gradients of every objective against differences, learning a known equation, the same bits
+ * for any threads and after going on from a saved state, no allocation in steps, every allocation failing, wrong uses. */
 #include "net_support.h"
 
 #include "hollow/sde.h"

@@ -1,5 +1,6 @@
-/* test_sde_operator.c - the Fokker-Planck residual: zero for equations with known densities and far from it for wrong ones; equal to
- * brute force and to differences of p for random models; draws from a model's density; what is known is kept. */
+/* test_sde_operator.c - the Fokker-Planck residual: zero for equations with known densities and far from it for wrong
+ * ones; equal to brute force and to differences of p for random models; draws from a model's density; what is known is
+ * kept. */
 #include "net_support.h"
 
 #include "hollow/plan.h"
@@ -65,8 +66,10 @@ static hl_node gbm_density(world *w, double wrong, hl_node *f, hl_node *g)
     return hl_sub(b, normal(w, y, m, hl_add(b, c(w, 0.1), hl_scale(b, s * s, w->t))), y);
 }
 
-/* dp = v dt, dv = -q^2 p dt + s dW, from N((1, 0), 0.1^2 I): with C = cos qt, S = sin qt the mean is (C, -q S) and the covariance
- *   0.01 (C^2 + S^2/q^2, C S (1/q - q); q^2 S^2 + C^2) + s^2 ((t/2 - sin(2qt)/(4q))/q^2, S^2/(2 q^2); t/2 + sin(2qt)/(4q)). */
+/* dp = v dt, dv = -q^2 p dt + s dW, from N((1, 0), 0.1^2 I): with C = cos qt, S = sin qt the mean is (C, -q S) and the
+ * covariance
+ *   0.01 (C^2 + S^2/q^2, C S (1/q - q); q^2 S^2 + C^2) + s^2 ((t/2 - sin(2qt)/(4q))/q^2, S^2/(2 q^2); t/2 +
+ * sin(2qt)/(4q)). */
 static hl_node pendulum_density(world *w, double wrong, hl_node *f, hl_node *g)
 {
     double q = sqrt(2), s = 0.2, v0 = 0.01;

@@ -1,5 +1,5 @@
-/* test_sde_simulate.c - Brownian paths: the same bits however they are asked for, and the right distribution; every stepper's
- * strong and weak order on problems with known solutions; both senses of an equation; wrong uses. */
+/* test_sde_simulate.c - Brownian paths: the same bits however they are asked for, and the right distribution; every
+ * stepper's strong and weak order on problems with known solutions; both senses of an equation; wrong uses. */
 #include "net_support.h"
 
 #include "hollow/simulate.h"
@@ -140,8 +140,8 @@ static double plain_solution(double t, double w)
     return exp(sin(t) + 0.7 * w);
 }
 
-/* Ornstein-Uhlenbeck with noise 0.5 (1 + t): X(1) = e^-2 plus the integral of q(u) dW, q = 0.5 (1 + u) e^(2 (u - 1)), by cells of
- * 2^-10, over each of which q is taken for a line: an error of 1e-6. */
+/* Ornstein-Uhlenbeck with noise 0.5 (1 + t): X(1) = e^-2 plus the integral of q(u) dW, q = 0.5 (1 + u) e^(2 (u - 1)),
+ * by cells of 2^-10, over each of which q is taken for a line: an error of 1e-6. */
 COEFFICIENTS(returning, -2 * x, 0.5 + 0.5 * t, 0)
 static double returning_start(double t, double w)
 {
@@ -164,8 +164,8 @@ static double returning_end(const hl_brownian *b, uint64_t path)
     return x;
 }
 
-/* Additive noise and a nonlinear drift: there is no solution in closed form; by Euler with the first terms of its expansion,
- * x + f h + g dW + f' g dz + (f_t + f f' + g^2 f'' / 2) h^2 / 2, at 2^-10, an error of 1e-5. */
+/* Additive noise and a nonlinear drift: there is no solution in closed form; by Euler with the first terms of its
+ * expansion, x + f h + g dW + f' g dz + (f_t + f f' + g^2 f'' / 2) h^2 / 2, at 2^-10, an error of 1e-5. */
 COEFFICIENTS(swinging, sin(3 * x) + cos(2 * t), 0.7, 0)
 static double swinging_start(double t, double w)
 {
@@ -265,8 +265,8 @@ static void test_strong_orders(void **state)
 
 /* ---- weak orders, without sampling ----
  *
- * On a linear equation a step is x -> a x + b with random a, b that depend on the step's dw and dz alone, so the first two moments
- * follow step by step from those of a and b, which Gauss-Hermite quadrature over (dw, dz) gives exactly. */
+ * On a linear equation a step is x -> a x + b with random a, b that depend on the step's dw and dz alone, so the first
+ * two moments follow step by step from those of a and b, which Gauss-Hermite quadrature over (dw, dz) gives exactly. */
 
 enum { NODES = 12 };
 
@@ -373,8 +373,8 @@ static void test_weak_orders(void **state)
 
 COEFFICIENTS(noise_alone, 0, 1, 0)
 
-/* With f = 0, g = 1 the state is W: the same bits at any level; saved states are W at the intervals' ends; a row's bits do not depend on
- * its place. */
+/* With f = 0, g = 1 the state is W: the same bits at any level; saved states are W at the intervals' ends; a row's bits
+ * do not depend on its place. */
 static void test_runs(void **state)
 {
     enum { ROWS = 300, ENDS = 6 };

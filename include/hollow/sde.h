@@ -8,10 +8,11 @@
  *     hl_sde_fit_finish(fit);
  *     hl_sde_eval(sde, rows, t, x, &(hl_sde_values){ .f = f, .g = g, .logp = logp });
  *
- * Fokker-Planck matching fits a density p(t, x), a mixture of Gaussians whose parameters are a network of t, to the observations,
- * and drift and diffusion to the Fokker-Planck equation of that density. It needs no pairs of observations and takes
- * no notice of the steps between them, but where p hardly changes in time, or where f and g may both change with it, it cannot tell f from g.
- * Pseudo-maximum likelihood looks at neighbours in time and takes the step between them for one Euler step.
+ * Fokker-Planck matching fits a density p(t, x), a mixture of Gaussians whose parameters are a network of t, to the
+ * observations, and drift and diffusion to the Fokker-Planck equation of that density. It needs no pairs of
+ * observations and takes no notice of the steps between them, but where p hardly changes in time, or where f and g may
+ * both change with it, it cannot tell f from g. Pseudo-maximum likelihood looks at neighbours in time and takes the
+ * step between them for one Euler step.
  *
  * All arguments are in the user's units; inside, time runs from 0 to 5 and every column has mean 0 and deviation 1. */
 #ifndef HOLLOW_SDE_H
@@ -26,9 +27,9 @@ extern "C" {
 
 /* ---- the Fokker-Planck equation as graph ---- */
 
-/* Drift f with D f, diffusion g with D g and D^2 g, and a density: log p and its derivative by t, the gradient s of log p by x, and
- * c_i = (d^2 p / dx_i^2) / p = D s + s^2. All are [dim] but the scalars logp and logp_t; HL_NONE is zero (logp
- * is needed for residual_p alone). */
+/* Drift f with D f, diffusion g with D g and D^2 g, and a density: log p and its derivative by t, the gradient s of log
+ * p by x, and c_i = (d^2 p / dx_i^2) / p = D s + s^2. All are [dim] but the scalars logp and logp_t; HL_NONE is zero
+ * (logp is needed for residual_p alone). */
 typedef struct hl_fp_nodes {
     hl_node f, df, g, dg, d2g;
     hl_node logp, logp_t, s, c;
@@ -39,7 +40,8 @@ typedef struct hl_fp_nodes {
 HL_API hl_status hl_fp_build(hl_graph *g, hl_fp_nodes *nodes);
 /* Set logp_t, s and c from any log p that depends on the nodes t (scalar) and x ([dim]): one jet for each dimension. */
 HL_API hl_status hl_fp_derive_density(hl_graph *g, hl_node logp, hl_node t, hl_node x, hl_fp_nodes *nodes);
-/* D^1 y .. D^order y (order 1 or 2) of any y of x's shape, exact, by one jet for each dimension: for networks that are not hollow. */
+/* D^1 y .. D^order y (order 1 or 2) of any y of x's shape, exact, by one jet for each dimension: for networks that are
+ * not hollow. */
 HL_API hl_status hl_fp_derive(hl_graph *g, hl_node y, hl_node x, int order, hl_node *d);
 
 /* ---- models ---- */
@@ -55,14 +57,15 @@ typedef struct hl_sde_known {
 /* Zero or NULL in any field but `dim` means the default. Strings are not kept. */
 typedef struct hl_sde_spec {
     size_t dim;
-    const char *network;       /* "mlp": plain, with D by d jets; "hollow": D at once. Default mlp up to 3 dimensions */
-    int time;                  /* nonzero: f and g depend on t; default time-homogeneous */
-    size_t hidden;             /* mlp: units of a layer, default 64 */
-    int layers;                /* mlp: hidden layers, default 3 */
-    const char *activation;    /* "swish" (default), "tanh", "softplus" */
-    hl_net_spec net;           /* hollow: its sizes, conditioner and transformer; the rest is as said here */
-    size_t components;         /* of the mixture; default 5 */
-    int diagonal;              /* nonzero: diagonal covariances; default full */
+    const char *network;    /* "hollow" (default): D at once; "mlp": plain, as in the paper, with D by d jets */
+    int time;               /* nonzero: f and g depend on t; default time-homogeneous */
+    size_t hidden;          /* mlp: units of a layer, default 64 */
+    int layers;             /* mlp: hidden layers, default 3 */
+    const char *activation; /* "swish" (default), "tanh", "softplus" */
+    hl_net_spec net;   /* hollow: its sizes, conditioner and transformer; the rest is as said here. Default width and
+                             * hidden 64, up to 3 dimensions 32 */
+    size_t components; /* of the mixture; default 5 */
+    int diagonal;      /* nonzero: diagonal covariances; default full */
     size_t density_hidden;     /* of the density's network of t; default 64 */
     int density_layers;        /* default 3 */
     double clamp;              /* bound of |log(1 / deviation)| of the mixture, in standardised units; default 5 */
@@ -77,7 +80,8 @@ HL_API void hl_sde_free(hl_sde *sde);                                           
 HL_API hl_status hl_sde_init(hl_sde *sde, uint64_t seed);
 /* With all defaults filled in; pointers are borrowed until the model is freed. */
 HL_API hl_sde_spec hl_sde_describe(const hl_sde *sde);
-/* The networks, for their parameters: 0 drift, 1 diffusion, 2 density; NULL for others. Borrowed until the model is freed. */
+/* The networks, for their parameters: 0 drift, 1 diffusion, 2 density; NULL for others. Borrowed until the model is
+ * freed. */
 HL_API hl_net *hl_sde_net(const hl_sde *sde, size_t which);
 /* The times and columns that the model was made for: set by hl_sde_fit_create; at first 0, 5, zeros and ones. */
 HL_API hl_status hl_sde_set_scale(hl_sde *sde, double t_first, double t_last, const double *mean,
@@ -119,10 +123,10 @@ typedef enum hl_sde_penalty {
 typedef struct hl_sde_fit_options {
     hl_sde_method method;
     hl_sde_penalty penalty;
-    int density_form;  /* nonzero: penalise p R instead of R */
-    int stop_gradient; /* nonzero: the density does not follow the equation, as if lambda were 0 */
-    double
-        lambda; /* the density minimises -log p + lambda penalty, lambda falling along a line to 0; default 0.1; < 0: 0 */
+    int density_form;               /* nonzero: penalise p R instead of R */
+    int stop_gradient;              /* nonzero: the density does not follow the equation, as if lambda were 0 */
+    double lambda;                  /* the density minimises -log p + lambda penalty, lambda falling along a line to 0;
+                        * default 0.1; < 0: none */
     size_t iterations;              /* default 2000 */
     size_t batch;                   /* default 256 */
     hl_optimizer_options optimizer; /* of each network; defaults here: adam, rate 2e-3, clip 10 */
@@ -134,9 +138,8 @@ typedef struct hl_sde_fit_options {
 
 typedef struct hl_sde_fit_report {
     size_t iteration, iterations; /* done; in all */
-    double
-        loss; /* Fokker-Planck: mean penalty; pseudo-likelihood: mean -log likelihood of a step (standardised, without constants) */
-    double nll; /* mean -log p, in the user's units; 0 for pseudo-likelihood */
+    double loss; /* mean penalty of R, or mean -log likelihood of a step without constants; both standardised */
+    double nll;  /* mean -log p, in the user's units */
     double lambda;
     double gradient_norm[3];
 } hl_sde_fit_report;
@@ -146,7 +149,8 @@ typedef struct hl_sde_fit hl_sde_fit; /* opaque */
 HL_API hl_status hl_sde_fit_create(hl_sde *sde, const hl_sde_data *data, const hl_sde_fit_options *options,
                                    hl_sde_fit **fit);
 HL_API void hl_sde_fit_free(hl_sde_fit *fit); /* takes NULL */
-/* One iteration; HL_STOPPED when all are done. On an error the networks have the parameters before it. Allocates nothing. */
+/* One iteration; HL_STOPPED when all are done. On an error the networks have the parameters before it. Allocates
+ * nothing. */
 HL_API hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report);
 /* Put the averaged parameters, if there is an average, into the networks. */
 HL_API hl_status hl_sde_fit_finish(hl_sde_fit *fit);

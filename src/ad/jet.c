@@ -99,8 +99,8 @@ static void seed(const jet_state *s, size_t nx, const hl_node *x, const hl_node 
 
 enum { FIXED = 1, NEEDED = 2 };
 
-/* What the y are made of. The rest, such as the results of earlier jets, stays out: d jets one after the other, each through the
- * results of those before it, would make 2^d times the graph. */
+/* What the y are made of. The rest, such as the results of earlier jets, stays out: d jets one after the other, each
+ * through the results of those before it, would make 2^d times the graph. */
 static void mark_needed(const hl_graph *g, size_t count, size_t ny, const hl_node *y, uint8_t *flags)
 {
     for (size_t i = 0; i < ny; i++)

@@ -1,7 +1,8 @@
 /* brownian.c - Brownian paths by halving (Levy's construction), with their integrals.
  *
- * Over a span of length h let dw = W(end) - W(begin) ~ N(0, h) and u = (integral of W - W(begin)) - h dw / 2 ~ N(0, h^3 / 12),
- * which is independent of dw. For the halves, dw = dw1 + dw2 and u = u1 + u2 + h (dw1 - dw2) / 4. So, given (dw, u),
+ * Over a span of length h let dw = W(end) - W(begin) ~ N(0, h) and u = (integral of W - W(begin)) - h dw / 2,
+ * which is N(0, h^3 / 12) and independent of dw. For the halves, dw = dw1 + dw2 and u = u1 + u2 + h (dw1 - dw2) / 4.
+ * So, given (dw, u),
  *   dw1 - dw2 = 3 u / h + sqrt(h) / 2 n1      u1 + u2 = u - h (dw1 - dw2) / 4      u1 - u2 = sqrt(h^3 / 48) n2
  * with normals n1, n2 of the span's own. A span is thus a function of its ancestors' normals alone. dw are rounded to
  * multiples of a quantum, so that adding them is exact. */

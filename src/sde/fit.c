@@ -1,7 +1,7 @@
 /* fit.c - training: standardised data, batches, one optimiser for each network, and what must be kept to go on later.
  *
- * An item is an observation, or for pseudo-likelihood an observation that has a next one. Everything random comes from (seed,
- * stream, counter), so that an iteration is the same whenever it is done. */
+ * An item is an observation, or for pseudo-likelihood an observation that has a next one. Everything random comes from
+ * (seed, stream, counter), so that an iteration is the same whenever it is done. */
 #include <math.h>
 #include <string.h>
 
@@ -52,8 +52,8 @@ static hl_status check_data(const hl_sde_fit *fit, const hl_sde_data *data)
     return HL_OK;
 }
 
-/* Means and deviations to the model; a column that is constant has no scale. Two passes, scaled by the largest value, so that huge ones
- * do not overflow. */
+/* Means and deviations to the model; a column that is constant has no scale. Two passes, scaled by the largest value,
+ * so that huge ones do not overflow. */
 static hl_status set_scale(hl_sde_fit *fit, const hl_sde_data *data)
 {
     size_t d = fit->sde->spec.dim, n = data->rows;

@@ -52,8 +52,8 @@ static hl_node single(hl_graph *g, hl_node a)
     return hl_reshape(g, a == HL_NONE ? hl_const(g, 0) : a, 1, (size_t[]){ 1 });
 }
 
-/* One jet of order 2 for each dimension: first[i] and second[i] become d y_i/dx_i and d^2 y_i/dx_i^2, each [1]; y of x's shape or
- * a scalar. `part` has room for 2 dim nodes. */
+/* One jet for each dimension i: part[i] and, for order 2, part[dim + i] become d y_i/dx_i and d^2 y_i/dx_i^2, each [1];
+ * y of x's shape, or a scalar that is every y_i. */
 static hl_status jets(hl_graph *g, hl_node y, hl_node x, int order, hl_node *part)
 {
     size_t dim = hl_node_size(g, x);

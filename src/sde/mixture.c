@@ -5,8 +5,8 @@
  *   s_c = -A_c' z_c                   s = sum_c w_c s_c
  *   c = sum_c w_c (s_c^2 - diag(A_c' A_c))
  *
- * The derivatives by x are written out: for m components that is two products with A, where jets would take d of them. c = p''/p
- * as it stands has no difference of large numbers s^2. */
+ * The derivatives by x are written out: for m components that is two products with A, where jets would take d of them.
+ * c = p''/p as it stands has no difference of large numbers s^2. */
 #include <math.h>
 
 #include "op/op.h"

@@ -1,7 +1,8 @@
 /* model.c - a model: drift, diffusion and density networks, their scale, and evaluation in the user's units.
  *
  * Inside, u = (t - t_first) / unit with unit = (t_last - t_first) / 5, and z = (x - mean) / deviation. Then
- *   f = deviation / unit f_z,   g = deviation / sqrt(unit) g_z,   log p = log p_z - sum log deviation,   R = R_z / unit. */
+ *   f = deviation / unit f_z,   g = deviation / sqrt(unit) g_z,   log p = log p_z - sum log deviation,
+ *   R = R_z / unit. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,10 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
 {
     hl_sde_spec *p = &s->spec;
     *p = *given;
-    p->network = !p->network ? (p->dim <= 3 ? "mlp" : "hollow") : strcmp(p->network, "mlp") == 0 ? "mlp" : "hollow";
+    p->network = p->network && strcmp(p->network, "mlp") == 0 ? "mlp" : "hollow";
+    size_t units = p->dim <= 3 ? 32 : 64;
+    p->net.hidden = p->net.hidden ? p->net.hidden : units;
+    p->net.width = p->net.width ? p->net.width : units;
     p->activation = hl_dense_activation(p->activation ? p->activation : "swish");
     p->hidden = p->hidden ? p->hidden : 64;
     p->layers = p->layers ? p->layers : 3;

@@ -1,7 +1,7 @@
 /* model_graph.c - a model as graph, in standardised time and columns.
  *
- * Drift: a network, or what is known; diffusion: softplus of a network, so that it is positive, or what is known. Known parts are
- * parameters of the graph that nobody trains, since they change with the scale. */
+ * Drift: a network, or what is known; diffusion: softplus of a network, so that it is positive, or what is known. Known
+ * parts are parameters of the graph that nobody trains, since they change with the scale. */
 #include <math.h>
 
 #include "op/op.h"

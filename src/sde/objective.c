@@ -1,8 +1,8 @@
 /* objective.c - what training makes small, as one plan of the losses' sums and all gradients.
  *
- * Fokker-Planck matching: the density's parameters minimise -log p + lambda penalty(R), drift and diffusion penalty(R) at weight 1.
- * Both are the gradient of -log p + penalty(R), if what R takes from the density is q' = stop(q) + lambda (q - stop(q)): equal to q,
- * with lambda times its derivative.
+ * Fokker-Planck matching: the density's parameters minimise -log p + lambda penalty(R), drift and diffusion penalty(R)
+ * at weight 1. Both are the gradient of -log p + penalty(R), if what R takes from the density is q' = stop(q) + lambda
+ * (q - stop(q)): equal to q, with lambda times its derivative.
  *
  * Pseudo-likelihood: a step dt is one of Euler's, dx_i ~ N(f_i dt, g_i^2 dt + floor). The density is fitted beside it. */
 #include <string.h>

@@ -12,8 +12,8 @@ typedef struct hl_span {
     double dw, u; /* u: the integral of W - W(begin) less h dw / 2 */
 } hl_span;
 
-/* The span `index` of `level` to stack[level], where stack[0..level] holds what the call for index - 1 left: about two halvings
- * for each call. A call with index 0 starts. */
+/* The span `index` of `level` to stack[level], where stack[0..level] holds what the call for index - 1 left: about two
+ * halvings for each call. A call with index 0 starts. */
 void hl_brownian_walk(const hl_brownian *b, uint64_t path, size_t dimension, int level, uint64_t index, hl_span *stack);
 
 /* ---- steppers (stepper.c) ---- */
@@ -83,11 +83,11 @@ struct hl_sde {
     hl_sde_spec spec; /* defaults filled in */
     hl_sde_known *known;
     double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
-    bool hollow, has_known;
+    bool hollow;
     hl_dense dense[HL_SDE_NETS]; /* dense[i].net is NULL where a hollow network stands */
     hl_net *net[HL_SDE_NETS];
     hl_mixture mixture;
-    double t_first, t_last, *mean, *deviation, *scratch; /* scratch: [4 dim + 8] */
+    double t_first, t_last, *mean, *deviation, *scratch; /* scratch: a mixture, or [dim] */
     void *fixed[HL_SDE_KNOWN]; /* standardised: drift's matrix, its diagonal, its constant; diffusion */
     const void **param;        /* of all networks, then fixed, then lambda */
     hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R; logit, mean, A */
@@ -127,9 +127,9 @@ typedef struct hl_sde_objective {
 } hl_sde_objective;
 hl_status hl_sde_objective_create(hl_sde *sde, const hl_sde_fit_options *options, hl_sde_objective *o);
 void hl_sde_objective_free(hl_sde_objective *o);
-/* Sums over the rows of the losses to loss[2] (penalty or Euler's; -log p, standardised) and of the gradients to `gradient`
- * (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees; in the model's
- * precision, standardised. */
+/* Sums over the rows of the losses to loss[2] (penalty or Euler's; -log p, standardised) and of the gradients to
+ * `gradient` (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees; in
+ * the model's precision, standardised. */
 void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
                           double *gradient);
 

@@ -3,7 +3,7 @@
  *   euler     x + f h + g dW
  *   milstein  the same + g dg (dW^2 - h) / 2
  *   heun      y = x + f h + g dW,  x + (f(x) + f(y)) h / 2 + (g(x) + g(y)) dW / 2
- *   srk, sra  Roessler's stochastic Runge-Kutta methods: with I11 = (dW^2 - h) / 2, I111 = (dW^3 - 3 h dW) / 6, I10 = dz,
+ *   srk, sra  Roessler's stochastic Runge-Kutta methods: I11 = (dW^2 - h) / 2, I111 = (dW^3 - 3 h dW) / 6, I10 = dz,
  *     H0_i = x + sum_j A0_ij f(t + c0_j h, H0_j) h + sum_j B0_ij g(t + c1_j h, H1_j) I10 / h
  *     H1_i = x + sum_j A1_ij f(t + c0_j h, H0_j) h + sum_j B1_ij g(t + c1_j h, H1_j) sqrt(h)
  *     x + sum_i a_i f(.., H0_i) h + sum_i (b1_i dW + b2_i I11 / sqrt(h) + b3_i I10 / h + b4_i I111 / h) g(.., H1_i) */
@@ -20,8 +20,8 @@ typedef struct hl_srk {
     double a[STAGES], b[4][STAGES];
 } hl_srk;
 
-/* Roessler, "Runge-Kutta methods for the strong approximation of solutions of stochastic differential equations" (2010):
- * SRI1W1 of table 5.1 and SRA1 of table 6.1. */
+/* Roessler, "Runge-Kutta methods for the strong approximation of solutions of stochastic differential equations"
+ * (2010): SRI1W1 and SRA1. */
 static const hl_srk sri1w1 = { .stages = 4,
                                .c0 = { 0, 0.75, 0, 0 },
                                .c1 = { 0, 0.25, 1, 0.25 },

@@ -212,13 +212,15 @@ static hl_status invert(solver_bench *b, residual_net *net, const char *method, 
     hl_root_free(root);
     r.method = method;
     r.seconds = cli_now() - start;
-    r.error = 0;
+    r.error = r.lipschitz < 1 || r.sign > 0
+                  ? 0
+                  : NAN; /* else there may be other solutions than the one that y was made from */
     for (size_t i = 0; i < RESIDUAL_ROWS; i++) {
         counts[i] = (double)info[i].evaluations;
         found += info[i].status == HL_OK;
     }
     for (size_t i = 0; i < RESIDUAL_SIZE; i++)
-        if (info[i / STIFF_NET_DIM].status == HL_OK)
+        if (info[i / STIFF_NET_DIM].status == HL_OK && !isnan(r.error))
             r.error = fmax(r.error, fabs(x[i] - net->answer[i]) / 1e-10);
     r.f = cli_median(counts, RESIDUAL_ROWS);
     r.f_low = counts[0];

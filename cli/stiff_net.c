@@ -65,7 +65,7 @@ static double coupling(const stiff_net *s)
 static void set_coupling(const stiff_net *s, double c)
 {
     double low = 0, high = 64, now = 1;
-    for (int step = 0; step < 40; step++) {
+    for (int step = 0; step < 24; step++) {
         double middle = (low + high) / 2;
         multiply(s->net, "transformer.0.weight_h", middle / now);
         now = middle;

@@ -272,7 +272,7 @@ hl_status stiff_problem_solve(hl_context *ctx, const stiff_problem *p, const cha
 {
     hl_system system = stiff_problem_system(p);
     hl_ode_options options = {
-        .method = method, .rtol = rtol, .atol = rtol * p->ratio, .rows = 1, .max_evaluations = 1000000
+        .method = method, .rtol = rtol, .atol = rtol * p->ratio, .rows = 1, .max_evaluations = 200000
     };
     double t = 0;
     hl_ode *ode;

@@ -27,6 +27,7 @@ typedef struct settings {
     uint64_t threads, rows, iterations, parameters;
     double seconds;
     const char *name, *dtype, *clock, *out;
+    bool quick;
 } settings;
 
 static const cli_option options[] = {
@@ -45,7 +46,9 @@ static const cli_option options[] = {
       NULL },
     { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N", "learning: of a network, at most; default 30000",
       5000, 10000000, NULL },
-    { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there, as learning.md", 0, 0, NULL },
+    { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there; solvers: table and picture", 0,
+      0, NULL },
+    { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks", 0, 0, NULL },
     { 0 },
 };
 
@@ -56,7 +59,9 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
                            "conditioners times the same three for every conditioner as d grows, per sample,\n"
                            "in batches of 16. learning trains a continuous flow with each conditioner, all\n"
                            "of about the same number of parameters, on images of known density in raster\n"
-                           "order and shuffled. Without a name it runs ddim.\n"
+                           "order and shuffled. solvers counts what solving, differentiating and inverting\n"
+                           "cost, on the stiff test set and on stiff hollow networks. Without a name it\n"
+                           "runs ddim.\n"
                            "\n"
                            "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
                            "  a       2        16      64     64    512\n"
@@ -73,7 +78,7 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
 
 static int run(int argc, char **argv);
 const cli_command cli_bench = { "bench",
-                                "[ddim|conditioners|learning] [--option VALUE ...]",
+                                "[ddim|conditioners|learning|solvers] [--option VALUE ...]",
                                 "time against the machine's limits, as JSON lines",
                                 text,
                                 options,
@@ -371,9 +376,12 @@ static int run(int argc, char **argv)
         return result;
     bool others = name[0] && strcmp(name[0], "conditioners") == 0;
     bool learning = name[0] && strcmp(name[0], "learning") == 0;
-    if (name[0] && strcmp(name[0], "ddim") != 0 && !others && !learning)
-        return cli_fail(&cli_bench, CLI_WRONG, "unknown benchmark '%s'; there are ddim, conditioners and learning",
-                        name[0]);
+    bool solvers = name[0] && strcmp(name[0], "solvers") == 0;
+    if (name[0] && strcmp(name[0], "ddim") != 0 && !others && !learning && !solvers)
+        return cli_fail(&cli_bench, CLI_WRONG,
+                        "unknown benchmark '%s'; there are ddim, conditioners, learning and solvers", name[0]);
+    if (solvers)
+        return bench_solvers(set.quick, (int)set.threads, set.out);
     if (learning)
         return bench_learning(
             &(bench_learning_options){ (size_t)set.iterations, (size_t)set.parameters, (int)set.threads, set.out });

@@ -62,4 +62,7 @@ typedef struct bench_learning_options {
 } bench_learning_options;
 int bench_learning(const bench_learning_options *options);
 
+/* `hollow bench solvers`; `out`: directory for solvers.csv and solvers.png, or NULL. Returns the exit status. */
+int bench_solvers(bool quick, int threads, const char *out);
+
 #endif

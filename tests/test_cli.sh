@@ -47,7 +47,7 @@ stderr_has "--case needs a value"
 expect 2 bench --dtype=f16
 stderr_has "unknown dtype 'f16'; there are f32, f64"
 expect 2 bench nonsense
-stderr_has "unknown benchmark 'nonsense'; there are ddim, conditioners and"
+stderr_has "unknown benchmark 'nonsense'; there are ddim, conditioners, learning and solvers"
 for value in 0 -1 1x x '' 257 1.5 ' 1' 99999999999999999999999; do
     expect 2 bench --case a "--threads=$value"
     stderr_has "--threads: '$value' is not an integer in 1..256"
@@ -79,6 +79,11 @@ stderr_has "case"
 expect 0 bench --case=a --seconds=0 --rows=20 --threads=2 --dtype=f64
 json "$out" 'j["dtype"] == "f64" and j["threads"] == 2 and all(j["speedup_" + k] > 0 for k in ["f", "fd", "train"])'
 json "$out" 'j["precision_error"] < 1e-12'
+expect 0 bench solvers --quick --out "$work/solvers"
+stderr_has "inversion"
+json "$out" 'j["section"] != "stiff" or (j["error"] < 150 and j["f"] + j["jvp"] < 5000)'
+json "$out" 'j["section"] != "gradient" or j["adjoint"] != "stored" or j["error"] < 5e-5'
+if [ -s "$work/solvers/solvers.csv" ]; then pass; else fail "no solvers.csv"; fi
 expect 0 bench --case a --rows 1 --seconds 0 --clock cpu
 json "$out" 'j["clock"] == "cpu"'
 if [ -e /dev/full ]; then

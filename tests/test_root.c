@@ -2,107 +2,26 @@
  * root. */
 #include "hollow/root.h"
 
-#include "stiff_net.h"
+#include "residual_net.h"
+#include "support.h"
 
 /* ---- y = x + g(x), g a hollow network with a given Lipschitz constant ---- */
 
-enum { ROWS = 16 };
-
-static const double COUPLING = .3; /* of the dimensions, relative to Dg */
-
-typedef struct residual_net {
-    stiff_net g;
-    double target[ROWS * NET_D]; /* y of each row of the solve */
-    size_t calls, rows;          /* of F, with or without D */
-} residual_net;
-
-static int residual_rhs(void *user, const hl_rows *at, double *f)
-{
-    residual_net *net = user;
-    net->calls++;
-    net->rows += at->count;
-    stiff_net_rhs(&net->g, at, f);
-    for (size_t r = 0; r < at->count; r++)
-        for (size_t i = 0; i < NET_D; i++)
-            f[r * NET_D + i] += at->y[r * NET_D + i] - net->target[at->index[r] * NET_D + i];
-    return 0;
-}
-
-static int residual_diagonal(void *user, const hl_rows *at, double *f, double *diagonal)
-{
-    residual_net *net = user;
-    if (f)
-        residual_rhs(net, at, f);
-    stiff_net_diagonal(&net->g, at, NULL, diagonal);
-    for (size_t i = 0; i < at->count * NET_D; i++)
-        diagonal[i] += 1;
-    return 0;
-}
-
-static int residual_jvp(void *user, const hl_rows *at, const double *v, double *jv)
-{
-    residual_net *net = user;
-    stiff_net_jvp(&net->g, at, v, jv);
-    for (size_t i = 0; i < at->count * NET_D; i++)
-        jv[i] += v[i];
-    return 0;
-}
-
-static hl_system residual_system(residual_net *net)
-{
-    return (
-        hl_system){ .n = NET_D, .rhs = residual_rhs, .diagonal = residual_diagonal, .jvp = residual_jvp, .user = net };
-}
-
-/* The largest singular value of g's Jacobian over some points, by the power method. */
-static double lipschitz(stiff_net *g)
-{
-    double largest = 0, x[NET_D], v[NET_D], jv[NET_D];
-    for (uint64_t point = 0; point < 20; point++) {
-        hl_rows at = { .count = 1, .y = x };
-        fill_normal_f64(x, NET_D, 1000 + point);
-        fill_normal_f64(v, NET_D, 2000 + point);
-        for (int step = 0; step < 50; step++) {
-            double norm = 0;
-            for (int i = 0; i < NET_D; i++)
-                norm += v[i] * v[i];
-            for (int i = 0; i < NET_D; i++)
-                v[i] /= sqrt(norm);
-            stiff_net_jvp(g, &at, v, jv);
-            stiff_net_vjp(g, &at, jv, v, NULL);
-            if (step == 49)
-                largest = fmax(largest, sqrt(sqrt(norm)));
-        }
-    }
-    return largest;
-}
-
-/* ROWS rows with a known answer x ~ N(0, I), to `x`; `sign` is that of Dg. */
-static void make_residual(residual_net *net, double constant, double sign, double *x)
-{
-    size_t index[ROWS];
-    static double g[ROWS * NET_D];
-    stiff_net_make(&net->g, 1, COUPLING, 7);
-    double scale = constant / lipschitz(&net->g);
-    for (int k = 0; k < NET_K; k++)
-        net->g.v[k] *= -sign * scale;
-    fill_normal_f64(x, (size_t)ROWS * NET_D, 11);
-    for (size_t r = 0; r < ROWS; r++)
-        index[r] = r;
-    hl_rows at = { .count = ROWS, .index = index, .y = x };
-    stiff_net_rhs(&net->g, &at, g);
-    for (size_t i = 0; i < ROWS * NET_D; i++)
-        net->target[i] = x[i] + g[i];
-    net->calls = net->rows = 0;
-}
+enum { ROWS = RESIDUAL_ROWS, NET_D = STIFF_NET_DIM };
 
 static residual_net net;
-static double answer[ROWS * NET_D], found[ROWS * NET_D];
+static double found[ROWS * NET_D];
+
+static void make_residual(hl_context *ctx, double constant, double sign)
+{
+    residual_net_free(&net);
+    CHECK_OK(ctx, residual_net_create(&net, ctx, constant, sign, .3, 1));
+}
 
 /* Invert all rows from x = y; the most evaluations of a row. */
 static size_t invert(hl_context *ctx, const char *method, hl_status expected)
 {
-    hl_system system = residual_system(&net);
+    hl_system system = net.system;
     hl_root_options options = { .method = method, .rows = ROWS };
     hl_root_row info[ROWS];
     hl_root *root;
@@ -126,17 +45,17 @@ static void test_inverse(void **state)
     (void)state;
     for (int sign = -1; sign <= 1; sign += 2)
         for (int c = 0; c < 3; c++) {
-            make_residual(&net, constants[c], sign, answer);
+            make_residual(ctx, constants[c], sign);
             size_t jacobi = invert(ctx, "jacobi", HL_OK);
-            CHECK_LE(relative_error_f64(found, answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "jacobi");
+            CHECK_LE(relative_error_f64(found, net.answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "jacobi");
             CHECK_LE((double)jacobi, sign > 0 ? 10 : 22, "evaluations of jacobi");
             size_t anderson = invert(ctx, "anderson", HL_OK);
-            CHECK_LE(relative_error_f64(found, answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "anderson");
+            CHECK_LE(relative_error_f64(found, net.answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "anderson");
             CHECK_LE((double)anderson, 30, "evaluations of anderson");
             invert(ctx, "fixed-point", HL_OK);
-            CHECK_LE(relative_error_f64(found, answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "fixed-point");
+            CHECK_LE(relative_error_f64(found, net.answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "fixed-point");
             invert(ctx, "newton-krylov", HL_OK);
-            CHECK_LE(relative_error_f64(found, answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "newton-krylov");
+            CHECK_LE(relative_error_f64(found, net.answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "newton-krylov");
         }
     test_context_free(ctx, NULL);
 }
@@ -146,7 +65,7 @@ static void test_expansive(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    make_residual(&net, 5, 1, answer);
+    make_residual(ctx, 5, 1);
     size_t most = invert(ctx, "anderson", HL_OK);
     CHECK_LE((double)most, 100, "evaluations of anderson");
     invert(ctx, "fixed-point", HL_ERR_NO_SOLUTION);
@@ -160,16 +79,16 @@ static void test_rows(void **state)
     static const char *const methods[] = { "jacobi", "anderson", "fixed-point" };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    make_residual(&net, .9, -1, answer);
+    make_residual(ctx, .9, -1);
     for (size_t m = 0; m < 3; m++) {
-        hl_system system = residual_system(&net);
+        hl_system system = net.system;
         hl_root_options options = { .method = methods[m], .rows = 7 };
         hl_root_row together[ROWS], alone[ROWS];
         hl_root *root;
         double y[ROWS * NET_D], one[ROWS * NET_D];
         size_t total = 0;
         for (size_t i = 0; i < ROWS * NET_D; i++) /* some start on their answer */
-            y[i] = one[i] = i / NET_D % 5 == 0 ? answer[i] : net.target[i];
+            y[i] = one[i] = i / NET_D % 5 == 0 ? net.answer[i] : net.target[i];
         net.rows = 0;
         CHECK_OK(ctx, hl_root_create(ctx, &system, &options, &root));
         CHECK_OK(ctx, hl_root_solve(root, ROWS, NULL, y, together));

@@ -197,10 +197,10 @@ static void test_orders(void **state)
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        double high = cases[c].order < 3 ? 1e-7 : 1e-9;
-        double coarse = (double)steps_for(ctx, cases[c].method, cases[c].order, 100 * high);
+        double high = cases[c].order < 3 ? 1e-7 : 1e-9, decades = cases[c].order < 3 ? 2 : 4;
+        double coarse = (double)steps_for(ctx, cases[c].method, cases[c].order, pow(10, decades) * high);
         double fine = (double)steps_for(ctx, cases[c].method, cases[c].order, high);
-        CHECK_NEAR(2 / log10(fine / coarse) - 1, cases[c].order, cases[c].order < 3 ? .5 : 1.1, cases[c].method);
+        CHECK_NEAR(decades / log10(fine / coarse) - 1, cases[c].order, cases[c].order < 3 ? .5 : 1, cases[c].method);
     }
     CHECK_LE(2. * (double)steps_for(ctx, "adams-jacobi", 0, 1e-9), (double)steps_for(ctx, "adams-jacobi", 3, 1e-9),
              "high orders pay");
@@ -634,11 +634,12 @@ static void test_gradient(void **state)
                 CHECK_OK(ctx, hl_ode_gradient(ode, gy, gparam));
                 gparam[0] -= 10; /* it was added */
                 gparam[1] -= 20;
-                CHECK_LE(relative_error_f64(gy, exact, 4), 2e-5, all_methods[m]);
+                double limit = kind == 2 ? 5e-5 : 1e-5; /* y that is integrated back drifts */
+                CHECK_LE(relative_error_f64(gy, exact, 4), limit, all_methods[m]);
                 for (size_t i = 0; i < 2; i++)
                     CHECK_NEAR(gparam[i], exact_param[i], kind == 2 ? 1e-4 : 1e-5, all_methods[m]);
                 CHECK_OK(ctx, hl_ode_gradient(ode, again, NULL)); /* again, without parameters */
-                CHECK_LE(relative_error_f64(again, exact, 4), 2e-5, all_methods[m]);
+                CHECK_LE(relative_error_f64(again, exact, 4), limit, all_methods[m]);
                 hl_ode_summary s = hl_ode_report(ode);
                 CHECK((s.drift > 0) == (kind == 2), "drift");
                 CHECK(s.backward.vjp_calls > 0 && s.backward.steps > 0, all_methods[m]);
@@ -653,7 +654,7 @@ static void test_gradient_failures(void **state)
     hl_context *ctx = test_context(NULL, 1);
     kpr k = { .p = 20, .q = 5 };
     hl_ode *ode = kpr_ode(
-        ctx, &k, (hl_ode_options){ .method = "bdf-jacobi", .rows = 1, .gradient = HL_ADJOINT, .max_evaluations = 200 });
+        ctx, &k, (hl_ode_options){ .method = "bdf-jacobi", .rows = 1, .gradient = HL_ADJOINT, .max_evaluations = 300 });
     double t, y[2], gy[2] = { 1, 1 }, zero[2] = { 0, 0 }, bad[2] = { 1, NAN };
     (void)state;
     CHECK_STATUS(ctx, hl_ode_gradient(ode, gy, NULL), HL_ERR_INVALID); /* nothing was solved */

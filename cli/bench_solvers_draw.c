@@ -10,7 +10,7 @@ static bool same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* Lines x y low high of the results of one section, method and coupling; `floor` takes the place of smaller x. */
+/* Lines x y low high of the results of one section, method and coupling. */
 static void series(FILE *g, const solver_bench *b, const char *name, const solver_result *like)
 {
     fprintf(g, "$%s << EOD\n", name);
@@ -63,8 +63,7 @@ static void draw_networks(FILE *g, const solver_bench *b)
             series(g, b, name, &like);
         }
     panel(g, 0, "Stiff hollow networks: when implicit steps pay",
-          "evaluations of RK45 over those of the method (f + jvp); 8 rows × 32, tolerances 1e-5; median and range of "
-          "seeds");
+          "evaluations of RK45 over the method's; 8 rows × 32, tolerances 1e-5; median and range");
     fprintf(g, "set xrange [0.7:1500]\nset yrange [0.3:40]\nset key top left\n"
                "set xtics ('random' 1, '10' 10, '100' 100, '1000' 1000)\nset ytics (0.3, 0.5, 1, 2, 5, 10, 20, 40)\n"
                "set xlabel 'stiffness κ' font ',14'\nset ylabel 'times fewer evaluations' font ',14' offset 0.8\n"

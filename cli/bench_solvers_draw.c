@@ -10,7 +10,7 @@ static bool same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* Lines x y low high of the results of one section, method and coupling; `floor` takes the place of smaller x. */
+/* Lines x y low high of the results of one section, method and coupling. */
 static void series(FILE *g, const solver_bench *b, const char *name, const solver_result *like)
 {
     fprintf(g, "$%s << EOD\n", name);
@@ -38,7 +38,7 @@ static void panel(FILE *g, int k, const char *title, const char *what)
         "unset label\nset lmargin at screen %.4f\nset rmargin at screen %.4f\nset tmargin at screen 0.80\nset bmargin "
         "at screen 0.13\n"
         "set label 1 \"%s\" at screen %.4f, screen 0.945 left font ',17' textcolor rgb '#111111'\n"
-        "set label 2 \"%s\" at screen %.4f, screen 0.885 left font ',12' textcolor rgb '#555555'\n",
+        "set label 2 \"%s\" at screen %.4f, screen 0.885 left font ',11.5' textcolor rgb '#555555'\n",
         left, left + .262, title, left - .04, what, left - .04);
 }
 
@@ -63,8 +63,7 @@ static void draw_networks(FILE *g, const solver_bench *b)
             series(g, b, name, &like);
         }
     panel(g, 0, "Stiff hollow networks: when implicit steps pay",
-          "evaluations of RK45 over those of the method (f + jvp); 8 rows × 32, tolerances 1e-5; median and range of "
-          "seeds");
+          "evaluations of RK45 over the method's; tolerances 1e-5; median, range");
     fprintf(g, "set xrange [0.7:1500]\nset yrange [0.3:40]\nset key top left\n"
                "set xtics ('random' 1, '10' 10, '100' 100, '1000' 1000)\nset ytics (0.3, 0.5, 1, 2, 5, 10, 20, 40)\n"
                "set xlabel 'stiffness κ' font ',14'\nset ylabel 'times fewer evaluations' font ',14' offset 0.8\n"

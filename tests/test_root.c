@@ -57,6 +57,7 @@ static void test_inverse(void **state)
             invert(ctx, "newton-krylov", HL_OK);
             CHECK_LE(relative_error_f64(found, net.answer, ROWS * NET_D), 2e-10 / (1 - constants[c]), "newton-krylov");
         }
+    residual_net_free(&net);
     test_context_free(ctx, NULL);
 }
 
@@ -70,6 +71,7 @@ static void test_expansive(void **state)
     CHECK_LE((double)most, 100, "evaluations of anderson");
     invert(ctx, "fixed-point", HL_ERR_NO_SOLUTION);
     invert(ctx, "newton-krylov", HL_OK);
+    residual_net_free(&net);
     test_context_free(ctx, NULL);
 }
 
@@ -105,6 +107,7 @@ static void test_rows(void **state)
             assert_int_equal(together[r].evaluations, alone[r].evaluations);
         hl_root_free(root);
     }
+    residual_net_free(&net);
     test_context_free(ctx, NULL);
 }
 

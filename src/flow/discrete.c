@@ -232,6 +232,14 @@ static void undo(hl_flow *flow, size_t i, size_t rows, const double *context, do
     apply(flow, i, rows, s->solution, -1, logdet, NULL); /* the solution is kept, its image is not looked at */
 }
 
+static bool finite_row(const hl_flow *flow, size_t r, const double *values, const double *logdet)
+{
+    bool finite = isfinite(logdet[r]);
+    for (size_t i = 0; i < flow->dim; i++)
+        finite = finite && isfinite(values[r * flow->dim + i]);
+    return finite;
+}
+
 static void discrete_run(hl_flow *flow, bool to_base, size_t first, size_t rows, const double *context, double *values,
                          double *logdet, hl_status *status)
 {
@@ -246,7 +254,7 @@ static void discrete_run(hl_flow *flow, bool to_base, size_t first, size_t rows,
         else
             apply(flow, k, rows, values, 1, logdet, NULL);
     for (size_t r = 0; r < rows; r++)
-        if (!isfinite(logdet[r])) {
+        if (!finite_row(flow, r, values, logdet)) {
             logdet[r] = NAN;
             for (size_t i = 0; i < flow->dim; i++)
                 values[r * flow->dim + i] = NAN;

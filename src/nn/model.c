@@ -277,7 +277,7 @@ hl_status hl_model_check_size(hl_context *ctx, const char *path, const hl_tensor
         size_t width = s->layers > 0 && strcmp(s->transformer, "additive") != 0 && strcmp(s->transformer, "affine") != 0
                            ? s->width * (size_t)s->layers
                            : 0;
-        bool dense = strcmp(s->conditioner, "coupling") != 0 || s->dim > 1;
+        bool dense = strcmp(s->conditioner, "none") != 0 && (strcmp(s->conditioner, "coupling") != 0 || s->dim > 1);
         needed += s->dim * s->features / 2 + s->reflections * s->dim + s->mlp;
         needed += (dense ? hidden : 0) + width;
     }

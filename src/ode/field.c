@@ -101,7 +101,7 @@ hl_status hl_field_create(const hl_net *net, size_t rows, hl_field **out)
     hl_status status = allocate(field);
     if (status == HL_OK)
         status = hl_operator_create(net, &(hl_operator_options){ .order = -1 }, &field->value);
-    if (status == HL_OK)
+    if (status == HL_OK && !hl_net_turned(net))
         status = hl_operator_create(net, &(hl_operator_options){ .order = 1, .no_gradient = 1 }, &field->slope);
     if (status == HL_OK)
         status = compile_products(field);
@@ -242,7 +242,7 @@ hl_system hl_field_system(hl_field *field)
         return (hl_system){ 0 };
     return (hl_system){ .n = field->net->dim,
                         .rhs = field_rhs,
-                        .diagonal = field_diagonal,
+                        .diagonal = field->slope ? field_diagonal : NULL, /* none in another basis */
                         .jvp = field_jvp,
                         .vjp = field_vjp,
                         .n_params = field->n_params,

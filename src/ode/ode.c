@@ -196,6 +196,21 @@ static hl_status check_solve(hl_ode *ode, size_t rows, const double *t, size_t c
     return HL_OK;
 }
 
+/* Remembers whether there is something to differentiate. */
+static hl_status solve(hl_ode *ode, size_t rows, double *t, size_t count, const double *times, double *y, double *out,
+                       hl_ode_row *info)
+{
+    hl_status status = check_solve(ode, rows, t, count, times, y);
+    ode->report.callback = 0;
+    ode->counts = &ode->report.forward;
+    ode->solved = false;
+    if (status != HL_OK || !count || !rows)
+        return status;
+    status = ode->family->solve(ode, rows, t, count, times, y, out, info);
+    ode->solved = status >= 0;
+    return status;
+}
+
 hl_status hl_ode_solve_at(hl_ode *ode, size_t rows, double *t, size_t count, const double *times, double *y,
                           double *out, hl_ode_row *info)
 {
@@ -203,20 +218,14 @@ hl_status hl_ode_solve_at(hl_ode *ode, size_t rows, double *t, size_t count, con
         return HL_ERR_INVALID;
     if (count && (!times || (!out && rows)))
         return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_solve_at: times or out is NULL");
-    hl_status status = check_solve(ode, rows, t, count, times, y);
-    ode->report.callback = 0;
-    ode->counts = &ode->report.forward;
-    return status == HL_OK && count && rows ? ode->family->solve(ode, rows, t, count, times, y, out, info) : status;
+    return solve(ode, rows, t, count, times, y, out, info);
 }
 
 hl_status hl_ode_solve(hl_ode *ode, size_t rows, double *t, double t1, double *y, hl_ode_row *info)
 {
     if (!ode)
         return HL_ERR_INVALID;
-    hl_status status = check_solve(ode, rows, t, 1, &t1, y);
-    ode->report.callback = 0;
-    ode->counts = &ode->report.forward;
-    return status == HL_OK && rows ? ode->family->solve(ode, rows, t, 1, &t1, y, NULL, info) : status;
+    return solve(ode, rows, t, 1, &t1, y, NULL, info);
 }
 
 hl_status hl_ode_gradient(hl_ode *ode, double *gy, double *gparam)
@@ -227,6 +236,8 @@ hl_status hl_ode_gradient(hl_ode *ode, double *gy, double *gparam)
         return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: the solver was created without a kind of gradient");
     if (!gy)
         return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: gy is NULL");
+    if (!ode->solved)
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: there is no solve that succeeded to go back on");
     ode->report.callback = 0;
     ode->counts = &ode->report.backward;
     return ode->family->gradient(ode, gy, gparam);

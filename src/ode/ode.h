@@ -35,6 +35,7 @@ struct hl_ode {
     const hl_ode_family *family;
     void *state; /* the family's */
     hl_ode_summary report;
+    bool solved;           /* the last solve succeeded */
     hl_ode_counts *counts; /* where calls are counted: report.forward or report.backward */
 };
 

@@ -257,11 +257,31 @@ static void test_arguments(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* In another basis there is no diagonal, and methods that need one say so. */
+static void test_turned(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_net_spec spec = { .dim = 3, .reflections = 2, .hidden = 4, .width = 4, .dtype = HL_F64 };
+    hl_net *net;
+    hl_field *field;
+    hl_ode *ode;
+    (void)state;
+    CHECK_OK(ctx, hl_net_create(ctx, &spec, &net));
+    CHECK_OK(ctx, hl_net_init(net, 1));
+    CHECK_OK(ctx, hl_field_create(net, 4, &field));
+    hl_system system = hl_field_system(field);
+    assert_true(!system.diagonal && system.rhs && system.jvp && system.vjp);
+    CHECK_STATUS(ctx, hl_ode_create(ctx, &system, &(hl_ode_options){ .method = "bdf-jacobi" }, &ode), HL_ERR_INVALID);
+    hl_field_free(field);
+    hl_net_free(net);
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operator_agrees), cmocka_unit_test(test_derivatives), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_memory),          cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_turned),  cmocka_unit_test(test_operator_agrees), cmocka_unit_test(test_derivatives),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_memory),          cmocka_unit_test(test_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

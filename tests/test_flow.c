@@ -204,6 +204,13 @@ static void test_wrong(void **state)
     CHECK(isnan(z[0]) && isnan(z[1]) && isnan(logdet), "a row that is not finite");
     assert_int_equal(hl_flow_describe(flow).net.features, 2);
     assert_null(hl_flow_net(flow, 5));
+    hl_flow *narrow; /* what float32 cannot hold is a failure, not a NaN that passes as success */
+    hl_flow_spec single = { .kind = "iaf", .net = { .dim = 1, .hidden = 8 } };
+    CHECK_OK(ctx, hl_flow_create(ctx, &single, &narrow));
+    CHECK_OK(ctx, hl_flow_init(narrow, 5));
+    double far = 1e39;
+    CHECK(hl_flow_logp(narrow, 1, &far, NULL, &logdet) < 0 && isnan(logdet), "beyond float32");
+    hl_flow_free(narrow);
     hl_flow_free(flow);
     hl_flow_free(NULL);
     test_context_free(ctx, &allocator);

@@ -181,6 +181,29 @@ static void test_round_trip(void **state)
     test_context_free(ctx, &allocator);
 }
 
+/* Networks without any hidden layer are small; the reader must not think them too small. */
+static void test_smallest(void **state)
+{
+    static const char *const conditioners[] = { "none", "coupling", "autoregressive", "made", "sum" };
+    static const char *const transformers[] = { "shared", "additive", "affine", "monotone" };
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t n = 0; n < 5 * 4 * 2; n++) {
+        hl_net_spec spec = { .dim = 1 + 2 * (n / 20),
+                             .conditioner = conditioners[n % 5],
+                             .transformer = transformers[n / 5 % 4],
+                             .hidden_layers = -1,
+                             .layers = -1 };
+        hl_net *net = make_net(ctx, &spec), *back;
+        CHECK_OK(ctx, hl_net_save(net, "a.hollow"));
+        CHECK_OK(ctx, hl_net_load(ctx, "a.hollow", &back));
+        check_same(net, back);
+        hl_net_free(net);
+        hl_net_free(back);
+    }
+    test_context_free(ctx, NULL);
+}
+
 static void test_save_fails(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
@@ -633,6 +656,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_check, empty_directory),
         cmocka_unit_test_teardown(test_round_trip, empty_directory),
+        cmocka_unit_test_teardown(test_smallest, empty_directory),
         cmocka_unit_test_teardown(test_save_fails, empty_directory),
         cmocka_unit_test_teardown(test_bad_architecture, empty_directory),
         cmocka_unit_test_teardown(test_memory_bombs, empty_directory),

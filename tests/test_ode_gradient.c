@@ -394,13 +394,50 @@ static void test_drift(void **state)
     test_context_free(ctx, NULL);
 }
 
+static int blow_up(void *user, const hl_rows *at, double *dy)
+{
+    (void)user;
+    for (size_t r = 0; r < at->count; r++)
+        dy[r] = at->y[r] * at->y[r];
+    return 0;
+}
+
+static int blow_up_vjp(void *user, const hl_rows *at, const double *w, double *gy, double *gparam)
+{
+    (void)user, (void)gparam;
+    for (size_t r = 0; r < at->count; r++)
+        gy[r] = 2 * at->y[r] * w[r];
+    return 0;
+}
+
+/* There is no gradient of a solve that failed, nor of an earlier one after a solve that was refused. */
+static void test_no_solve(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_system system = { .n = 1, .rhs = blow_up, .vjp = blow_up_vjp };
+    hl_ode *ode = make_ode(ctx, &system, &(hl_ode_options){ .gradient = HL_REPLAY });
+    double t[2] = { 0 }, y[2] = { -1, 1 }, gy[2] = { 1, 1 };
+    (void)state;
+    CHECK_STATUS(ctx, hl_ode_gradient(ode, gy, NULL), HL_ERR_INVALID);
+    assert_true(hl_ode_solve(ode, 2, t, 2, y, NULL) < 0); /* row 1 ends at t = 1 */
+    CHECK_STATUS(ctx, hl_ode_gradient(ode, gy, NULL), HL_ERR_INVALID);
+    t[0] = 0;
+    y[0] = -1;
+    CHECK_OK(ctx, hl_ode_solve(ode, 1, t, 1, y, NULL));
+    CHECK_OK(ctx, hl_ode_gradient(ode, gy, NULL));
+    y[0] = NAN;
+    CHECK_STATUS(ctx, hl_ode_solve(ode, 1, t, 2, y, NULL), HL_ERR_NOT_FINITE);
+    CHECK_STATUS(ctx, hl_ode_gradient(ode, gy, NULL), HL_ERR_INVALID);
+    hl_ode_free(ode);
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replay),       cmocka_unit_test(test_replay_differences),
-        cmocka_unit_test(test_short_memory), cmocka_unit_test(test_again),
-        cmocka_unit_test(test_bad_vjp),      cmocka_unit_test(test_reintegrated),
-        cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_no_solve),     cmocka_unit_test(test_replay), cmocka_unit_test(test_replay_differences),
+        cmocka_unit_test(test_short_memory), cmocka_unit_test(test_again),  cmocka_unit_test(test_bad_vjp),
+        cmocka_unit_test(test_reintegrated), cmocka_unit_test(test_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

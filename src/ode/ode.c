@@ -42,8 +42,9 @@ static hl_status set_weights(hl_ode *ode, const double *weights)
         return HL_ERR_NOMEM;
     ode->options.weights = copy;
     for (size_t i = 0; i < ode->system.n; i++) {
-        if (check_positive(ode->ctx, "a weight of the error", weights[i]) != HL_OK)
-            return HL_ERR_INVALID;
+        if (!(weights[i] >= 0) || isinf(weights[i]))
+            return hl_fail(ode->ctx, HL_ERR_INVALID, "weight %zu of the error is %g; it must be 0 or positive", i,
+                           weights[i]);
         copy[i] = weights[i];
     }
     return HL_OK;

@@ -12,7 +12,7 @@ static const char *const kinds[] = { "cnf", "nice", "realnvp", "maf", "iaf", "na
 static const char *const conditioners[] = { "made", "conv", "attention", "tree", "sum", NULL };
 static const char *const activations[] = { "tanh", "softplus", "swish", "elu", "sigmoid", NULL };
 static const char *const traces[] = { "exact", "hutchinson", "brute", NULL };
-static const char *const losses[] = { "default", "nll", "flow-matching", NULL };
+static const char *const losses[] = { "default", "nll", "flow-matching", "score", NULL };
 static const char *const dtypes[] = { "f32", "f64", NULL };
 static const char *const optimizers[] = { "adamw", "adam", "adamax", "sgd", NULL };
 
@@ -34,10 +34,10 @@ static const cli_option options[] = {
     { "layers", CLI_INTEGER, AT(layers), "N", "layers of the transformer", 1, 64, NULL },
     { "activation", CLI_CHOICE, AT(activation), "NAME", "tanh, softplus, swish, elu, sigmoid", 0, 0, activations },
     { "trace", CLI_CHOICE, AT(trace), "NAME", "of training: exact (default), hutchinson, brute", 0, 0, traces },
-    { "loss", CLI_CHOICE, AT(loss), "NAME", "nll, flow-matching; default: matching for a third, then nll", 0, 0,
-      losses },
-    { "solver", CLI_TEXT, AT(solver), "NAME", "of the density: dopri5 (default), tsit5, dopri8, bdf-jacobi, ...", 0, 0,
-      NULL },
+    { "loss", CLI_CHOICE, AT(loss), "NAME", "nll, flow-matching, score; default: flow-matching for a third, then nll",
+      0, 0, losses },
+    { "solver", CLI_TEXT, AT(solver), "NAME",
+      "of the density and, without --ode-steps, of training: dopri5, tsit5, adams-jacobi, auto, ...", 0, 0, NULL },
     { "rtol", CLI_REAL, AT(rtol), "X", "relative tolerance of the density; default 1e-5", 0, 1, NULL },
     { "atol", CLI_REAL, AT(atol), "X", "absolute tolerance; default 1e-5", 0, 1, NULL },
     { "ode-steps", CLI_INTEGER, AT(ode_steps), "N", "steps of rk4 in training; doubled when too few; default 4", 1, 256,
@@ -177,10 +177,11 @@ static void choose_training(job *j)
     j->options = (hl_fit_options){
         .loss = !s->loss || strcmp(s->loss, "default") == 0 ? HL_LOSS_DEFAULT
                 : strcmp(s->loss, "nll") == 0               ? HL_LOSS_LIKELIHOOD
+                : strcmp(s->loss, "score") == 0             ? HL_LOSS_SCORE
                                                             : HL_LOSS_FLOW_MATCHING,
         .iterations = pick(s->iterations, 2000),
         .batch = pick(s->batch, small ? 512 : 256),
-        .train_steps = s->ode_steps,
+        .train_steps = s->solver && !s->ode_steps ? SIZE_MAX : s->ode_steps, /* SIZE_MAX: adaptive */
         .train_trace = !s->trace || strcmp(s->trace, "exact") == 0 ? HL_TRACE_EXACT
                        : strcmp(s->trace, "brute") == 0            ? HL_TRACE_BRUTE
                                                                    : HL_TRACE_HUTCHINSON,

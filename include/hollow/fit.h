@@ -33,6 +33,8 @@ typedef enum hl_loss {
     HL_LOSS_DEFAULT = 0,   /* continuous: flow matching for the first third, then likelihood; discrete: likelihood */
     HL_LOSS_LIKELIHOOD,    /* -log p */
     HL_LOSS_FLOW_MATCHING, /* |f(t, x_t) - (x - z)|^2 on straight lines from z ~ N(0, I) to x; no solving */
+    HL_LOSS_SCORE, /* f is the probability flow of a diffusion of the data whose exact score it gives (match.c); no
+                            * solving, and no noise but that of the diffusion. Alone it wants many rows */
 } hl_loss;
 
 /* Zero or NULL in any field means the default. */
@@ -57,8 +59,9 @@ typedef struct hl_fit_options {
 
 typedef struct hl_fit_report {
     size_t iteration, iterations; /* done; in all */
-    const char *phase;            /* "likelihood" or "flow matching" */
-    double loss;                  /* of this batch: mean -log p, or the mean square per dimension */
+    const char *phase;            /* "likelihood", "flow matching" or "score matching" */
+    double
+        loss; /* of this batch: mean -log p; or per dimension the mean square, or Hyvarinen's loss without constants */
     double gradient_norm;
     double evaluations;                  /* of f in this iteration, per row, forward */
     double backward;                     /* of f and its vjp for the gradient */

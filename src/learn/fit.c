@@ -6,11 +6,11 @@
 
 #include "base/base.h"
 #include "flow/flow.h"
-#include "learn/assignment.h"
 #include "learn/fit.h"
+#include "learn/match.h"
 
-enum { STREAM_SHUFFLE = 1, STREAM_NOISE, STREAM_TIME }; /* of random numbers */
-enum { MOST_STEPS = 256, HEAD = 8 };                    /* HEAD: scalars of a saved state */
+enum { STREAM_SHUFFLE = 1 };         /* of random numbers; match.c has others */
+enum { MOST_STEPS = 256, HEAD = 8 }; /* HEAD: scalars of a saved state */
 static const size_t no_epoch = SIZE_MAX;
 
 struct hl_fit {
@@ -21,27 +21,23 @@ struct hl_fit {
     size_t dim, context, size; /* size: of a gradient */
     bool continuous, discrete_steps;
     hl_optimizer *optimizer;
-    hl_operator *matcher;                     /* f and its gradients, for flow matching */
+    hl_matcher *matcher;                      /* of losses that need no solving */
     size_t iteration, steps, epoch, *shuffle; /* epoch: the one that `shuffle` is of */
     size_t best_iteration, worse;             /* worse: validations since the best */
     double best;
     bool fixed; /* the flow's solver is that of training */
     double *gradient, *best_values;
-    double *x, *c, *z, *logp; /* a batch */
-    double *cost, *work;      /* for the assignment */
-    size_t *places, *pair;
-    void *narrow;       /* t, x_t, context and f of a batch in the network's precision */
-    void **pieces;      /* where the operator puts each parameter's gradient: */
-    void *match_values; /* [size] in the network's precision */
+    double *x, *c, *logp; /* a batch */
 };
 
 /* ---- options ---- */
 
-static bool flow_matching_at(const hl_fit *fit, size_t iteration)
+/* The loss that iteration is trained by. */
+static hl_loss loss_at(const hl_fit *fit, size_t iteration)
 {
-    if (!fit->continuous || fit->options.loss == HL_LOSS_LIKELIHOOD)
-        return false;
-    return fit->options.loss == HL_LOSS_FLOW_MATCHING || iteration < fit->options.iterations / 3;
+    if (fit->options.loss != HL_LOSS_DEFAULT)
+        return fit->options.loss;
+    return fit->continuous && iteration < fit->options.iterations / 3 ? HL_LOSS_FLOW_MATCHING : HL_LOSS_LIKELIHOOD;
 }
 
 static size_t at_least_one(size_t n)
@@ -105,26 +101,14 @@ static hl_status check_data(hl_fit *fit, const char *what, const hl_fit_data *da
 static hl_status make_arrays(hl_fit *fit)
 {
     hl_context *ctx = fit->ctx;
-    size_t batch = fit->options.batch, dim = fit->dim, params = 0;
-    for (size_t i = 0; i < hl_flow_nets(fit->flow); i++)
-        params += hl_net_param_count(hl_flow_net(fit->flow, i));
-    bool pairs = fit->continuous && fit->options.transport > 0 && fit->options.loss != HL_LOSS_LIKELIHOOD;
+    size_t batch = fit->options.batch, dim = fit->dim;
     fit->shuffle = hl_calloc(ctx, fit->train.rows, sizeof *fit->shuffle);
     fit->gradient = hl_calloc(ctx, fit->size, sizeof *fit->gradient);
     fit->best_values = hl_calloc(ctx, fit->size, sizeof *fit->best_values);
     fit->x = hl_calloc(ctx, hl_size_mul(batch, dim), sizeof *fit->x);
-    fit->z = hl_calloc(ctx, hl_size_mul(batch, dim), sizeof *fit->z);
     fit->c = hl_calloc(ctx, hl_size_mul(batch, fit->context + 1), sizeof *fit->c);
     fit->logp = hl_calloc(ctx, batch > fit->valid.rows ? batch : fit->valid.rows, sizeof *fit->logp);
-    fit->cost = hl_calloc(ctx, pairs ? hl_size_mul(batch, batch) : 1, sizeof *fit->cost);
-    fit->work = hl_calloc(ctx, batch + 1, 3 * sizeof *fit->work);
-    fit->places = hl_calloc(ctx, batch + 1, 3 * sizeof *fit->places);
-    fit->pair = hl_calloc(ctx, batch, sizeof *fit->pair);
-    fit->narrow = hl_calloc(ctx, hl_size_mul(batch, 2 * dim + fit->context + 1), sizeof(double));
-    fit->pieces = hl_calloc(ctx, params + 1, sizeof *fit->pieces);
-    fit->match_values = hl_calloc(ctx, fit->size, sizeof(double));
-    if (!fit->shuffle || !fit->gradient || !fit->best_values || !fit->x || !fit->z || !fit->c || !fit->logp ||
-        !fit->cost || !fit->work || !fit->places || !fit->pair || !fit->narrow || !fit->pieces || !fit->match_values)
+    if (!fit->shuffle || !fit->gradient || !fit->best_values || !fit->x || !fit->c || !fit->logp)
         return HL_ERR_NOMEM;
     return HL_OK;
 }
@@ -166,6 +150,25 @@ static void write_values(const hl_fit *fit, const double *from)
         }
 }
 
+/* Losses without solving take rows from base to data by one network. */
+static hl_status check_loss(hl_fit *fit, const char *kind)
+{
+    hl_fit_options *o = &fit->options;
+    const char *name = o->loss == HL_LOSS_SCORE ? "score matching" : "flow matching";
+    size_t nets = hl_flow_nets(fit->flow);
+    if (o->loss < HL_LOSS_DEFAULT || o->loss > HL_LOSS_SCORE)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "unknown loss %d", (int)o->loss);
+    if (o->loss == HL_LOSS_DEFAULT && nets > 1)
+        o->loss = HL_LOSS_LIKELIHOOD;
+    if (loss_at(fit, 0) == HL_LOSS_LIKELIHOOD)
+        return HL_OK;
+    if (!fit->continuous)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "%s is for continuous flows; this one is a %s", name, kind);
+    if (nets > 1)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "%s trains one network; the flow has %zu", name, nets);
+    return HL_OK;
+}
+
 static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
 {
     hl_flow_spec spec = hl_flow_describe(fit->flow);
@@ -180,23 +183,22 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
     if (status != HL_OK)
         return status;
     set_options(fit, options);
-    bool matching = flow_matching_at(fit, 0);
-    if (fit->options.loss == HL_LOSS_FLOW_MATCHING && !fit->continuous)
-        return hl_fail(fit->ctx, HL_ERR_INVALID, "flow matching is for continuous flows; this one is a %s", spec.kind);
-    if (matching && hl_flow_nets(fit->flow) > 1) { /* lines go from base to data: one network */
-        if (fit->options.loss == HL_LOSS_FLOW_MATCHING)
-            return hl_fail(fit->ctx, HL_ERR_INVALID, "flow matching trains one network; the flow has %zu",
-                           hl_flow_nets(fit->flow));
-        fit->options.loss = HL_LOSS_LIKELIHOOD;
-        matching = false;
-    }
+    status = check_loss(fit, spec.kind);
+    if (status != HL_OK)
+        return status;
     fit->best = INFINITY;
     fit->epoch = no_epoch;
     status = make_optimizer(fit);
     if (status == HL_OK)
         status = make_arrays(fit);
-    if (status == HL_OK && matching)
-        status = hl_operator_create(hl_flow_net(fit->flow, 0), &(hl_operator_options){ .order = -1 }, &fit->matcher);
+    if (status == HL_OK && loss_at(fit, 0) != HL_LOSS_LIKELIHOOD)
+        status = hl_matcher_create(
+            fit->flow,
+            &(hl_matching){ .score = fit->options.loss == HL_LOSS_SCORE,
+                            .transport = fit->options.transport > 0 && fit->options.loss != HL_LOSS_SCORE,
+                            .batch = fit->options.batch,
+                            .seed = fit->options.seed },
+            &fit->matcher);
     if (status == HL_OK)
         read_values(fit, fit->best_values);
     return status;
@@ -239,10 +241,8 @@ void hl_fit_free(hl_fit *fit)
     if (!fit)
         return;
     hl_optimizer_free(fit->optimizer);
-    hl_operator_free(fit->matcher);
-    void *const blocks[] = { fit->shuffle, fit->gradient, fit->best_values, fit->x,           fit->z,
-                             fit->c,       fit->logp,     fit->cost,        fit->work,        fit->places,
-                             fit->pair,    fit->narrow,   fit->pieces,      fit->match_values };
+    hl_matcher_free(fit->matcher);
+    void *const blocks[] = { fit->shuffle, fit->gradient, fit->best_values, fit->x, fit->c, fit->logp };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(fit->ctx, blocks[i]);
     hl_free(fit->ctx, fit);
@@ -279,82 +279,6 @@ static void load_batch(hl_fit *fit)
         if (fit->context)
             memcpy(fit->c + r * fit->context, fit->train.context + row * fit->context, fit->context * sizeof *fit->c);
     }
-}
-
-/* ---- flow matching ---- */
-
-/* Which noise goes with which row: by itself, or so that the squares of the distances have the least sum. */
-static void pair_noise(hl_fit *fit)
-{
-    size_t batch = fit->options.batch, dim = fit->dim;
-    for (size_t i = 0; i < batch; i++)
-        fit->pair[i] = i;
-    if (fit->options.transport < 0)
-        return;
-    for (size_t i = 0; i < batch; i++)
-        for (size_t j = 0; j < batch; j++) {
-            double square = 0;
-            for (size_t k = 0; k < dim; k++) {
-                double step = fit->x[i * dim + k] - fit->z[j * dim + k];
-                square += step * step;
-            }
-            fit->cost[i * batch + j] = square;
-        }
-    hl_assign(batch, fit->cost, fit->work, fit->places, fit->pair);
-}
-
-/* Adds the gradient of the mean square, per row and dimension, of f(t, x_t) - (x - z), x_t = (1 - t) z + t x. */
-static hl_status match(hl_fit *fit, double *loss)
-{
-    hl_net *net = hl_flow_net(fit->flow, 0);
-    hl_dtype dtype = hl_net_describe(net).dtype;
-    size_t batch = fit->options.batch, dim = fit->dim, size = batch * dim, element = hl_dtype_size(dtype);
-    char *t = fit->narrow, *x = t + batch * element, *f = x + size * element, *c = f + size * element;
-    uint64_t seed = fit->options.seed;
-    for (size_t i = 0; i < size; i++)
-        fit->z[i] = hl_random_normal(seed, STREAM_NOISE, fit->iteration * size + i);
-    pair_noise(fit);
-    for (size_t r = 0; r < batch; r++) {
-        /* times are spread evenly over the batch: less noise than with independent ones */
-        double time = ((double)r + hl_random_uniform(seed, STREAM_TIME, fit->iteration * batch + r)) / (double)batch;
-        double *from = fit->z + fit->pair[r] * dim, *to = fit->x + r * dim;
-        hl_to_precision(dtype, 1, &time, t + r * element);
-        for (size_t k = 0; k < dim; k++) {
-            double step = to[k] - from[k], place = from[k] + time * step;
-            hl_to_precision(dtype, 1, &place, x + (r * dim + k) * element);
-            to[k] = step;
-        }
-    }
-    hl_to_precision(dtype, batch * fit->context, fit->c, c);
-    hl_status status = hl_operator_eval(fit->matcher, batch, x, t, c, f, NULL, NULL);
-    if (status != HL_OK)
-        return status;
-    hl_from_precision(dtype, size, f, fit->z);
-    *loss = 0;
-    for (size_t i = 0; i < size; i++) {
-        double error = fit->z[i] - fit->x[i];
-        *loss += error * error / (double)size;
-        fit->z[i] = 2 * error / (double)size;
-    }
-    hl_to_precision(dtype, size, fit->z, f);
-    return hl_operator_vjp(fit->matcher, batch, x, t, c, f, NULL, NULL, NULL, NULL, NULL, fit->pieces);
-}
-
-static hl_status match_gradient(hl_fit *fit, double *loss)
-{
-    hl_net *net = hl_flow_net(fit->flow, 0);
-    hl_dtype dtype = hl_net_describe(net).dtype;
-    char *at = (char *)fit->match_values;
-    for (size_t p = 0; p < hl_net_param_count(net); p++) {
-        hl_net_param q;
-        hl_net_param_get(net, p, &q);
-        fit->pieces[p] = at;
-        at += q.size * hl_dtype_size(dtype);
-    }
-    hl_status status = match(fit, loss);
-    if (status == HL_OK)
-        hl_from_precision(dtype, fit->size, fit->match_values, fit->gradient);
-    return status;
 }
 
 /* ---- likelihood ---- */
@@ -435,11 +359,11 @@ static hl_status validate(hl_fit *fit, hl_fit_report *report)
 /* ---- stepping ---- */
 
 /* Each phase warms up; the rate falls in the last. The second begins with an optimiser that knows nothing of the first loss. */
-static double rate_factor(hl_fit *fit, bool matching)
+static double rate_factor(hl_fit *fit, hl_loss loss)
 {
     const hl_fit_options *o = &fit->options;
     size_t change = fit->continuous && o->loss == HL_LOSS_DEFAULT ? o->iterations / 3 : 0;
-    if (matching && change)
+    if (loss == HL_LOSS_FLOW_MATCHING && change)
         return hl_schedule_cosine(fit->iteration, o->iterations, o->warmup, 1);
     if (change && fit->iteration == change)
         hl_optimizer_restart(fit->optimizer);
@@ -448,19 +372,25 @@ static double rate_factor(hl_fit *fit, bool matching)
 
 static hl_status iterate(hl_fit *fit, hl_fit_report *report)
 {
-    bool matching = flow_matching_at(fit, fit->iteration);
-    report->phase = matching ? "flow matching" : "likelihood";
+    static const char *const names[] = { [HL_LOSS_LIKELIHOOD] = "likelihood",
+                                         [HL_LOSS_FLOW_MATCHING] = "flow matching",
+                                         [HL_LOSS_SCORE] = "score matching" };
+    hl_loss loss = loss_at(fit, fit->iteration);
+    bool solves = loss == HL_LOSS_LIKELIHOOD;
+    report->phase = names[loss];
     hl_flow_reset(fit->flow);
     load_batch(fit);
-    hl_status status = matching ? match_gradient(fit, &report->loss) : likelihood_gradient(fit, &report->loss);
+    hl_status status =
+        solves ? likelihood_gradient(fit, &report->loss)
+               : hl_matcher_gradient(fit->matcher, fit->iteration, fit->x, fit->c, &report->loss, fit->gradient);
     hl_ode_summary counts = hl_flow_report(fit->flow);
     double rows = (double)fit->options.batch;
-    report->evaluations = matching ? 1 : (double)counts.forward.f / rows;
-    report->backward = matching ? 1 : (double)(counts.backward.f + counts.backward.vjp) / rows;
+    report->evaluations = solves ? (double)counts.forward.f / rows : 1;
+    report->backward = solves ? (double)(counts.backward.f + counts.backward.vjp) / rows : 1;
     if (status == HL_OK && !isfinite(report->loss))
         status = hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the loss of iteration %zu is not finite", fit->iteration + 1);
     if (status == HL_OK)
-        status = hl_optimizer_step(fit->optimizer, fit->gradient, rate_factor(fit, matching), &report->gradient_norm);
+        status = hl_optimizer_step(fit->optimizer, fit->gradient, rate_factor(fit, loss), &report->gradient_norm);
     return status;
 }
 

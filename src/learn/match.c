@@ -1,0 +1,207 @@
+/* match.c - flow matching and score matching.
+ *
+ * Both take a row x to a noise level t, t = 0 being all noise z ~ N(0, I) and t = 1 none, and minimise a mean over t.
+ *
+ * Flow matching: x_t = (1 - t) z + t x, and f(t, x_t) is fitted to x - z.
+ *
+ * Score matching: x_t = cos(a) x + sin(a) z with a = pi (1 - t) / 2, a variance-preserving diffusion of rate b = pi tan(a). Its
+ * probability flow has the velocity f = b (x + s) / 2, s being the score of x_t, so that a network f gives the score s = 2 f / b - x.
+ * Hyvarinen's loss |s|^2 / 2 + sum_i D s_i, times b^2 / 2, is |f|^2 + b (div f - x . f) without constants: nothing but f and
+ * its exact divergence at x_t. It is divided by 1 + b, which keeps it bounded at both ends. */
+#include "learn/match.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "learn/assignment.h"
+
+enum { STREAM_NOISE = 2, STREAM_TIME = 3 }; /* of random numbers */
+
+struct hl_matcher {
+    hl_context *ctx;
+    hl_matching how;
+    hl_net *net;
+    hl_operator *op; /* f, for scores also its divergence, and gradients */
+    hl_dtype dtype;
+    size_t dim, context, size; /* size: of the gradient */
+    double *z, *target;        /* [batch][dim] */
+    double *cost, *work;       /* for the assignment */
+    size_t *places, *pair;
+    double *share;             /* scores: b / (1 + b) of each row */
+    char *t, *x, *f, *div, *c; /* a batch in the network's precision */
+    void **piece;              /* where the operator puts each parameter's gradient: */
+    char *values;              /* [size] in the network's precision */
+};
+
+/* ---- creation ---- */
+
+static hl_status make_arrays(hl_matcher *m)
+{
+    hl_context *ctx = m->ctx;
+    size_t batch = m->how.batch, values = hl_size_mul(batch, m->dim), element = hl_dtype_size(m->dtype);
+    size_t params = hl_net_param_count(m->net);
+    m->z = hl_calloc(ctx, values, sizeof *m->z);
+    m->target = hl_calloc(ctx, values, sizeof *m->target);
+    m->cost = hl_calloc(ctx, m->how.transport ? hl_size_mul(batch, batch) : 1, sizeof *m->cost);
+    m->work = hl_calloc(ctx, batch + 1, 3 * sizeof *m->work);
+    m->places = hl_calloc(ctx, batch + 1, 3 * sizeof *m->places);
+    m->pair = hl_calloc(ctx, batch, sizeof *m->pair);
+    m->share = hl_calloc(ctx, batch, sizeof *m->share);
+    m->t = hl_calloc(ctx, batch, element);
+    m->x = hl_calloc(ctx, values, element);
+    m->f = hl_calloc(ctx, values, element);
+    m->div = hl_calloc(ctx, batch, element);
+    m->c = hl_calloc(ctx, hl_size_mul(batch, m->context + 1), element);
+    m->piece = hl_calloc(ctx, params + 1, sizeof *m->piece);
+    m->values = hl_calloc(ctx, m->size, element);
+    if (!m->z || !m->target || !m->cost || !m->work || !m->places || !m->pair || !m->share || !m->t || !m->x || !m->f ||
+        !m->div || !m->c || !m->piece || !m->values)
+        return HL_ERR_NOMEM;
+    char *at = m->values;
+    for (size_t p = 0; p < params; p++) {
+        hl_net_param q;
+        hl_net_param_get(m->net, p, &q);
+        m->piece[p] = at;
+        at += q.size * element;
+    }
+    return HL_OK;
+}
+
+hl_status hl_matcher_create(hl_flow *flow, const hl_matching *how, hl_matcher **out)
+{
+    hl_matcher *m = hl_calloc(flow->ctx, 1, sizeof *m);
+    if (!m)
+        return HL_ERR_NOMEM;
+    m->ctx = flow->ctx;
+    m->how = *how;
+    m->net = hl_flow_net(flow, 0);
+    m->dtype = hl_net_describe(m->net).dtype;
+    m->dim = flow->dim;
+    m->context = flow->context;
+    for (size_t p = 0; p < hl_net_param_count(m->net); p++) {
+        hl_net_param q;
+        hl_net_param_get(m->net, p, &q);
+        m->size += q.size;
+    }
+    hl_status status = make_arrays(m);
+    if (status == HL_OK)
+        status = hl_operator_create(m->net, &(hl_operator_options){ .order = how->score ? 1 : -1 }, &m->op);
+    if (status != HL_OK) {
+        hl_matcher_free(m);
+        return status;
+    }
+    *out = m;
+    return HL_OK;
+}
+
+void hl_matcher_free(hl_matcher *m)
+{
+    if (!m)
+        return;
+    hl_operator_free(m->op);
+    void *const blocks[] = { m->z, m->target, m->cost, m->work, m->places, m->pair,  m->share,
+                             m->t, m->x,      m->f,    m->div,  m->c,      m->piece, m->values };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(m->ctx, blocks[i]);
+    hl_free(m->ctx, m);
+}
+
+/* ---- noise levels ---- */
+
+/* Which noise goes with which row: by itself, or so that the squares of the distances have the least sum. */
+static void pair_noise(hl_matcher *m, const double *x)
+{
+    size_t batch = m->how.batch, dim = m->dim;
+    for (size_t i = 0; i < batch; i++)
+        m->pair[i] = i;
+    if (!m->how.transport)
+        return;
+    for (size_t i = 0; i < batch; i++)
+        for (size_t j = 0; j < batch; j++) {
+            double square = 0;
+            for (size_t k = 0; k < dim; k++) {
+                double step = x[i * dim + k] - m->z[j * dim + k];
+                square += step * step;
+            }
+            m->cost[i * batch + j] = square;
+        }
+    hl_assign(batch, m->cost, m->work, m->places, m->pair);
+}
+
+/* t, x_t and context to the buffers; `target` becomes x - z, or for scores x_t. */
+static void load(hl_matcher *m, size_t iteration, const double *x, const double *context)
+{
+    size_t batch = m->how.batch, dim = m->dim, element = hl_dtype_size(m->dtype);
+    for (size_t i = 0; i < batch * dim; i++)
+        m->z[i] = hl_random_normal(m->how.seed, STREAM_NOISE, iteration * batch * dim + i);
+    pair_noise(m, x);
+    for (size_t r = 0; r < batch; r++) {
+        /* times are spread evenly over the batch: less noise than with independent ones */
+        double u = hl_random_uniform(m->how.seed, STREAM_TIME, iteration * batch + r);
+        double t = ((double)r + u) / (double)batch, angle = acos(-1) / 2 * (1 - t), rate = acos(-1) * tan(angle);
+        double of_x = m->how.score ? cos(angle) : t, of_z = m->how.score ? sin(angle) : 1 - t;
+        const double *noise = m->z + m->pair[r] * dim;
+        m->share[r] = rate / (1 + rate);
+        hl_to_precision(m->dtype, 1, &t, m->t + r * element);
+        for (size_t i = r * dim, k = 0; k < dim; i++, k++) {
+            double place = of_x * x[i] + of_z * noise[k];
+            hl_to_precision(m->dtype, 1, &place, m->x + i * element);
+            m->target[i] = m->how.score ? place : x[i] - noise[k];
+        }
+    }
+    hl_to_precision(m->dtype, batch * m->context, context, m->c);
+}
+
+/* ---- losses ---- */
+
+/* From f, in z, to the loss; its gradient to f replaces z. */
+static double flow_loss(hl_matcher *m)
+{
+    size_t size = m->how.batch * m->dim;
+    double loss = 0;
+    for (size_t i = 0; i < size; i++) {
+        double error = m->z[i] - m->target[i];
+        loss += error * error / (double)size;
+        m->z[i] = 2 * error / (double)size;
+    }
+    return loss;
+}
+
+/* The same; the gradient to the divergence replaces `div`. */
+static double score_loss(hl_matcher *m)
+{
+    size_t dim = m->dim, size = m->how.batch * dim, element = hl_dtype_size(m->dtype);
+    double loss = 0;
+    for (size_t r = 0; r < m->how.batch; r++) {
+        double share = m->share[r] / (double)size, divergence;
+        hl_from_precision(m->dtype, 1, m->div + r * element, &divergence);
+        loss += share * divergence;
+        hl_to_precision(m->dtype, 1, &share, m->div + r * element);
+        for (size_t i = r * dim; i < (r + 1) * dim; i++) {
+            double f = m->z[i], rest = 1 / (double)size - share;
+            loss += rest * f * f - share * m->target[i] * f;
+            m->z[i] = 2 * rest * f - share * m->target[i];
+        }
+    }
+    return loss;
+}
+
+hl_status hl_matcher_gradient(hl_matcher *m, size_t iteration, const double *x, const double *context, double *loss,
+                              double *gradient)
+{
+    size_t batch = m->how.batch, values = batch * m->dim;
+    bool score = m->how.score;
+    load(m, iteration, x, context);
+    hl_status status = hl_operator_eval(m->op, batch, m->x, m->t, m->c, m->f, NULL, score ? m->div : NULL);
+    if (status != HL_OK)
+        return status;
+    hl_from_precision(m->dtype, values, m->f, m->z);
+    *loss = score ? score_loss(m) : flow_loss(m);
+    hl_to_precision(m->dtype, values, m->z, m->f);
+    status =
+        hl_operator_vjp(m->op, batch, m->x, m->t, m->c, m->f, NULL, score ? m->div : NULL, NULL, NULL, NULL, m->piece);
+    if (status == HL_OK)
+        hl_from_precision(m->dtype, m->size, m->values, gradient);
+    return status;
+}

@@ -9,7 +9,7 @@
 
 #include "paper.h"
 
-enum { EXACT, STOCHASTIC, TRACES, LAYERS = 2, MOST_SEEDS = 3, VALIDATIONS = 12, FILTER = 5 };
+enum { EXACT, STOCHASTIC, TRACES, LAYERS = 2, MOST_SEEDS = 3, VALIDATIONS = 12 };
 static const char *const trace_names[TRACES] = { "exact", "stochastic" };
 
 /* What one training showed. */
@@ -180,17 +180,12 @@ static void summarise(const fig3 *a, int l, double lead[2], double cost[TRACES],
     }
 }
 
-static int unwritable(const fig3 *a, const char *name, int error)
-{
-    return cli_fail(&cli_paper, CLI_WRONG, "%s/%s: %s", a->set->out, name, strerror(error));
-}
-
 static int write_json(const fig3 *a)
 {
     cli_file file;
     int error = cli_file_open(&file, a->set->out, "fig3.json");
     if (error)
-        return unwritable(a, "fig3.json", error);
+        return paper_unwritable(a->set, "fig3.json", error);
     cli_json json = { file.stream, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "figure", "fig3");
@@ -221,7 +216,7 @@ static int write_json(const fig3 *a)
     cli_json_close(&json, '}');
     fputc('\n', file.stream);
     error = cli_file_keep(&file);
-    return error ? unwritable(a, "fig3.json", error) : (printf("%s/fig3.json\n", a->set->out), CLI_OK);
+    return error ? paper_unwritable(a->set, "fig3.json", error) : (printf("%s/fig3.json\n", a->set->out), CLI_OK);
 }
 
 static int write_csv(const fig3 *a)
@@ -230,7 +225,7 @@ static int write_csv(const fig3 *a)
     size_t every = a->iterations / VALIDATIONS;
     int error = cli_file_open(&file, a->set->out, "fig3.csv");
     if (error)
-        return unwritable(a, "fig3.csv", error);
+        return paper_unwritable(a->set, "fig3.csv", error);
     fprintf(file.stream,
             "hidden_layers,seed,trace,iteration,loss,evaluations_forward,evaluations_backward,validation\n");
     for (int l = 0; l < LAYERS; l++)
@@ -245,17 +240,7 @@ static int write_csv(const fig3 *a)
                     fputc('\n', file.stream);
                 }
     error = cli_file_keep(&file);
-    return error ? unwritable(a, "fig3.csv", error) : (printf("%s/fig3.csv\n", a->set->out), CLI_OK);
-}
-
-/* Median of the FILTER values around i, to keep single batches out of the picture. */
-static double filtered(const double *values, size_t count, size_t i)
-{
-    double window[FILTER];
-    size_t first = i < FILTER / 2 ? 0 : i - FILTER / 2, n = 0;
-    for (size_t k = first; k < count && n < FILTER; k++)
-        window[n++] = values[k];
-    return cli_median(window, n);
+    return error ? paper_unwritable(a->set, "fig3.csv", error) : (printf("%s/fig3.csv\n", a->set->out), CLI_OK);
 }
 
 static void print_blocks(FILE *g, const fig3 *a)
@@ -273,7 +258,7 @@ static void print_blocks(FILE *g, const fig3 *a)
             }
             fprintf(g, "E\n$nfe%d%d << E\n", l, t);
             for (size_t i = 0; i < a->iterations; i++)
-                fprintf(g, "%zu %g\n", i + 1, filtered(a->record[l][0][t].forward, a->iterations, i));
+                fprintf(g, "%zu %g\n", i + 1, paper_filtered(a->record[l][0][t].forward, a->iterations, i));
             fprintf(g, "E\n");
         }
 }
@@ -286,7 +271,7 @@ static int draw(const fig3 *a)
         return CLI_OK;
     int error = cli_plot_open(&file, a->set->out, "fig3.png", 1200, 860);
     if (error)
-        return unwritable(a, "fig3.png", error);
+        return paper_unwritable(a->set, "fig3.png", error);
     FILE *g = file.stream;
     print_blocks(g, a);
     fprintf(g,

@@ -3,7 +3,7 @@
 
 #include "paper.h"
 
-static const paper_item *const items[] = { &paper_fig1, &paper_fig3 };
+static const paper_item *const items[] = { &paper_fig1, &paper_fig2, &paper_fig3 };
 enum { ITEMS = sizeof items / sizeof *items };
 
 static const cli_option options[] = {
@@ -16,7 +16,7 @@ static const cli_option options[] = {
       NULL },
     { "data", CLI_TEXT, offsetof(paper_settings, data), "DIR", "fig3: train.npy and val.npy; default data/miniboone", 0,
       0, NULL },
-    { "threads", CLI_INTEGER, offsetof(paper_settings, threads), "N", "fig3: default all of the machine", 1, 256,
+    { "threads", CLI_INTEGER, offsetof(paper_settings, threads), "N", "fig2, fig3: default all of the machine", 1, 256,
       NULL },
     { 0 },
 };
@@ -29,6 +29,10 @@ static const char text[] = "Writes data (CSV, JSON) and pictures (PNG, if gnuplo
                            "hollow rest, which factors through h. It checks that the parts fit to the last\n"
                            "digits, and measures what D f costs against brute force as the dimension grows.\n"
                            "\n"
+                           "fig2 trains a continuous flow with Runge-Kutta, Adams and BDF methods, from the\n"
+                           "same weights and batches, and counts evaluations forward and backward: once from\n"
+                           "the usual weights and once from stiff ones.\n"
+                           "\n"
                            "fig3 trains continuous flows of one and two hidden layers with the exact trace and\n"
                            "with Hutchinson's estimate, from the same weights and batches, three seeds each:\n"
                            "-log p of validation rows, evaluations and time of an iteration.\n";
@@ -37,6 +41,21 @@ static int run(int argc, char **argv);
 const cli_command cli_paper = {
     "paper", "[NAME] [--option VALUE ...]", "reproduce a figure of the paper", text, options, 0, 1, run
 };
+
+int paper_unwritable(const paper_settings *set, const char *name, int error)
+{
+    return cli_fail(&cli_paper, CLI_WRONG, "%s/%s: %s", set->out, name, strerror(error));
+}
+
+double paper_filtered(const double *values, size_t count, size_t i)
+{
+    enum { WINDOW = 5 };
+    double window[WINDOW];
+    size_t first = i < WINDOW / 2 ? 0 : i - WINDOW / 2, n = 0;
+    for (size_t k = first; k < count && n < WINDOW; k++)
+        window[n++] = values[k];
+    return cli_median(window, n);
+}
 
 static int run(int argc, char **argv)
 {

@@ -16,7 +16,12 @@ typedef struct paper_item {
     int (*run)(const paper_settings *set);
 } paper_item;
 
-extern const paper_item paper_fig1, paper_fig3;
+extern const paper_item paper_fig1, paper_fig2, paper_fig3;
+
+/* A file of the results cannot be written: says so, and returns the exit status. */
+int paper_unwritable(const paper_settings *set, const char *name, int error);
+/* Median of the 5 values around i, to keep single batches out of the pictures. */
+double paper_filtered(const double *values, size_t count, size_t i);
 
 /* ---- fig1 ---- */
 

@@ -28,8 +28,7 @@ static void multiply(const hl_net *net, const char *name, double factor)
 
 /* ---- stiffness and coupling ---- */
 
-/* u and v of the formula. */
-static void set_weights(const hl_net *net, double kappa, uint64_t seed)
+void stiff_net_weights(const hl_net *net, double kappa, uint64_t seed)
 {
     hl_dtype dtype = hl_net_describe(net).dtype;
     hl_net_param u = find(net, "transformer.0.weight_x"), v = find(net, "transformer.1.weight");
@@ -141,7 +140,7 @@ hl_status stiff_net_create(stiff_net *s, hl_context *ctx, double kappa, double c
     for (size_t i = 0; i < SIZE; i++)
         s->x0[i] = cli_normal(seed + 3, i);
     if (kappa > 0) {
-        set_weights(s->net, kappa, seed);
+        stiff_net_weights(s->net, kappa, seed);
         set_coupling(s, c);
     }
     return HL_OK;

@@ -22,6 +22,8 @@ typedef struct stiff_net {
 /* kappa 0: a random network as hl_net_init makes it; c is then ignored. Free it even after a failure. */
 hl_status stiff_net_create(stiff_net *s, hl_context *ctx, double kappa, double c, uint64_t seed, hl_dtype dtype);
 void stiff_net_free(stiff_net *s);
+/* Set u and v of a network whose transformer has one hidden layer; kappa < 0 makes the diagonal positive. */
+void stiff_net_weights(const hl_net *net, double kappa, uint64_t seed);
 /* Multiply the network by a number. */
 void stiff_net_scale(stiff_net *s, double factor);
 /* The largest singular value of J over some points, by the power method. */

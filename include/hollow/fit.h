@@ -63,8 +63,8 @@ typedef struct hl_fit_report {
     double
         loss; /* of this batch: mean -log p; or per dimension the mean square, or Hyvarinen's loss without constants */
     double gradient_norm;
-    double evaluations;                  /* of f in this iteration, per row, forward */
-    double backward;                     /* of f and its vjp for the gradient */
+    double evaluations;                  /* in this iteration, per row, forward: of f, its diagonal and J v */
+    double backward;                     /* for the gradient: of f, its diagonal, J v and J' w */
     size_t ode_steps;                    /* of training; 0 if adaptive */
     int validated;                       /* nonzero: the three below are new */
     double validation, validation_fixed; /* mean -log p by the adaptive solver and by the steps of training */

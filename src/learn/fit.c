@@ -370,6 +370,12 @@ static double rate_factor(hl_fit *fit, hl_loss loss)
     return hl_schedule_cosine(fit->iteration - change, o->iterations - change, o->warmup, o->last_rate);
 }
 
+/* Evaluations of all kinds, each about as dear as one of f. */
+static double work_of(const hl_ode_counts *c)
+{
+    return (double)(c->f + c->diagonal + c->jvp + c->vjp);
+}
+
 static hl_status iterate(hl_fit *fit, hl_fit_report *report)
 {
     static const char *const names[] = { [HL_LOSS_LIKELIHOOD] = "likelihood",
@@ -385,8 +391,8 @@ static hl_status iterate(hl_fit *fit, hl_fit_report *report)
                : hl_matcher_gradient(fit->matcher, fit->iteration, fit->x, fit->c, &report->loss, fit->gradient);
     hl_ode_summary counts = hl_flow_report(fit->flow);
     double rows = (double)fit->options.batch;
-    report->evaluations = solves ? (double)counts.forward.f / rows : 1;
-    report->backward = solves ? (double)(counts.backward.f + counts.backward.vjp) / rows : 1;
+    report->evaluations = solves ? work_of(&counts.forward) / rows : 1;
+    report->backward = solves ? work_of(&counts.backward) / rows : 1;
     if (status == HL_OK && !isfinite(report->loss))
         status = hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the loss of iteration %zu is not finite", fit->iteration + 1);
     if (status == HL_OK)

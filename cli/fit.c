@@ -34,8 +34,8 @@ static const cli_option options[] = {
     { "layers", CLI_INTEGER, AT(layers), "N", "layers of the transformer", 1, 64, NULL },
     { "activation", CLI_CHOICE, AT(activation), "NAME", "tanh, softplus, swish, elu, sigmoid", 0, 0, activations },
     { "trace", CLI_CHOICE, AT(trace), "NAME", "of training: exact (default), hutchinson, brute", 0, 0, traces },
-    { "loss", CLI_CHOICE, AT(loss), "NAME", "nll, flow-matching, score; default: flow-matching for a third, then nll",
-      0, 0, losses },
+    { "loss", CLI_CHOICE, AT(loss), "NAME", "nll, flow-matching, score; default: flow-matching, after a third nll", 0,
+      0, losses },
     { "solver", CLI_TEXT, AT(solver), "NAME",
       "of the density and, without --ode-steps, of training: dopri5, tsit5, adams-jacobi, auto, ...", 0, 0, NULL },
     { "rtol", CLI_REAL, AT(rtol), "X", "relative tolerance of the density; default 1e-5", 0, 1, NULL },
@@ -77,7 +77,7 @@ const cli_command cli_fit = {
     "fit", "DATA -o MODEL [--option VALUE ...]", "train a density model on a table", text, options, 1, 1, run
 };
 
-enum { TREE_COLUMNS = 512, SHUFFLE_COLUMNS = 8, ORDER_ROWS = 2000 };
+enum { TREE_COLUMNS = 512, SHUFFLE_COLUMNS = 8, ORDER_ROWS = 2000, WIDE_ROWS = 100 /* of a validation */ };
 
 typedef struct job {
     const fit_settings *set;
@@ -158,7 +158,9 @@ static hl_flow_spec flow_spec(const job *j, const char *conditioner)
                               .width = pick(s->width, !cnf    ? 0
                                                       : small ? 64
                                                               : 32),
-                              .layers = (int)pick(s->layers, cnf ? 2 : 0),
+                              .layers = (int)pick(s->layers, !cnf    ? 0
+                                                             : small ? 3
+                                                                     : 2),
                               .activation = s->activation   ? s->activation
                                             : small || !cnf ? "tanh"
                                                             : "swish" };
@@ -172,10 +174,10 @@ static hl_flow_spec flow_spec(const job *j, const char *conditioner)
 static void choose_training(job *j)
 {
     const fit_settings *s = j->set;
-    bool small = j->data.dim <= 3;
+    bool small = j->data.dim <= 3, wide = j->data.dim > TREE_COLUMNS;
     double rows = (double)j->data.train.rows;
     j->options = (hl_fit_options){
-        .loss = !s->loss || strcmp(s->loss, "default") == 0 ? HL_LOSS_DEFAULT
+        .loss = !s->loss || strcmp(s->loss, "default") == 0 ? wide ? HL_LOSS_FLOW_MATCHING : HL_LOSS_DEFAULT
                 : strcmp(s->loss, "nll") == 0               ? HL_LOSS_LIKELIHOOD
                 : strcmp(s->loss, "score") == 0             ? HL_LOSS_SCORE
                                                             : HL_LOSS_FLOW_MATCHING,
@@ -186,6 +188,7 @@ static void choose_training(job *j)
                        : strcmp(s->trace, "brute") == 0            ? HL_TRACE_BRUTE
                                                                    : HL_TRACE_HUTCHINSON,
         .solver = { .method = s->solver, .rtol = s->rtol, .atol = s->atol },
+        .validation_rows = wide ? WIDE_ROWS : 0,
         .patience = pick(s->patience, 8),
         .seed = s->seed,
     };

@@ -127,8 +127,8 @@ static hl_status measure_field(fig4 *a, fig4_field *field, size_t count)
     *field = (fig4_field){ count, x, x + 2 * count, x + 4 * count, x + 6 * count, x + 8 * count };
     for (size_t i = 0; i < count && x; i++)
         if (field == &a->grid) {
-            x[2 * i] = fig4_low + (fig4_high - fig4_low) * ((double)(i / FIG4_SIDE) + 0.5) / FIG4_SIDE;
-            x[2 * i + 1] = fig4_low + (fig4_high - fig4_low) * ((double)(i % FIG4_SIDE) + 0.5) / FIG4_SIDE;
+            x[2 * i] = 0.9 * (fig4_low + (fig4_high - fig4_low) * ((double)(i / FIG4_SIDE) + 0.5) / FIG4_SIDE);
+            x[2 * i + 1] = 0.9 * (fig4_low + (fig4_high - fig4_low) * ((double)(i % FIG4_SIDE) + 0.5) / FIG4_SIDE);
         } else { /* far apart, so that all times come */
             memcpy(x + 2 * i, a->truth + i * (a->rows * SDE_TIMES / count) * 2, 2 * sizeof *x);
         }

@@ -81,12 +81,13 @@ static void observation_block(FILE *g, const fig4 *a)
 /* One map over t and p with what is drawn on it. */
 static void map(const page *p, double x, const char *title, const char *block, const char *over)
 {
-    place(p, x, 140, 415, 390, title);
-    fprintf(p->g,
-            "set xrange [-0.05:5.05]\nset yrange [%g:%g]\nset cbrange [0:1.2]\nset xtics 1\nset ytics 1\n"
-            "set xlabel 'time {/:Italic t}' font ',13'\nset ylabel 'position {/:Italic p}, rad' font ',13' offset 1\n"
-            "plot $%s using 1:2:3 with image, %s\nunset label\n",
-            fig4_low, fig4_high, block, over);
+    place(p, x, 140, 395, 390, title);
+    fprintf(
+        p->g,
+        "set xrange [-0.05:5.05]\nset yrange [%g:%g]\nset cbrange [0:1.2]\nset xtics 1 nomirror\nset ytics 1 nomirror\n"
+        "set xlabel 'time {/:Italic t}' font ',13'\nset ylabel 'position {/:Italic p}, rad' font ',13' offset 1\n"
+        "plot $%s using 1:2:3 with image, %s\nunset label\n",
+        fig4_low, fig4_high, block, over);
 }
 
 static void draw_bar(const page *p, double x)
@@ -97,7 +98,7 @@ static void draw_bar(const page *p, double x)
                 (i + 0.5) * 1.2 / 64);
     fprintf(p->g, "EOD\n");
     place(p, x, 140, 16, 390, "");
-    label(p, x + 8, 122, 12, "#333333", "center", "density");
+    label(p, x + 12, 122, 12, "#333333", "center", "density");
     fprintf(p->g, "unset xtics\nunset xlabel\nunset ylabel\nset xrange [-0.5:1.5]\nset yrange [0:1.2]\n"
                   "unset ytics\n"
                   "set y2tics ('0' 0, '0.3' 0.3, '0.6' 0.6, '0.9' 0.9, '≥ 1.2' 1.2)\nset y2range [0:1.2]\n"
@@ -112,19 +113,16 @@ static void marginal(const page *p, double x, double y, double w, double h, size
     snprintf(title, sizeof title, "{/:Italic t} = %.2g", sde_problem_time(k));
     place(p, x, y, w, h, title);
     fprintf(p->g,
-            "set xrange [%g:%g]\nset yrange [0:%s]\nset xtics 1\nset ytics autofreq\n"
+            "set xrange [%g:%g]\nset yrange [0:*]\nset xtics 1 nomirror\nset ytics autofreq nomirror\n"
             "set xlabel 'position {/:Italic p}, rad' font ',13'\n",
-            fig4_low, fig4_high, k ? "1.3" : "2.4");
+            fig4_low, fig4_high);
     if (first)
-        fprintf(p->g, "set ylabel 'density' font ',13' offset 1\nset key at screen 0.97, screen 0.405 right "
-                      "horizontal Left reverse font ',13' samplen 2\n");
+        fprintf(p->g, "set ylabel 'density' font ',13' offset 1\n");
     fprintf(p->g,
-            "plot $data every ::%zu::%zu using 2:3 with boxes fillstyle solid 1 noborder linecolor rgb '#cfcfcf' title "
-            "'data', "
-            "$sde every ::%zu::%zu using 2:3 with histeps linewidth 1.2 linecolor rgb '" ORANGE "' title 'learned "
-            "equation', "
-            "$density every ::%zu::%zu using 2:3 with lines linewidth 2.4 linecolor rgb '" BLUE "' title 'learned "
-            "density'\nunset label\nunset ylabel\nunset key\n",
+            "plot $data every ::%zu::%zu using 2:3 with boxes fillstyle solid 1 noborder linecolor rgb '#cfcfcf', "
+            "$sde every ::%zu::%zu using 2:3 with histeps linewidth 1.2 linecolor rgb '" ORANGE "', "
+            "$density every ::%zu::%zu using 2:3 with lines linewidth 2.4 linecolor rgb '" BLUE "'\n"
+            "unset label\nunset ylabel\n",
             from, to, from, to, from, to);
 }
 
@@ -152,14 +150,18 @@ int fig4_draw_density(FILE *g, const void *figure)
     map(&p, 75, "Data, and true trajectories", "data",
         "$true_low with lines linewidth 1.1 linecolor rgb '" BLUE "', $true_high with lines linewidth 1.1 linecolor "
         "rgb '" ORANGE "'");
-    map(&p, 545, "Learned density, and some observations", "density",
+    map(&p, 537, "Learned density, and some observations", "density",
         "$dots with points pointtype 7 pointsize 0.35 linecolor rgb '#009E73'");
-    map(&p, 1015, "Trajectories of the learned equation, and their density", "sde",
+    map(&p, 999, "Trajectories of the learned equation", "sde",
         "$low with lines linewidth 1.1 linecolor rgb '" BLUE "', $high with lines linewidth 1.1 linecolor rgb '" ORANGE
         "'");
-    draw_bar(&p, 1440);
+    draw_bar(&p, 1412);
+    label(&p, 75, 616, 15, "#111111", "left", "Density of the position at five times:");
+    label(&p, 460, 616, 14, GREY, "left", "■ data");
+    label(&p, 550, 616, 14, BLUE, "left", "━ learned density");
+    label(&p, 730, 616, 14, ORANGE, "left", "━ trajectories of the learned equation");
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
-        marginal(&p, 75 + 284 * (double)i, 640, 238, 260, shown[i], i == 0);
+        marginal(&p, 75 + 284 * (double)i, 672, 232, 245, shown[i], i == 0);
     fprintf(g, "unset multiplot\n");
     return 0;
 }
@@ -200,21 +202,25 @@ int fig4_draw_field(FILE *g, const void *figure)
     setup(&p, "Learned drift and diffusion against the truth", text);
     fprintf(g,
             "set grid ytics xtics linetype 1 linewidth 0.6 linecolor rgb '#dddddd'\nset xtics 1\nset ytics 1\n"
-            "set key top right Left reverse font ',13' samplen 2 spacing 1.25\nset yrange [%g:%g]\n",
+            "set key top right Left reverse font ',13' samplen 1.5 spacing 1.25\nset yrange [%g:%g]\n",
             fig4_low, fig4_high);
-    scatter(&p, 90, 140, "Drift, where the states are", position, velocity,
-            "$states using 1:2 with points pointtype 7 pointsize 0.3 linecolor rgb '#cccccc' title 'states', "
-            "$grid using 1:2:(0.09*$7):(0.09*$8) with vectors size 0.06,25 linewidth 3.5 linecolor rgb '#999999' title "
-            "'true', "
-            "$grid using 1:2:(0.09*$3):(0.09*$4) with vectors size 0.06,25 linewidth 1.3 linecolor rgb '" BLUE
-            "' title 'learned'");
+    label(&p, 400, 122, 13, GREY, "left", "• states");
+    label(&p, 482, 122, 13, "#777777", "left", "→ true");
+    label(&p, 545, 122, 13, BLUE, "left", "→ learned");
+    scatter(
+        &p, 90, 140, "Drift, where the states are", position, velocity,
+        "$states using 1:2 with points pointtype 7 pointsize 0.3 linecolor rgb '#cccccc' notitle, "
+        "$grid using 1:2:(0.09*$7):(0.09*$8) with vectors size 0.06,25 linewidth 3.5 linecolor rgb '#999999' notitle, "
+        "$grid using 1:2:(0.09*$3):(0.09*$4) with vectors size 0.06,25 linewidth 1.3 linecolor rgb '" BLUE "' notitle");
+    fprintf(g, "set key bottom right\n");
     scatter(&p, 730, 140, "Drift of the position", velocity, "{/:Italic f_p}, rad / time",
             "$states using 2:3 with points pointtype 7 pointsize 0.4 linecolor rgb '" BLUE "' title 'learned', "
             "x with lines linewidth 1.8 linecolor rgb '#222222' title 'true: {/:Italic v}'");
+    fprintf(g, "set key top right\n");
     scatter(&p, 90, 630, "Drift of the velocity", position, "{/:Italic f_v}, rad / time²",
             "$states using 1:4 with points pointtype 7 pointsize 0.4 linecolor rgb '" BLUE "' title 'learned', "
             "-2*sin(x) with lines linewidth 1.8 linecolor rgb '#222222' title 'true: −2 sin {/:Italic p}'");
-    fprintf(g, "set yrange [-0.02:0.5]\nset ytics 0.1\n");
+    fprintf(g, "set yrange [-0.01:0.36]\nset ytics 0.1\n");
     scatter(&p, 730, 630, "Diffusion", position, "{/:Italic g}",
             "$states using 1:6 with points pointtype 7 pointsize 0.4 linecolor rgb '" BLUE
             "' title 'learned, of {/:Italic v}', "

@@ -162,11 +162,11 @@ static int write_json(FILE *out, const void *figure)
 
 static void draw_panel(FILE *g, int panel)
 {
-    double left = .085 + .5 * panel;
+    double left = .09 + .5 * panel;
     fprintf(g,
-            "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset title '%s' font ',16' offset 0,0.2\n"
+            "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset title '%s' font ',16' offset 0,-0.3\n"
             "set ylabel 'mean absolute error of %s' font ',14' offset 0\n%splot ",
-            left, left + .395, panel ? "Diffusion" : "Drift", panel ? "{/:Italic g}" : "{/:Italic f}",
+            left, left + .39, panel ? "Diffusion" : "Drift", panel ? "{/:Italic g}" : "{/:Italic f}",
             panel ? "unset key\n" : "set key top left Left reverse font ',13' samplen 2 spacing 1.3\n");
     for (int m = 0; m < METHODS; m++) {
         int value = panel ? 4 : 2;
@@ -197,7 +197,7 @@ static int draw(FILE *g, const void *figure)
             "set multiplot\nset encoding utf8\nset logscale xy\nset border 3 linewidth 1.2 linecolor rgb '#444444'\n"
             "set grid ytics xtics linetype 1 linewidth 0.6 linecolor rgb '#dddddd'\n"
             "set tics nomirror out scale 0.6 font ',13'\nunset mxtics\nunset mytics\n"
-            "set tmargin at screen 0.80\nset bmargin at screen 0.135\nset xrange [115:4.3]\nset yrange [0.004:2]\n"
+            "set tmargin at screen 0.775\nset bmargin at screen 0.135\nset xrange [115:4.5]\nset yrange [0.004:2]\n"
             "set xtics (100, 50, 20, 10, 5)\nset ytics (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)\n"
             "set xlabel 'observations kept, %% of 50 per trajectory' font ',14' offset 0,-0.3\n"
             "set label 1 'Learning a noisy pendulum from fewer and fewer observations' at screen 0.03, screen 0.945 "

@@ -289,6 +289,7 @@ static int write_json(FILE *out, const void *figure)
     cli_json_real(&json, "nll", a->outcome.nll);
     cli_json_real(&json, "residual", a->residual);
     cli_json_real(&json, "seconds", a->outcome.seconds);
+    cli_json_real(&json, "cpu_seconds", a->outcome.cpu_seconds);
     cli_json_real(&json, "distance_floor", paper_mean(a->floor, SDE_TIMES, NULL));
     cli_json_real(&json, "distance_density", paper_mean(a->density_gap, SDE_TIMES, NULL));
     cli_json_real(&json, "distance_sde", paper_mean(a->sde_gap, SDE_TIMES, NULL));

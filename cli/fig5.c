@@ -24,7 +24,7 @@ static const struct {
       "pseudo-maximum likelihood",
       "#D55E00",
       { .network = "mlp" },
-      { .method = HL_SDE_PSEUDO_LIKELIHOOD } },
+      { .method = HL_SDE_PSEUDO_LIKELIHOOD, .variance_floor = 1e-4 } },
 };
 
 typedef struct fig5 {
@@ -93,36 +93,36 @@ static int compute(fig5 *a)
 
 /* Over the seeds. */
 typedef struct summary {
-    double drift, drift_sd, diffusion, diffusion_sd, seconds;
+    double drift, drift_sd, diffusion, diffusion_sd, cpu_seconds;
 } summary;
 
 static summary summarise(const fig5 *a, size_t share, int method)
 {
-    double drift[MOST_SEEDS], diffusion[MOST_SEEDS], seconds[MOST_SEEDS];
+    double drift[MOST_SEEDS], diffusion[MOST_SEEDS], cpu_seconds[MOST_SEEDS];
     summary s;
     for (size_t k = 0; k < a->seeds; k++) {
         const sde_outcome *o = &a->outcome[share][method][k];
         drift[k] = o->drift;
         diffusion[k] = o->diffusion;
-        seconds[k] = o->seconds;
+        cpu_seconds[k] = o->cpu_seconds;
     }
     s.drift = paper_mean(drift, a->seeds, &s.drift_sd);
     s.diffusion = paper_mean(diffusion, a->seeds, &s.diffusion_sd);
-    s.seconds = paper_mean(seconds, a->seeds, NULL);
+    s.cpu_seconds = paper_mean(cpu_seconds, a->seeds, NULL);
     return s;
 }
 
 static int write_csv(FILE *out, const void *figure)
 {
     const fig5 *a = figure;
-    fprintf(out, "kept,method,seed,observations,drift_mae,diffusion_mae,seconds\n");
+    fprintf(out, "kept,method,seed,observations,drift_mae,diffusion_mae,seconds,cpu_seconds\n");
     for (size_t i = 0; i < a->shares; i++)
         for (int m = 0; m < METHODS; m++)
             for (size_t s = 0; s < a->seeds; s++) {
                 const sde_outcome *o = &a->outcome[i][m][s];
-                fprintf(out, "%g,%s,%llu,%zu,%.6g,%.6g,%.3f\n", a->share[i], methods[m].name,
+                fprintf(out, "%g,%s,%llu,%zu,%.6g,%.6g,%.3f,%.3f\n", a->share[i], methods[m].name,
                         (unsigned long long)(a->set->seed + s), a->observations[i][s], o->drift, o->diffusion,
-                        o->seconds);
+                        o->seconds, o->cpu_seconds);
             }
     return 0;
 }
@@ -149,7 +149,7 @@ static int write_json(FILE *out, const void *figure)
             cli_json_real(&json, "drift_mae_sd", s.drift_sd);
             cli_json_real(&json, "diffusion_mae_mean", s.diffusion);
             cli_json_real(&json, "diffusion_mae_sd", s.diffusion_sd);
-            cli_json_real(&json, "seconds_mean", s.seconds);
+            cli_json_real(&json, "cpu_seconds_mean", s.cpu_seconds);
             cli_json_close(&json, '}');
         }
     cli_json_close(&json, ']');

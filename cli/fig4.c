@@ -22,7 +22,7 @@ double fig4_position(size_t cell)
 static hl_status follow_model(fig4 *a)
 {
     hl_noise_system system;
-    hl_simulator *simulator = NULL;
+    hl_simulator_options options = { .method = "srk", .seed = a->set->seed + 2000, .level = 2 };
     double *t = calloc(a->rows, sizeof *t), *y = calloc(a->rows, 2 * sizeof *y);
     hl_status status = t && y ? HL_OK : HL_ERR_NOMEM;
     for (size_t k = 0; k < SDE_TIMES && status == HL_OK; k++) {
@@ -32,19 +32,12 @@ static hl_status follow_model(fig4 *a)
         for (size_t r = 0; r < a->rows; r++)
             memcpy(a->sampled + (r * SDE_TIMES + k) * 2, y + 2 * r, 2 * sizeof *y);
     }
-    for (size_t r = 0; r < a->rows && status == HL_OK; r++) {
-        t[r] = 0;
+    for (size_t r = 0; r < a->rows && status == HL_OK; r++)
         memcpy(y + 2 * r, a->sampled + r * SDE_TIMES * 2, 2 * sizeof *y);
-    }
     if (status == HL_OK)
         status = hl_sde_system(a->sde, &system);
     if (status == HL_OK)
-        status = hl_simulator_create(
-            a->ctx, &system, &(hl_simulator_options){ .method = "srk", .seed = a->set->seed + 2000, .level = 2 },
-            &simulator);
-    if (status == HL_OK)
-        status = hl_simulator_run(simulator, a->rows, 0, t, sde_problem_time(1), SDE_TIMES - 1, y, a->learned);
-    hl_simulator_free(simulator);
+        status = sde_problem_follow(a->ctx, &system, &options, a->rows, y, a->learned);
     free(t);
     free(y);
     return status;
@@ -100,7 +93,7 @@ static hl_status integrate_density(fig4 *a)
 {
     enum { P = FIG4_POSITIONS, V = FIG4_VELOCITIES, ROWS = P * V };
     double *t = calloc(ROWS, sizeof *t), *x = calloc(ROWS, 2 * sizeof *x), *logp = calloc(ROWS, sizeof *logp);
-    double low = 1.6 * fig4_low, width = 1.6 * (fig4_high - fig4_low) / V;
+    double low = 1.25 * fig4_low, width = 1.25 * (fig4_high - fig4_low) / V;
     hl_status status = t && x && logp ? HL_OK : HL_ERR_NOMEM;
     for (size_t k = 0; k < SDE_TIMES && status == HL_OK; k++) {
         for (size_t i = 0; i < ROWS; i++) {

@@ -5,7 +5,7 @@
 #include "paper.h"
 #include "sde_problem.h"
 
-enum { FIG4_POSITIONS = 120, FIG4_VELOCITIES = 60, FIG4_PATHS = 30, FIG4_STATES = 1500, FIG4_SIDE = 15 };
+enum { FIG4_POSITIONS = 120, FIG4_VELOCITIES = 90, FIG4_PATHS = 30, FIG4_STATES = 1500, FIG4_SIDE = 15 };
 enum { FIG4_DENSITY_WIDTH = 1500, FIG4_DENSITY_HEIGHT = 1000, FIG4_FIELD_WIDTH = 1300, FIG4_FIELD_HEIGHT = 1080 };
 extern const double fig4_low, fig4_high; /* positions and velocities of grids, the cells' outer edges */
 

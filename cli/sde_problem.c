@@ -89,22 +89,34 @@ double sde_problem_time(size_t k)
     return 5.0 / (SDE_TIMES - 1) * (double)k;
 }
 
+hl_status sde_problem_follow(hl_context *ctx, const hl_noise_system *system, const hl_simulator_options *options,
+                             size_t rows, double *y, double *states)
+{
+    enum { CHUNK = 250 }; /* rows between looks at Ctrl-C; a row's bits do not depend on it */
+    double t[CHUNK];
+    hl_simulator *simulator = NULL;
+    hl_status status = hl_simulator_create(ctx, system, options, &simulator);
+    for (size_t r = 0; r < rows && status == HL_OK; r += CHUNK) {
+        size_t count = rows - r < CHUNK ? rows - r : CHUNK;
+        memset(t, 0, sizeof t);
+        status = hl_simulator_run(simulator, count, r, t, sde_problem_time(1), SDE_TIMES - 1, y + r * system->n,
+                                  states + r * SDE_TIMES * system->n);
+        if (status == HL_OK && cli_interrupted())
+            status = HL_STOPPED;
+    }
+    hl_simulator_free(simulator);
+    return status;
+}
+
 hl_status sde_problem_simulate(const sde_problem *p, hl_context *ctx, size_t rows, uint64_t seed, double *states)
 {
     hl_noise_system system = { .n = p->dim, .coefficients = p->coefficients, .slope = 1 };
-    hl_simulator *simulator = NULL;
-    double *y = calloc(rows, p->dim * sizeof *y), *t = calloc(rows, sizeof *t);
-    hl_status status = y && t ? HL_OK : HL_ERR_NOMEM;
-    for (size_t r = 0; r < rows && status == HL_OK; r++)
+    hl_simulator_options options = { .method = p->method, .seed = seed, .level = LEVEL };
+    double *y = calloc(rows, p->dim * sizeof *y);
+    for (size_t r = 0; r < rows && y; r++)
         p->start(seed, r, y + r * p->dim);
-    if (status == HL_OK)
-        status = hl_simulator_create(
-            ctx, &system, &(hl_simulator_options){ .method = p->method, .seed = seed, .level = LEVEL }, &simulator);
-    if (status == HL_OK)
-        status = hl_simulator_run(simulator, rows, 0, t, sde_problem_time(1), SDE_TIMES - 1, y, states);
-    hl_simulator_free(simulator);
+    hl_status status = y ? sde_problem_follow(ctx, &system, &options, rows, y, states) : HL_ERR_NOMEM;
     free(y);
-    free(t);
     return status;
 }
 

@@ -21,7 +21,10 @@ typedef struct sde_problem {
 extern const sde_problem sde_pendulum, sde_chain;
 
 double sde_problem_time(size_t k);
-/* states: rows x SDE_TIMES x dim. Other seeds give other trajectories, more rows begin with the same ones. */
+/* From y (rows x n) at time 0 along any equation: states (rows x SDE_TIMES x n); y is moved to the end. HL_STOPPED on Ctrl-C. */
+hl_status sde_problem_follow(hl_context *ctx, const hl_noise_system *system, const hl_simulator_options *options,
+                             size_t rows, double *y, double *states);
+/* The same for a problem from its start. Other seeds give other trajectories, more rows begin with the same ones. */
 hl_status sde_problem_simulate(const sde_problem *p, hl_context *ctx, size_t rows, uint64_t seed, double *states);
 
 /* Each state of `rows` trajectories is kept with probability `share`, and with a smaller share fewer of the same. `data` gets

@@ -22,11 +22,14 @@ static const bench_case cases[] = {
 static const char *const case_names[] = { "a", "b", "c", "d", "all", NULL };
 static const char *const dtype_names[] = { "f32", "f64", NULL };
 static const char *const clock_names[] = { "wall", "cpu", NULL };
+static const char *const problem_names[] = { "pendulum", "chain", NULL };
+static const char *const method_names[] = { "fp", "pseudo-ml", NULL };
+static const char *const network_names[] = { "mlp", "hollow", NULL };
 
 typedef struct settings {
-    uint64_t threads, rows, iterations, parameters;
-    double seconds;
-    const char *name, *dtype, *clock, *out;
+    uint64_t threads, rows, iterations, parameters, seeds, hidden;
+    double seconds, kept, rate;
+    const char *name, *dtype, *clock, *out, *problem, *method, *network;
     bool quick;
 } settings;
 
@@ -42,13 +45,22 @@ static const cli_option options[] = {
       NULL },
     { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
       0, 0, clock_names },
-    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning: of training; default 2000", 1, 1000000,
-      NULL },
+    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning, sde: of training; default 2000", 1,
+      1000000, NULL },
     { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N", "learning: of a network, at most; default 30000",
       5000, 10000000, NULL },
     { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there; solvers: table and picture", 0,
       0, NULL },
     { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks", 0, 0, NULL },
+    { "problem", CLI_CHOICE, offsetof(settings, problem), "pendulum|chain", "sde: default pendulum", 0, 0,
+      problem_names },
+    { "method", CLI_CHOICE, offsetof(settings, method), "fp|pseudo-ml", "sde: default both", 0, 0, method_names },
+    { "network", CLI_CHOICE, offsetof(settings, network), "mlp|hollow", "sde: default hollow", 0, 0, network_names },
+    { "hidden", CLI_INTEGER, offsetof(settings, hidden), "N", "sde: units of a layer", 1, 4096, NULL },
+    { "kept", CLI_REAL, offsetof(settings, kept), "SHARE", "sde: of the observations; default 1 and then 0.05", 0.001,
+      1, NULL },
+    { "rate", CLI_REAL, offsetof(settings, rate), "X", "sde: of learning; default 0.002", 0, 1, NULL },
+    { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: runs of each kind; default 1", 1, 1000, NULL },
     { 0 },
 };
 
@@ -60,8 +72,9 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
                            "in batches of 16. learning trains a continuous flow with each conditioner, all\n"
                            "of about the same number of parameters, on images of known density in raster\n"
                            "order and shuffled. solvers counts what solving, differentiating and inverting\n"
-                           "cost, on the stiff test set and on stiff hollow networks. Without a name it\n"
-                           "runs ddim.\n"
+                           "cost, on the stiff test set and on stiff hollow networks. sde learns stochastic\n"
+                           "equations that are known, from all and from 5% of the observations, by both\n"
+                           "methods, and tells the errors. Without a name it runs ddim.\n"
                            "\n"
                            "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
                            "  a       2        16      64     64    512\n"
@@ -78,7 +91,7 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
 
 static int run(int argc, char **argv);
 const cli_command cli_bench = { "bench",
-                                "[ddim|conditioners|learning|solvers] [--option VALUE ...]",
+                                "[ddim|conditioners|learning|solvers|sde] [--option VALUE ...]",
                                 "time against the machine's limits, as JSON lines",
                                 text,
                                 options,
@@ -361,6 +374,45 @@ static int run_case(const bench_case *c, const settings *set, bool head)
     return result;
 }
 
+static const char *const names[] = { "ddim", "conditioners", "learning", "solvers", "sde", NULL };
+enum { DDIM, CONDITIONERS, LEARNING, SOLVERS, SDE };
+
+static int run_ddim(const settings *set)
+{
+    bool head = true;
+    int result = CLI_OK;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && result != CLI_STOPPED; i++)
+        if (strcmp(set->name, "all") == 0 || strcmp(set->name, cases[i].name) == 0) {
+            int status = run_case(&cases[i], set, head);
+            result = status != CLI_OK ? status : result;
+            head = false;
+        }
+    return result;
+}
+
+static int run_one(int which, const settings *set)
+{
+    bool cpu = strcmp(set->clock, "cpu") == 0;
+    int threads = (int)set->threads;
+    if (which == LEARNING)
+        return bench_learning(
+            &(bench_learning_options){ (size_t)set->iterations, (size_t)set->parameters, threads, set->out });
+    if (which == SOLVERS)
+        return bench_solvers(set->quick, threads, set->out);
+    if (which == SDE)
+        return bench_sde(&(bench_sde_options){ set->problem, set->method, set->network, (size_t)set->seeds,
+                                               (size_t)set->iterations, (size_t)set->hidden, set->kept, set->rate,
+                                               threads });
+    if (threads > 1 && cpu)
+        return cli_fail(&cli_bench, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", threads);
+    if (which == DDIM)
+        return run_ddim(set);
+    if (strcmp(set->name, "all") != 0)
+        return cli_fail(&cli_bench, CLI_WRONG, "--case is for ddim");
+    return bench_conditioners(strcmp(set->dtype, "f64") == 0 ? HL_F64 : HL_F32, threads, (size_t)set->rows,
+                              set->seconds / 5, cpu ? cli_cpu_time : cli_now);
+}
+
 static int run(int argc, char **argv)
 {
     settings set = { .threads = 1,
@@ -369,37 +421,21 @@ static int run(int argc, char **argv)
                      .dtype = "f32",
                      .clock = "wall",
                      .iterations = 2000,
-                     .parameters = 30000 };
+                     .parameters = 30000,
+                     .problem = "pendulum",
+                     .seeds = 1 };
     const char *name[2];
-    int result = cli_parse(&cli_bench, argc, argv, &set, name);
+    char list[100];
+    int result = cli_parse(&cli_bench, argc, argv, &set, name), which = DDIM;
     if (result >= 0)
         return result;
-    bool others = name[0] && strcmp(name[0], "conditioners") == 0;
-    bool learning = name[0] && strcmp(name[0], "learning") == 0;
-    bool solvers = name[0] && strcmp(name[0], "solvers") == 0;
-    if (name[0] && strcmp(name[0], "ddim") != 0 && !others && !learning && !solvers)
-        return cli_fail(&cli_bench, CLI_WRONG,
-                        "unknown benchmark '%s'; there are ddim, conditioners, learning and solvers", name[0]);
-    if (solvers)
-        return bench_solvers(set.quick, (int)set.threads, set.out);
-    if (learning)
-        return bench_learning(
-            &(bench_learning_options){ (size_t)set.iterations, (size_t)set.parameters, (int)set.threads, set.out });
-    if (set.threads > 1 && strcmp(set.clock, "cpu") == 0)
-        return cli_fail(&cli_bench, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", (int)set.threads);
-    if (others && strcmp(set.name, "all") != 0)
-        return cli_fail(&cli_bench, CLI_WRONG, "--case is for ddim");
-    bool head = true;
-    result = CLI_OK;
-    if (others)
-        result = bench_conditioners(strcmp(set.dtype, "f64") == 0 ? HL_F64 : HL_F32, (int)set.threads, (size_t)set.rows,
-                                    set.seconds / 5, strcmp(set.clock, "cpu") == 0 ? cli_cpu_time : cli_now);
-    for (size_t i = 0; !others && i < sizeof cases / sizeof *cases && result != CLI_STOPPED; i++)
-        if (strcmp(set.name, "all") == 0 || strcmp(set.name, cases[i].name) == 0) {
-            int status = run_case(&cases[i], &set, head);
-            result = status != CLI_OK ? status : result;
-            head = false;
-        }
+    while (name[0] && names[which] && strcmp(name[0], names[which]) != 0)
+        which++;
+    if (!names[which]) {
+        cli_join(list, sizeof list, names);
+        return cli_fail(&cli_bench, CLI_WRONG, "unknown benchmark '%s'; there are %s", name[0], list);
+    }
+    result = run_one(which, &set);
     if (result == CLI_STOPPED)
         cli_say(&cli_bench, "stopped");
     return result;

@@ -65,4 +65,13 @@ int bench_learning(const bench_learning_options *options);
 /* `hollow bench solvers`; `out`: directory for solvers.csv and solvers.png, or NULL. Returns the exit status. */
 int bench_solvers(bool quick, int threads, const char *out);
 
+/* `hollow bench sde`; 0 or NULL: the default, or both. Returns the exit status. */
+typedef struct bench_sde_options {
+    const char *problem, *method, *network;
+    size_t seeds, iterations, hidden;
+    double kept, rate;
+    int threads;
+} bench_sde_options;
+int bench_sde(const bench_sde_options *options);
+
 #endif

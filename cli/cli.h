@@ -72,7 +72,8 @@ double cli_now(void);                            /* seconds of a steady clock */
 double cli_cpu_time(void);                       /* seconds that the program has been on a processor */
 double cli_median(double *values, size_t count); /* sorts the values */
 
-/* Standard normal number `index` of stream `seed`. */
+/* Number `index` of stream `seed`: uniform in (0, 1); standard normal. */
+double cli_uniform(uint64_t seed, uint64_t index);
 double cli_normal(uint64_t seed, uint64_t index);
 /* Elements of arrays in either precision. */
 double cli_get(hl_dtype dtype, const void *array, size_t index);

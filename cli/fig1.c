@@ -17,13 +17,15 @@ typedef struct fig1 {
 
 /* ---- the files ---- */
 
-static void write_jacobian(FILE *out, const fig1 *a)
+static int write_jacobian(FILE *out, const void *figure)
 {
+    const fig1 *a = figure;
     const fig1_jacobian *j = &a->jacobian;
     fprintf(out, "i,j,df_dx,dtau_dx,hollow\n");
     for (size_t at = 0; at < j->dim * j->dim; at++)
         fprintf(out, "%zu,%zu,%.17g,%.17g,%.17g\n", at / j->dim + 1, at % j->dim + 1, j->total[at], j->direct[at],
                 j->hollow[at]);
+    return 0;
 }
 
 static void write_matrix(FILE *out, const char *name, const double *m, size_t rows, size_t columns)
@@ -32,26 +34,31 @@ static void write_matrix(FILE *out, const char *name, const double *m, size_t ro
         fprintf(out, "%s,%zu,%zu,%.17g\n", name, at / columns + 1, at % columns + 1, m[at]);
 }
 
-static void write_factors(FILE *out, const fig1 *a)
+static int write_factors(FILE *out, const void *figure)
 {
+    const fig1 *a = figure;
     const fig1_jacobian *j = &a->jacobian;
     size_t n = j->dim * FIG1_FEATURES;
     fprintf(out, "matrix,row,column,value\n");
     write_matrix(out, "dtau_dh", j->by_h, j->dim, n);
     write_matrix(out, "dh_dx", j->h_by_x, n, j->dim);
+    return 0;
 }
 
-static void write_times(FILE *out, const fig1 *a)
+static int write_times(FILE *out, const void *figure)
 {
+    const fig1 *a = figure;
     const fig1_time *t = &a->time;
     fprintf(out, "d,f_s,fd_s,brute_s,fd_over_f,brute_over_f\n");
     for (size_t i = 0; i < t->count; i++)
         fprintf(out, "%zu,%.6g,%.6g,%.6g,%.4g,%.4g\n", t->dim[i], t->f[i], t->fd[i], t->brute[i], t->fd[i] / t->f[i],
                 t->brute[i] / t->f[i]);
+    return 0;
 }
 
-static void write_json(FILE *out, const fig1 *a)
+static int write_json(FILE *out, const void *figure)
 {
+    const fig1 *a = figure;
     const fig1_jacobian *j = &a->jacobian;
     const fig1_time *t = &a->time;
     cli_json json = { out, false };
@@ -78,85 +85,35 @@ static void write_json(FILE *out, const fig1 *a)
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     fputc('\n', out);
+    return 0;
 }
 
-static const struct {
-    const char *name;
-    void (*write)(FILE *out, const fig1 *a);
-} files[] = { { "fig1_jacobian.csv", write_jacobian },
-              { "fig1_factors.csv", write_factors },
-              { "fig1_time.csv", write_times },
-              { "fig1.json", write_json } };
-
-static int draw_jacobian(FILE *gnuplot, const fig1 *a)
+static int draw_jacobian(FILE *gnuplot, const void *figure)
 {
-    return fig1_draw_jacobian(gnuplot, &a->jacobian);
+    return fig1_draw_jacobian(gnuplot, &((const fig1 *)figure)->jacobian);
 }
 
-static int draw_time(FILE *gnuplot, const fig1 *a)
+static int draw_time(FILE *gnuplot, const void *figure)
 {
-    return fig1_draw_time(gnuplot, &a->time);
+    return fig1_draw_time(gnuplot, &((const fig1 *)figure)->time);
 }
 
-static const struct {
-    const char *name;
-    int height;
-    int (*draw)(FILE *gnuplot, const fig1 *a);
-} pictures[] = { { "fig1_jacobian.png", FIG1_JACOBIAN_HEIGHT, draw_jacobian },
-                 { "fig1_time.png", FIG1_TIME_HEIGHT, draw_time } };
+static const paper_file files[] = { { "fig1_jacobian.csv", write_jacobian, 0, 0 },
+                                    { "fig1_factors.csv", write_factors, 0, 0 },
+                                    { "fig1_time.csv", write_times, 0, 0 },
+                                    { "fig1.json", write_json, 0, 0 },
+                                    { "fig1_jacobian.png", draw_jacobian, FIG1_WIDTH, FIG1_JACOBIAN_HEIGHT },
+                                    { "fig1_time.png", draw_time, FIG1_WIDTH, FIG1_TIME_HEIGHT } };
 
-static int unwritable(const fig1 *a, const char *name, int error)
-{
-    return cli_fail(&cli_paper, CLI_WRONG, "cannot write %s/%s: %s", a->set->out, name, strerror(error));
-}
-
-static int write_files(const fig1 *a)
+static int write_network(const fig1 *a)
 {
     char path[4096];
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        cli_file file;
-        int error = cli_file_open(&file, a->set->out, files[i].name);
-        if (!error) {
-            files[i].write(file.stream, a);
-            error = cli_file_keep(&file);
-        }
-        if (error)
-            return unwritable(a, files[i].name, error);
-        printf("%s/%s\n", a->set->out, files[i].name);
-    }
     if ((size_t)snprintf(path, sizeof path, "%s/fig1.hollow", a->set->out) >= sizeof path)
         return cli_fail(&cli_paper, CLI_WRONG, "the name of the directory is too long");
     hl_status status = hl_net_save(a->net, path);
     if (status != HL_OK)
         return cli_fail_library(&cli_paper, a->ctx, status);
     printf("%s\n", path);
-    return CLI_OK;
-}
-
-static int draw_pictures(const fig1 *a)
-{
-    if (!cli_have_gnuplot()) {
-        cli_say(&cli_paper, "gnuplot is not installed, so there are no pictures; the numbers are in the files above");
-        return CLI_OK;
-    }
-    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) {
-        cli_file file;
-        int error = cli_plot_open(&file, a->set->out, pictures[i].name, FIG1_WIDTH, pictures[i].height);
-        if (!error) {
-            error = pictures[i].draw(file.stream, a);
-            if (error)
-                cli_file_drop(&file);
-            else
-                error = cli_plot_keep(&file);
-        }
-        if (cli_interrupted())
-            return CLI_STOPPED;
-        if (error > 0)
-            return unwritable(a, pictures[i].name, error);
-        if (error < 0)
-            return cli_fail(&cli_paper, CLI_FAILED, "gnuplot could not draw %s", pictures[i].name);
-        printf("%s/%s\n", a->set->out, pictures[i].name);
-    }
     return CLI_OK;
 }
 
@@ -227,9 +184,9 @@ static int run(const paper_settings *set)
         return cli_fail(&cli_paper, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
     int result = compute(&a);
     if (result == CLI_OK)
-        result = write_files(&a);
+        result = write_network(&a);
     if (result == CLI_OK)
-        result = draw_pictures(&a);
+        result = paper_write(set, sizeof files / sizeof *files, files, &a);
     if (result == CLI_STOPPED)
         cli_say(&cli_paper, "stopped");
     fig1_jacobian_free(&a.jacobian);

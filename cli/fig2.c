@@ -168,8 +168,9 @@ static void write_method(cli_json *json, const fig2 *a, size_t s, size_t m)
     cli_json_close(json, '}');
 }
 
-static void write_json(const fig2 *a, FILE *to)
+static int write_json(FILE *to, const void *figure)
 {
+    const fig2 *a = figure;
     cli_json json = { to, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "figure", "fig2");
@@ -190,10 +191,12 @@ static void write_json(const fig2 *a, FILE *to)
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     fputc('\n', to);
+    return 0;
 }
 
-static void write_csv(const fig2 *a, FILE *to)
+static int write_csv(FILE *to, const void *figure)
 {
+    const fig2 *a = figure;
     fprintf(to, "setting,method,iteration,loss,evaluations_forward,evaluations_backward,seconds\n");
     for (size_t s = 0; s < SETTINGS; s++)
         for (size_t m = 0; m < METHODS; m++)
@@ -202,10 +205,12 @@ static void write_csv(const fig2 *a, FILE *to)
                 fprintf(to, "%s,%s,%zu,%.6f,%.4f,%.4f,%.5f\n", settings[s].name, methods[m].method, i + 1, r->loss[i],
                         r->forward[i], r->backward[i], r->seconds[i]);
             }
+    return 0;
 }
 
-static void draw(const fig2 *a, FILE *g)
+static int draw(FILE *g, const void *figure)
 {
+    const fig2 *a = figure;
     for (size_t s = 0; s < SETTINGS; s++)
         for (size_t m = 0; m < METHODS; m++) {
             const record *r = &a->record[s][m];
@@ -229,36 +234,12 @@ static void draw(const fig2 *a, FILE *g)
             fprintf(g, "\n");
         }
     fprintf(g, "unset multiplot\n");
+    return 0;
 }
 
-static int write_all(const fig2 *a)
-{
-    static const struct {
-        const char *name;
-        void (*write)(const fig2 *a, FILE *to);
-    } files[] = { { "fig2.csv", write_csv }, { "fig2.json", write_json } };
-    cli_file file;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        int error = cli_file_open(&file, a->set->out, files[i].name);
-        if (error)
-            return paper_unwritable(a->set, files[i].name, error);
-        files[i].write(a, file.stream);
-        error = cli_file_keep(&file);
-        if (error)
-            return paper_unwritable(a->set, files[i].name, error);
-        printf("%s/%s\n", a->set->out, files[i].name);
-    }
-    if (!cli_have_gnuplot())
-        return CLI_OK;
-    int error = cli_plot_open(&file, a->set->out, "fig2.png", 1200, 860);
-    if (error)
-        return paper_unwritable(a->set, "fig2.png", error);
-    draw(a, file.stream);
-    if (cli_plot_keep(&file) != 0)
-        return cli_fail(&cli_paper, CLI_FAILED, "gnuplot could not draw fig2.png");
-    printf("%s/fig2.png\n", a->set->out);
-    return CLI_OK;
-}
+static const paper_file files[] = { { "fig2.csv", write_csv, 0, 0 },
+                                    { "fig2.json", write_json, 0, 0 },
+                                    { "fig2.png", draw, 1200, 860 } };
 
 static int run(const paper_settings *set)
 {
@@ -277,7 +258,7 @@ static int run(const paper_settings *set)
     else
         result = run_all(a);
     if (result == CLI_OK)
-        result = write_all(a);
+        result = paper_write(set, sizeof files / sizeof *files, files, a);
     if (result == CLI_STOPPED)
         cli_say(&cli_paper, "stopped");
     hl_context_free(a->ctx);

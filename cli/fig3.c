@@ -152,12 +152,8 @@ static int run_all(fig3 *a)
 /* Mean over seeds, and its standard error (NaN for one seed). */
 static double mean_of(const double *values, size_t count, double *error)
 {
-    double mean = 0, square = 0;
-    for (size_t i = 0; i < count; i++)
-        mean += values[i] / (double)count;
-    for (size_t i = 0; i < count; i++)
-        square += (values[i] - mean) * (values[i] - mean);
-    *error = count > 1 ? sqrt(square / (double)(count - 1) / (double)count) : NAN;
+    double mean = paper_mean(values, count, error);
+    *error /= sqrt((double)count);
     return mean;
 }
 
@@ -180,13 +176,10 @@ static void summarise(const fig3 *a, int l, double lead[2], double cost[TRACES],
     }
 }
 
-static int write_json(const fig3 *a)
+static int write_json(FILE *out, const void *figure)
 {
-    cli_file file;
-    int error = cli_file_open(&file, a->set->out, "fig3.json");
-    if (error)
-        return paper_unwritable(a->set, "fig3.json", error);
-    cli_json json = { file.stream, false };
+    const fig3 *a = figure;
+    cli_json json = { out, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "figure", "fig3");
     cli_json_count(&json, "dim", a->dim);
@@ -214,33 +207,27 @@ static int write_json(const fig3 *a)
     }
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
-    fputc('\n', file.stream);
-    error = cli_file_keep(&file);
-    return error ? paper_unwritable(a->set, "fig3.json", error) : (printf("%s/fig3.json\n", a->set->out), CLI_OK);
+    fputc('\n', out);
+    return 0;
 }
 
-static int write_csv(const fig3 *a)
+static int write_csv(FILE *out, const void *figure)
 {
-    cli_file file;
+    const fig3 *a = figure;
     size_t every = a->iterations / VALIDATIONS;
-    int error = cli_file_open(&file, a->set->out, "fig3.csv");
-    if (error)
-        return paper_unwritable(a->set, "fig3.csv", error);
-    fprintf(file.stream,
-            "hidden_layers,seed,trace,iteration,loss,evaluations_forward,evaluations_backward,validation\n");
+    fprintf(out, "hidden_layers,seed,trace,iteration,loss,evaluations_forward,evaluations_backward,validation\n");
     for (int l = 0; l < LAYERS; l++)
         for (size_t s = 0; s < a->seeds; s++)
             for (int t = 0; t < TRACES; t++)
                 for (size_t i = 0; i < a->iterations; i++) {
                     const record *r = &a->record[l][s][t];
-                    fprintf(file.stream, "%d,%zu,%s,%zu,%.6f,%.4f,%.4f,", l + 1, s + 1, trace_names[t], i + 1,
-                            r->loss[i], r->forward[i], r->backward[i]);
+                    fprintf(out, "%d,%zu,%s,%zu,%.6f,%.4f,%.4f,", l + 1, s + 1, trace_names[t], i + 1, r->loss[i],
+                            r->forward[i], r->backward[i]);
                     if ((i + 1) % every == 0 && (i + 1) / every <= VALIDATIONS)
-                        fprintf(file.stream, "%.6f", r->validation[(i + 1) / every - 1]);
-                    fputc('\n', file.stream);
+                        fprintf(out, "%.6f", r->validation[(i + 1) / every - 1]);
+                    fputc('\n', out);
                 }
-    error = cli_file_keep(&file);
-    return error ? paper_unwritable(a->set, "fig3.csv", error) : (printf("%s/fig3.csv\n", a->set->out), CLI_OK);
+    return 0;
 }
 
 static void print_blocks(FILE *g, const fig3 *a)
@@ -263,16 +250,10 @@ static void print_blocks(FILE *g, const fig3 *a)
         }
 }
 
-static int draw(const fig3 *a)
+static int draw(FILE *g, const void *figure)
 {
     static const char *const colours[TRACES] = { "#0072b2", "#d55e00" };
-    cli_file file;
-    if (!cli_have_gnuplot())
-        return CLI_OK;
-    int error = cli_plot_open(&file, a->set->out, "fig3.png", 1200, 860);
-    if (error)
-        return paper_unwritable(a->set, "fig3.png", error);
-    FILE *g = file.stream;
+    const fig3 *a = figure;
     print_blocks(g, a);
     fprintf(g,
             "set multiplot layout 2,2\nset grid linecolor rgb '#dddddd'\nset xlabel 'iteration'\nset key top right\n");
@@ -292,11 +273,12 @@ static int draw(const fig3 *a)
             fprintf(g, "\n");
         }
     fprintf(g, "unset multiplot\n");
-    if (cli_plot_keep(&file) != 0)
-        return cli_fail(&cli_paper, CLI_FAILED, "gnuplot could not draw fig3.png");
-    printf("%s/fig3.png\n", a->set->out);
-    return CLI_OK;
+    return 0;
 }
+
+static const paper_file files[] = { { "fig3.csv", write_csv, 0, 0 },
+                                    { "fig3.json", write_json, 0, 0 },
+                                    { "fig3.png", draw, 1200, 860 } };
 
 static int run(const paper_settings *set)
 {
@@ -313,11 +295,7 @@ static int run(const paper_settings *set)
     if (result == CLI_OK)
         result = run_all(&a);
     if (result == CLI_OK)
-        result = write_csv(&a);
-    if (result == CLI_OK)
-        result = write_json(&a);
-    if (result == CLI_OK)
-        result = draw(&a);
+        result = paper_write(set, sizeof files / sizeof *files, files, &a);
     if (result == CLI_STOPPED)
         cli_say(&cli_paper, "stopped");
     for (int l = 0; l < LAYERS; l++)

@@ -1,9 +1,10 @@
 /* paper.c - `hollow paper`: reproduce the figures and tables of the paper. */
+#include <math.h>
 #include <string.h>
 
 #include "paper.h"
 
-static const paper_item *const items[] = { &paper_fig1, &paper_fig2, &paper_fig3 };
+static const paper_item *const items[] = { &paper_fig1, &paper_fig2, &paper_fig3, &paper_fig4, &paper_fig5 };
 enum { ITEMS = sizeof items / sizeof *items };
 
 static const cli_option options[] = {
@@ -16,8 +17,8 @@ static const cli_option options[] = {
       NULL },
     { "data", CLI_TEXT, offsetof(paper_settings, data), "DIR", "fig3: train.npy and val.npy; default data/miniboone", 0,
       0, NULL },
-    { "threads", CLI_INTEGER, offsetof(paper_settings, threads), "N", "fig2, fig3: default all of the machine", 1, 256,
-      NULL },
+    { "threads", CLI_INTEGER, offsetof(paper_settings, threads), "N", "fig2 to fig5: default all of the machine", 1,
+      256, NULL },
     { 0 },
 };
 
@@ -35,27 +36,17 @@ static const char text[] = "Writes data (CSV, JSON) and pictures (PNG, if gnuplo
                            "\n"
                            "fig3 trains continuous flows of one and two hidden layers with the exact trace and\n"
                            "with Hutchinson's estimate, from the same weights and batches, three seeds each:\n"
-                           "-log p of validation rows, evaluations and time of an iteration.\n";
+                           "-log p of validation rows, evaluations and time of an iteration.\n"
+                           "\n"
+                           "fig4 learns the stochastic equation of a pendulum by Fokker-Planck matching: data,\n"
+                           "learned density and trajectories of the learned equation; drift and diffusion\n"
+                           "against the truth. fig5 compares it with pseudo-maximum likelihood as fewer and\n"
+                           "fewer of the observations are kept: mean absolute errors, three seeds.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_paper = {
     "paper", "[NAME] [--option VALUE ...]", "reproduce a figure of the paper", text, options, 0, 1, run
 };
-
-int paper_unwritable(const paper_settings *set, const char *name, int error)
-{
-    return cli_fail(&cli_paper, CLI_WRONG, "%s/%s: %s", set->out, name, strerror(error));
-}
-
-double paper_filtered(const double *values, size_t count, size_t i)
-{
-    enum { WINDOW = 5 };
-    double window[WINDOW];
-    size_t first = i < WINDOW / 2 ? 0 : i - WINDOW / 2, n = 0;
-    for (size_t k = first; k < count && n < WINDOW; k++)
-        window[n++] = values[k];
-    return cli_median(window, n);
-}
 
 static int run(int argc, char **argv)
 {
@@ -78,4 +69,69 @@ static int run(int argc, char **argv)
         return CLI_OK;
     cli_join(list, sizeof list, names);
     return cli_fail(&cli_paper, CLI_WRONG, "unknown name '%s'; there are %s", name[0], list);
+}
+
+/* ---- what figures share ---- */
+
+static int unwritable(const paper_settings *set, const char *name, int error)
+{
+    return cli_fail(&cli_paper, CLI_WRONG, "cannot write %s/%s: %s", set->out, name, strerror(error));
+}
+
+static int write_one(const paper_settings *set, const paper_file *f, const void *figure)
+{
+    cli_file file;
+    int error = f->width ? cli_plot_open(&file, set->out, f->name, f->width, f->height)
+                         : cli_file_open(&file, set->out, f->name);
+    if (error)
+        return unwritable(set, f->name, error);
+    if (f->write(file.stream, figure) != 0) {
+        cli_file_drop(&file);
+        return cli_fail(&cli_paper, CLI_FAILED, "out of memory");
+    }
+    error = f->width ? cli_plot_keep(&file) : cli_file_keep(&file);
+    if (cli_interrupted())
+        return CLI_STOPPED;
+    if (error > 0)
+        return unwritable(set, f->name, error);
+    if (error < 0)
+        return cli_fail(&cli_paper, CLI_FAILED, "gnuplot could not draw %s", f->name);
+    printf("%s/%s\n", set->out, f->name);
+    return CLI_OK;
+}
+
+int paper_write(const paper_settings *set, size_t count, const paper_file *files, const void *figure)
+{
+    bool gnuplot = cli_have_gnuplot(), missing = false;
+    int result = CLI_OK;
+    for (size_t i = 0; i < count && result == CLI_OK; i++)
+        if (files[i].width && !gnuplot)
+            missing = true;
+        else
+            result = write_one(set, &files[i], figure);
+    if (missing && result == CLI_OK)
+        cli_say(&cli_paper, "gnuplot is not installed, so there are no pictures; the numbers are in the files above");
+    return result;
+}
+
+double paper_mean(const double *values, size_t count, double *deviation)
+{
+    double mean = 0, square = 0;
+    for (size_t i = 0; i < count; i++)
+        mean += values[i] / (double)count;
+    for (size_t i = 0; i < count; i++)
+        square += (values[i] - mean) * (values[i] - mean);
+    if (deviation)
+        *deviation = count > 1 ? sqrt(square / (double)(count - 1)) : NAN;
+    return mean;
+}
+
+double paper_filtered(const double *values, size_t count, size_t i)
+{
+    enum { WINDOW = 5 };
+    double window[WINDOW];
+    size_t first = i < WINDOW / 2 ? 0 : i - WINDOW / 2, n = 0;
+    for (size_t k = first; k < count && n < WINDOW; k++)
+        window[n++] = values[k];
+    return cli_median(window, n);
 }

@@ -1,4 +1,4 @@
-/* paper.h - what `hollow paper` reproduces; one file for each figure or table, and the parts of fig1. */
+/* paper.h - what `hollow paper` reproduces; one file for each figure or table, what they share, and the parts of fig1. */
 #ifndef CLI_PAPER_H
 #define CLI_PAPER_H
 
@@ -16,10 +16,21 @@ typedef struct paper_item {
     int (*run)(const paper_settings *set);
 } paper_item;
 
-extern const paper_item paper_fig1, paper_fig2, paper_fig3;
+extern const paper_item paper_fig1, paper_fig2, paper_fig3, paper_fig4, paper_fig5;
 
-/* A file of the results cannot be written: says so, and returns the exit status. */
-int paper_unwritable(const paper_settings *set, const char *name, int error);
+/* A file or a picture of a figure. `write` gets the file, or gnuplot's input, and the figure; it returns 0, or -1 if out of
+ * memory. */
+typedef struct paper_file {
+    const char *name;
+    int (*write)(FILE *out, const void *figure);
+    int width, height; /* of a picture, in pixels; else 0 */
+} paper_file;
+/* Make all of them in set->out and print their names; pictures only if there is gnuplot. Returns the exit status, having said
+ * what went wrong. */
+int paper_write(const paper_settings *set, size_t count, const paper_file *files, const void *figure);
+/* Mean, and standard deviation (of a sample; NaN for one value) unless NULL. */
+double paper_mean(const double *values, size_t count, double *deviation);
+
 /* Median of the 5 values around i, to keep single batches out of the pictures. */
 double paper_filtered(const double *values, size_t count, size_t i);
 

@@ -117,7 +117,7 @@ static uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-static double uniform(uint64_t seed, uint64_t index) /* in (0, 1) */
+double cli_uniform(uint64_t seed, uint64_t index)
 {
     uint64_t bits = mix(mix(seed + 0x9e3779b97f4a7c15u) + (index + 1) * 0x9e3779b97f4a7c15u);
     return ((double)(bits >> 11) + 0.5) * 0x1p-53;
@@ -126,7 +126,7 @@ static double uniform(uint64_t seed, uint64_t index) /* in (0, 1) */
 double cli_normal(uint64_t seed, uint64_t index)
 {
     const double tau = 6.283185307179586;
-    return sqrt(-2 * log(uniform(seed, 2 * index))) * cos(tau * uniform(seed, 2 * index + 1));
+    return sqrt(-2 * log(cli_uniform(seed, 2 * index))) * cos(tau * cli_uniform(seed, 2 * index + 1));
 }
 
 double cli_get(hl_dtype dtype, const void *array, size_t index)

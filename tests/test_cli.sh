@@ -47,7 +47,7 @@ stderr_has "--case needs a value"
 expect 2 bench --dtype=f16
 stderr_has "unknown dtype 'f16'; there are f32, f64"
 expect 2 bench nonsense
-stderr_has "unknown benchmark 'nonsense'; there are ddim, conditioners, learning and solvers"
+stderr_has "unknown benchmark 'nonsense'; there are ddim, conditioners, learning, solvers, sde"
 for value in 0 -1 1x x '' 257 1.5 ' 1' 99999999999999999999999; do
     expect 2 bench --case a "--threads=$value"
     stderr_has "--threads: '$value' is not an integer in 1..256"

@@ -1,0 +1,99 @@
+/* bench_sde.c - `hollow bench sde`: learning known equations from all and from 5% of the observations of 5000 trajectories, by
+ * Fokker-Planck matching and by pseudo-likelihood. One line of JSON for each run: mean absolute errors over the states of 2,000
+ * fresh trajectories, and the seconds of training. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "sde_problem.h"
+
+static const char *const method_names[] = { "fp", "pseudo-ml" };
+
+static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_options *fit, double share,
+                  const sde_outcome *o)
+{
+    cli_json json = { stdout, false };
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "bench", "sde");
+    cli_json_text(&json, "problem", p->name);
+    cli_json_text(&json, "method", method_names[fit->method]);
+    cli_json_text(&json, "network", hl_sde_describe(sde).network);
+    cli_json_real(&json, "kept", share);
+    cli_json_count(&json, "seed", fit->seed);
+    cli_json_real(&json, "drift_mae", o->drift);
+    cli_json_real(&json, "diffusion_mae", o->diffusion);
+    cli_json_real(&json, "loss", o->loss);
+    cli_json_real(&json, "nll", o->nll);
+    cli_json_real(&json, "seconds", o->seconds);
+    cli_json_real(&json, "cpu_seconds", o->cpu_seconds);
+    cli_json_close(&json, '}');
+    putchar('\n');
+    fflush(stdout);
+    fprintf(stderr, "%-9s %-10s %3.0f%% kept  seed %llu  MAE of the drift %.4f, of the diffusion %.4f  %5.1f s\n",
+            p->name, method_names[fit->method], 100 * share, (unsigned long long)fit->seed, o->drift, o->diffusion,
+            o->seconds);
+}
+
+/* Both methods, or the one that is asked for, on one set of observations. */
+static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_options *b, uint64_t seed, double share,
+                         const hl_sde_data *data, const double *fresh)
+{
+    hl_sde_spec spec = { .network = b->network,
+                         .hidden = b->hidden,
+                         .net = { .hidden = b->hidden, .width = b->hidden } };
+    hl_status status = HL_OK;
+    for (int m = 0; m < 2 && status == HL_OK; m++) {
+        hl_sde_fit_options fit = { .method = m == 0 ? HL_SDE_FOKKER_PLANCK : HL_SDE_PSEUDO_LIKELIHOOD,
+                                   .iterations = b->iterations,
+                                   .optimizer = { .rate = b->rate },
+                                   .seed = seed };
+        sde_outcome outcome;
+        hl_sde *sde;
+        if (b->method && strcmp(b->method, method_names[m]) != 0)
+            continue;
+        status = sde_problem_learn(p, ctx, &spec, &fit, data, &sde, &outcome);
+        if (status == HL_OK)
+            status = sde_problem_judge(p, sde, SDE_FRESH, fresh, &outcome);
+        if (status == HL_OK)
+            print(p, sde, &fit, share, &outcome);
+        hl_sde_free(sde);
+    }
+    return status;
+}
+
+static hl_status run(const sde_problem *p, hl_context *ctx, const bench_sde_options *b, double *states, double *fresh)
+{
+    const double shares[] = { b->kept > 0 ? b->kept : 1, 0.05 };
+    hl_status status = sde_problem_simulate(p, ctx, SDE_FRESH, 1000, fresh);
+    for (uint64_t seed = 1; seed <= b->seeds && status == HL_OK; seed++) {
+        status = sde_problem_simulate(p, ctx, SDE_TRAIN, seed, states);
+        for (int i = 0; i < (b->kept > 0 ? 1 : 2) && status == HL_OK; i++) {
+            hl_sde_data data;
+            status = sde_problem_observe(p, SDE_TRAIN, states, shares[i], seed, &data);
+            if (status == HL_OK)
+                status = compare(p, ctx, b, seed, shares[i], &data, fresh);
+            sde_problem_forget(&data);
+        }
+    }
+    return status;
+}
+
+int bench_sde(const bench_sde_options *b)
+{
+    const sde_problem *p = strcmp(b->problem, sde_chain.name) == 0 ? &sde_chain : &sde_pendulum;
+    hl_context *ctx = NULL;
+    double *states = calloc((size_t)SDE_TRAIN * SDE_TIMES, p->dim * sizeof *states);
+    double *fresh = calloc((size_t)SDE_FRESH * SDE_TIMES, p->dim * sizeof *fresh);
+    hl_status status = states && fresh ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = hl_context_create(&(hl_context_options){ .threads = b->threads }, &ctx);
+    if (status == HL_OK)
+        status = run(p, ctx, b, states, fresh);
+    int result = status == HL_OK        ? CLI_OK
+                 : status == HL_STOPPED ? CLI_STOPPED
+                                        : cli_fail_library(&cli_bench, ctx, status);
+    hl_context_free(ctx);
+    free(states);
+    free(fresh);
+    return result;
+}

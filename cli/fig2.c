@@ -22,7 +22,7 @@ static const struct {
 static const struct {
     const char *name, *title;
     double kappa, rate; /* kappa: of the diagonal to begin with; rate: of learning */
-} settings[SETTINGS] = { { "nonstiff", "not stiff", 0, 5e-3 }, { "stiff", "stiff to begin with", 300, 2e-3 } };
+} settings[SETTINGS] = { { "nonstiff", "not stiff", 0, 5e-3 }, { "stiff", "stiff to begin with", 1000, 2e-3 } };
 
 /* What one training showed. */
 typedef struct record {
@@ -220,12 +220,13 @@ static int draw(FILE *g, const void *figure)
                         paper_filtered(r->backward, r->done, i));
             fprintf(g, "E\n");
         }
-    fprintf(g, "set multiplot layout 2,2\nset grid linecolor rgb '#dddddd'\nset logscale y\nset yrange [8:*]\n"
+    fprintf(g, "set multiplot layout 2,2\nset grid linecolor rgb '#dddddd'\nset logscale y\nset yrange [*:*]\n"
                "set xlabel 'iteration'\n");
     for (size_t column = 2; column <= 3; column++)
         for (size_t s = 0; s < SETTINGS; s++) {
             fprintf(g,
-                    "set title '%s: %s' font ',15'\nset ylabel 'evaluations of an iteration'\nset key top right\nplot ",
+                    "set title '%s: %s' font ',15'\nset ylabel 'evaluations of an iteration'\nset key below center "
+                    "horizontal\nplot ",
                     column == 2 ? "forward" : "backward, with the adjoint", settings[s].title);
             for (size_t m = 0; m < METHODS; m++)
                 if (a->record[s][m].done)

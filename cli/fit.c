@@ -38,8 +38,8 @@ static const cli_option options[] = {
       0, losses },
     { "solver", CLI_TEXT, AT(solver), "NAME",
       "of the density and, without --ode-steps, of training: dopri5, tsit5, adams-jacobi, auto, ...", 0, 0, NULL },
-    { "rtol", CLI_REAL, AT(rtol), "X", "relative tolerance of the density; default 1e-5", 0, 1, NULL },
-    { "atol", CLI_REAL, AT(atol), "X", "absolute tolerance; default 1e-5", 0, 1, NULL },
+    { "rtol", CLI_REAL, AT(rtol), "X", "relative tolerance of the density; default 1e-5", 1e-16, 1, NULL },
+    { "atol", CLI_REAL, AT(atol), "X", "absolute tolerance; default 1e-5", 1e-100, 1, NULL },
     { "ode-steps", CLI_INTEGER, AT(ode_steps), "N", "steps of rk4 in training; doubled when too few; default 4", 1, 256,
       NULL },
     { "iters", CLI_INTEGER, AT(iterations), "N", "iterations; default 2000", 1, 1e12, NULL },
@@ -438,13 +438,35 @@ static int check_output(job *j, const char *path)
     return error ? cli_fail(&cli_fit, CLI_WRONG, "%s: %s", j->set->plot, strerror(error)) : CLI_OK;
 }
 
+/* What would have no effect is refused. */
+static int check_options(const fit_settings *s, const char *conditioner)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } continuous[] = { { "conditioner", s->conditioner != NULL },
+                       { "trace", s->trace != NULL },
+                       { "solver", s->solver != NULL },
+                       { "rtol", s->rtol > 0 },
+                       { "atol", s->atol > 0 },
+                       { "ode-steps", s->ode_steps > 0 } };
+    bool cnf = !s->kind || strcmp(s->kind, "cnf") == 0;
+    for (size_t i = 0; i < sizeof continuous / sizeof *continuous; i++)
+        if (!cnf && continuous[i].given)
+            return cli_fail(&cli_fit, CLI_WRONG, "--%s is for --model cnf; a %s has no use for it", continuous[i].name,
+                            s->kind);
+    if (s->image && (!cnf || strcmp(conditioner, "conv") != 0))
+        return cli_fail(&cli_fit, CLI_WRONG, "--image is for --conditioner conv");
+    return CLI_OK;
+}
+
 static int create(job *j)
 {
     const fit_settings *s = j->set;
     const char *conditioner = s->conditioner ? s->conditioner : j->data.dim > TREE_COLUMNS ? "tree" : "made";
-    if (s->kind && strcmp(s->kind, "cnf") != 0 && s->conditioner)
-        return cli_fail(&cli_fit, CLI_WRONG, "--conditioner is for --model cnf; a %s has its own", s->kind);
-    int result = choose_order(j, conditioner);
+    int result = check_options(s, conditioner);
+    if (result == CLI_OK)
+        result = choose_order(j, conditioner);
     if (result != CLI_OK)
         return result;
     hl_flow_spec spec = flow_spec(j, conditioner);

@@ -18,8 +18,8 @@ static const cli_option options[] = {
     { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
     { "solver", CLI_TEXT, offsetof(settings, solver), "NAME",
       "dopri5, tsit5, dopri8, bdf-jacobi, ...; default the model's", 0, 0, NULL },
-    { "rtol", CLI_REAL, offsetof(settings, rtol), "X", "relative tolerance; default the model's", 0, 1, NULL },
-    { "atol", CLI_REAL, offsetof(settings, atol), "X", "absolute tolerance; default the model's", 0, 1, NULL },
+    { "rtol", CLI_REAL, offsetof(settings, rtol), "X", "relative tolerance; default the model's", 1e-16, 1, NULL },
+    { "atol", CLI_REAL, offsetof(settings, atol), "X", "absolute tolerance; default the model's", 1e-100, 1, NULL },
     { "calibrate", CLI_FLAG, offsetof(settings, calibrate), NULL, "print how log p changes with the tolerance", 0, 0,
       NULL },
     { "columns", CLI_TEXT, offsetof(settings, columns), "LIST", "read these columns of DATA only; others may hold text",
@@ -107,8 +107,9 @@ static int print_rows(job *j)
     if (status != HL_OK)
         return cli_fail_library(&cli_logp, j->ctx, status);
     double n = (double)(rows - j->failed), mean = j->sum / n;
-    fprintf(stderr, "mean log p %.6f +- %.6f nats over %.0f rows\n", mean,
-            sqrt(fmax(j->square / n - mean * mean, 0) / n), n);
+    if (n > 0)
+        fprintf(stderr, "mean log p %.6f +- %.6f nats over %.0f rows\n", mean,
+                sqrt(fmax(j->square / n - mean * mean, 0) / n), n);
     if (j->failed)
         return cli_fail(&cli_logp, CLI_FAILED, "%zu of %zu rows have no log-density", j->failed, rows);
     return CLI_OK;

@@ -33,6 +33,11 @@ static int wrong(const cli_command *command, const char *what, const char *detai
     return cli_fail(command, CLI_WRONG, "%s '%s'; see 'hollow %s --help'", what, detail, command->name);
 }
 
+static const char *dashes(const cli_option *o)
+{
+    return o->name[1] ? "--" : "-";
+}
+
 static int set_integer(const cli_command *command, const cli_option *o, const char *text, uint64_t *value)
 {
     char *end;
@@ -40,8 +45,8 @@ static int set_integer(const cli_command *command, const cli_option *o, const ch
     errno = 0;
     unsigned long long v = good ? strtoull(text, &end, 10) : 0;
     if (!good || *end || errno || (double)v < o->low || (double)v > o->high)
-        return cli_fail(command, CLI_WRONG, "--%s: '%s' is not an integer in %.0f..%.0f", o->name, text, o->low,
-                        o->high);
+        return cli_fail(command, CLI_WRONG, "%s%s: '%s' is not an integer in %.0f..%.0f", dashes(o), o->name, text,
+                        o->low, o->high);
     *value = v;
     return -1;
 }
@@ -51,7 +56,8 @@ static int set_real(const cli_command *command, const cli_option *o, const char 
     char *end;
     double v = strtod(text, &end);
     if (!*text || isspace((unsigned char)*text) || *end || !isfinite(v) || v < o->low || v > o->high)
-        return cli_fail(command, CLI_WRONG, "--%s: '%s' is not a number in %g..%g", o->name, text, o->low, o->high);
+        return cli_fail(command, CLI_WRONG, "%s%s: '%s' is not a number in %g..%g", dashes(o), o->name, text, o->low,
+                        o->high);
     *value = v;
     return -1;
 }
@@ -81,7 +87,7 @@ static int set(const cli_command *command, const cli_option *o, const char *text
         return set_real(command, o, text, value);
     case CLI_TEXT:
         if (!*text)
-            return cli_fail(command, CLI_WRONG, "--%s: the %s is empty", o->name, o->value);
+            return cli_fail(command, CLI_WRONG, "%s%s: the %s is empty", dashes(o), o->name, o->value);
         *(const char **)value = text;
         return -1;
     case CLI_CHOICE:

@@ -29,7 +29,7 @@ static const char *const network_names[] = { "mlp", "hollow", NULL };
 typedef struct settings {
     uint64_t threads, rows, iterations, parameters, seeds, hidden;
     double seconds, kept, rate;
-    const char *name, *dtype, *clock, *out, *problem, *method, *network;
+    const char *name, *dtype, *clock, *out, *problem, *method, *network, *data;
     bool quick;
 } settings;
 
@@ -45,8 +45,8 @@ static const cli_option options[] = {
       NULL },
     { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
       0, 0, clock_names },
-    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning, sde: of training; default 2000", 1,
-      1000000, NULL },
+    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning, sde, density: of training", 1, 1000000,
+      NULL },
     { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N", "learning: of a network, at most; default 30000",
       5000, 10000000, NULL },
     { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there; solvers: table and picture", 0,
@@ -59,6 +59,8 @@ static const cli_option options[] = {
     { "hidden", CLI_INTEGER, offsetof(settings, hidden), "N", "sde: units of a layer", 1, 4096, NULL },
     { "kept", CLI_REAL, offsetof(settings, kept), "SHARE", "sde: of the observations; default 1 and then 0.05", 0.001,
       1, NULL },
+    { "data", CLI_TEXT, offsetof(settings, data), "NAME", "density: one set, such as 8gaussians; default all", 0, 0,
+      NULL },
     { "rate", CLI_REAL, offsetof(settings, rate), "X", "sde: of learning; default 0.002", 0, 1, NULL },
     { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: runs of each kind; default 1", 1, 1000, NULL },
     { 0 },
@@ -74,7 +76,8 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
                            "order and shuffled. solvers counts what solving, differentiating and inverting\n"
                            "cost, on the stiff test set and on stiff hollow networks. sde learns stochastic\n"
                            "equations that are known, from all and from 5% of the observations, by both\n"
-                           "methods, and tells the errors. Without a name it runs ddim.\n"
+                           "methods, and tells the errors. density gives data of known density to 'hollow fit'\n"
+                           "and compares the model with the truth. Without a name it runs ddim.\n"
                            "\n"
                            "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
                            "  a       2        16      64     64    512\n"
@@ -91,7 +94,7 @@ static const char text[] = "ddim times dimension-wise derivatives: f; f and D f,
 
 static int run(int argc, char **argv);
 const cli_command cli_bench = { "bench",
-                                "[ddim|conditioners|learning|solvers|sde] [--option VALUE ...]",
+                                "[ddim|conditioners|learning|solvers|sde|density] [--option VALUE ...]",
                                 "time against the machine's limits, as JSON lines",
                                 text,
                                 options,
@@ -374,8 +377,8 @@ static int run_case(const bench_case *c, const settings *set, bool head)
     return result;
 }
 
-static const char *const names[] = { "ddim", "conditioners", "learning", "solvers", "sde", NULL };
-enum { DDIM, CONDITIONERS, LEARNING, SOLVERS, SDE };
+static const char *const names[] = { "ddim", "conditioners", "learning", "solvers", "sde", "density", NULL };
+enum { DDIM, CONDITIONERS, LEARNING, SOLVERS, SDE, DENSITY };
 
 static int run_ddim(const settings *set)
 {
@@ -395,14 +398,16 @@ static int run_one(int which, const settings *set)
     bool cpu = strcmp(set->clock, "cpu") == 0;
     int threads = (int)set->threads;
     if (which == LEARNING)
-        return bench_learning(
-            &(bench_learning_options){ (size_t)set->iterations, (size_t)set->parameters, threads, set->out });
+        return bench_learning(&(bench_learning_options){ set->iterations ? (size_t)set->iterations : 2000,
+                                                         (size_t)set->parameters, threads, set->out });
     if (which == SOLVERS)
         return bench_solvers(set->quick, threads, set->out);
     if (which == SDE)
         return bench_sde(&(bench_sde_options){ set->problem, set->method, set->network, (size_t)set->seeds,
                                                (size_t)set->iterations, (size_t)set->hidden, set->kept, set->rate,
                                                threads });
+    if (which == DENSITY)
+        return bench_density(&(bench_density_options){ set->data, (size_t)set->iterations, threads });
     if (threads > 1 && cpu)
         return cli_fail(&cli_bench, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", threads);
     if (which == DDIM)
@@ -420,7 +425,6 @@ static int run(int argc, char **argv)
                      .name = "all",
                      .dtype = "f32",
                      .clock = "wall",
-                     .iterations = 2000,
                      .parameters = 30000,
                      .problem = "pendulum",
                      .seeds = 1 };

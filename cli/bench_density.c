@@ -1,0 +1,329 @@
+/* bench_density.c - `hollow bench density`: what `hollow fit` makes of data whose density is known, with its defaults.
+ *
+ * Each set is drawn anew, written as a table and given to `hollow fit train.csv -o model`, without options but the number of
+ * threads. Its mean -log p of fresh rows stands beside that of the true density on the same rows. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+enum { TRAIN = 20000, TEST = 10000, MOST_DIM = 10, MODES = 8, PIECES = 4, NODES = 2000 };
+static const double pi = 3.14159265358979323846;
+
+typedef struct known {
+    const char *name;
+    size_t dim;
+    void (*draw)(uint64_t seed, uint64_t row, double *x);
+    double (*logp)(const double *x);
+} known;
+
+/* log of the mean of exp(term). */
+static double log_mean(const double *term, size_t count)
+{
+    double top = -INFINITY, sum = 0;
+    for (size_t i = 0; i < count; i++)
+        top = fmax(top, term[i]);
+    for (size_t i = 0; i < count; i++)
+        sum += exp(term[i] - top);
+    return top + log(sum / (double)count);
+}
+
+static double normal_logp(double x, double mean, double deviation)
+{
+    double z = (x - mean) / deviation;
+    return -0.5 * z * z - log(deviation) - 0.5 * log(2 * pi);
+}
+
+/* A column of random numbers of their own for each use: stream `use` of row `row`. */
+static double uniform(uint64_t seed, uint64_t use, uint64_t row)
+{
+    return cli_uniform(seed * 64 + use, row);
+}
+
+static double normal(uint64_t seed, uint64_t use, uint64_t row)
+{
+    return cli_normal(seed * 64 + use, row);
+}
+
+static size_t choose(uint64_t seed, uint64_t row, size_t count)
+{
+    return (size_t)(uniform(seed, 63, row) * (double)count);
+}
+
+/* ---- eight normals on a circle ---- */
+
+static const double circle_scale = 1.414;
+
+static void draw_8gaussians(uint64_t seed, uint64_t row, double *x)
+{
+    double angle = pi / 4 * (double)choose(seed, row, MODES);
+    x[0] = (4 * cos(angle) + 0.5 * normal(seed, 0, row)) / circle_scale;
+    x[1] = (4 * sin(angle) + 0.5 * normal(seed, 1, row)) / circle_scale;
+}
+
+static double logp_8gaussians(const double *x)
+{
+    double term[MODES];
+    for (size_t k = 0; k < MODES; k++) {
+        double angle = pi / 4 * (double)k, width = 0.5 / circle_scale;
+        term[k] = normal_logp(x[0], 4 * cos(angle) / circle_scale, width) +
+                  normal_logp(x[1], 4 * sin(angle) / circle_scale, width);
+    }
+    return log_mean(term, MODES);
+}
+
+/* ---- squares of side 2: uniform on half of them ---- */
+
+static void draw_checkerboard(uint64_t seed, uint64_t row, double *x)
+{
+    double a = 4 * uniform(seed, 0, row) - 2, b = uniform(seed, 1, row) - 2 * (double)choose(seed, row, 2);
+    x[0] = 2 * a;
+    x[1] = 2 * (b + fabs(fmod(floor(a), 2)));
+}
+
+static double logp_checkerboard(const double *x)
+{
+    (void)x;
+    return -log(32);
+}
+
+/* ---- points near two half circles, or two circles ---- */
+
+static void moon(size_t which, double s, double *x)
+{
+    x[0] = which ? 1 - cos(pi * s) : cos(pi * s);
+    x[1] = which ? 0.5 - sin(pi * s) : sin(pi * s);
+}
+
+static void ring(size_t which, double s, double *x)
+{
+    double radius = which ? 1.5 : 3;
+    x[0] = radius * cos(2 * pi * s);
+    x[1] = radius * sin(2 * pi * s);
+}
+
+/* log p by the midpoint rule along both curves, whose steps are much smaller than the noise. */
+static double logp_curves(void (*curve)(size_t which, double s, double *x), double noise, const double *x)
+{
+    double term[2 * NODES], at[2];
+    for (size_t i = 0; i < 2 * NODES; i++) {
+        curve(i / NODES, ((double)(i % NODES) + 0.5) / NODES, at);
+        term[i] = normal_logp(x[0], at[0], noise) + normal_logp(x[1], at[1], noise);
+    }
+    return log_mean(term, (size_t)2 * NODES);
+}
+
+static const double moon_noise = 0.1, ring_noise = 0.24;
+
+static void draw_moons(uint64_t seed, uint64_t row, double *x)
+{
+    moon(choose(seed, row, 2), uniform(seed, 0, row), x);
+    x[0] += moon_noise * normal(seed, 1, row);
+    x[1] += moon_noise * normal(seed, 2, row);
+}
+
+static double logp_moons(const double *x)
+{
+    return logp_curves(moon, moon_noise, x);
+}
+
+static void draw_rings(uint64_t seed, uint64_t row, double *x)
+{
+    ring(choose(seed, row, 2), uniform(seed, 0, row), x);
+    x[0] += ring_noise * normal(seed, 1, row);
+    x[1] += ring_noise * normal(seed, 2, row);
+}
+
+static double logp_rings(const double *x)
+{
+    return logp_curves(ring, ring_noise, x);
+}
+
+/* ---- one column: a sharp and two blunt peaks ---- */
+
+static const double peak_mean[PIECES] = { -3, 0, 0, 2 }, peak_width[PIECES] = { 0.3, 1, 1, 0.1 };
+
+static void draw_peaks(uint64_t seed, uint64_t row, double *x)
+{
+    size_t k = choose(seed, row, PIECES);
+    x[0] = peak_mean[k] + peak_width[k] * normal(seed, 0, row);
+}
+
+static double logp_peaks(const double *x)
+{
+    double term[PIECES];
+    for (size_t k = 0; k < PIECES; k++)
+        term[k] = normal_logp(x[0], peak_mean[k], peak_width[k]);
+    return log_mean(term, PIECES);
+}
+
+/* ---- ten columns: four normals, each mean + L z with a lower triangular L ---- */
+
+static double factor(size_t k, size_t i, size_t j)
+{
+    return i == j ? 0.4 + 0.6 * cli_uniform(901, k * 10 + i) : 0.4 * cli_normal(902, (k * 10 + i) * 10 + j);
+}
+
+static double center(size_t k, size_t i)
+{
+    return 1.5 * cli_normal(903, k * 10 + i);
+}
+
+static void draw_mixture(uint64_t seed, uint64_t row, double *x)
+{
+    size_t k = choose(seed, row, PIECES);
+    for (size_t i = 0; i < MOST_DIM; i++) {
+        x[i] = center(k, i);
+        for (size_t j = 0; j <= i; j++)
+            x[i] += factor(k, i, j) * normal(seed, j, row);
+    }
+}
+
+static double logp_mixture(const double *x)
+{
+    double term[PIECES] = { 0 }, z[MOST_DIM];
+    for (size_t k = 0; k < PIECES; k++)
+        for (size_t i = 0; i < MOST_DIM; i++) {
+            double rest = x[i] - center(k, i);
+            for (size_t j = 0; j < i; j++)
+                rest -= factor(k, i, j) * z[j];
+            z[i] = rest / factor(k, i, i);
+            term[k] += normal_logp(z[i], 0, 1) - log(factor(k, i, i));
+        }
+    return log_mean(term, PIECES);
+}
+
+static const known sets[] = {
+    { "8gaussians", 2, draw_8gaussians, logp_8gaussians },
+    { "checkerboard", 2, draw_checkerboard, logp_checkerboard },
+    { "moons", 2, draw_moons, logp_moons },
+    { "rings", 2, draw_rings, logp_rings },
+    { "peaks", 1, draw_peaks, logp_peaks },
+    { "mixture10", 10, draw_mixture, logp_mixture },
+};
+
+/* ---- running ---- */
+
+typedef struct job {
+    const bench_density_options *options;
+    hl_context *ctx;
+    char directory[64], table[96], model[96];
+    double *x, *logp; /* TEST rows */
+} job;
+
+static int write_table(const job *j, const known *k)
+{
+    double x[MOST_DIM];
+    FILE *file = fopen(j->table, "w");
+    if (!file)
+        return cli_fail(&cli_bench, CLI_WRONG, "cannot write %s", j->table);
+    for (size_t i = 0; i < k->dim; i++)
+        fprintf(file, "%sx%zu", i ? "," : "", i + 1);
+    for (size_t r = 0; r < TRAIN; r++) {
+        k->draw(1, r, x);
+        for (size_t i = 0; i < k->dim; i++)
+            fprintf(file, "%c%.9g", i ? ',' : '\n', x[i]);
+    }
+    fputc('\n', file);
+    return fclose(file) == 0 ? CLI_OK : cli_fail(&cli_bench, CLI_WRONG, "cannot write %s", j->table);
+}
+
+/* Mean -log p of the test rows, by the model and true. */
+static int judge(job *j, const known *k, double *mean, double *true_mean)
+{
+    hl_density *model = NULL;
+    hl_status status = hl_density_load(j->ctx, j->model, &model);
+    *mean = *true_mean = 0;
+    for (size_t r = 0; r < TEST; r++)
+        k->draw(2, r, j->x + r * k->dim);
+    if (status == HL_OK)
+        status = hl_density_logp(model, TEST, j->x, NULL, j->logp);
+    for (size_t r = 0; r < TEST && status == HL_OK; r++) {
+        *mean -= j->logp[r] / TEST;
+        *true_mean -= k->logp(j->x + r * k->dim) / TEST;
+    }
+    hl_density_free(model);
+    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_bench, j->ctx, status);
+}
+
+static int run_set(job *j, const known *k)
+{
+    char threads[24], iterations[24],
+        *call[] = { j->table, "-o", j->model, "--threads", threads, "--iters", iterations };
+    double mean, true_mean, start;
+    snprintf(threads, sizeof threads, "%d", j->options->threads);
+    snprintf(iterations, sizeof iterations, "%zu", j->options->iterations);
+    int result = write_table(j, k);
+    fprintf(stderr, "%s\n", k->name);
+    start = cli_now();
+    if (result == CLI_OK)
+        result = cli_fit.run(j->options->iterations ? 7 : 5, call);
+    double seconds = cli_now() - start;
+    if (result == CLI_OK)
+        result = judge(j, k, &mean, &true_mean);
+    if (result != CLI_OK)
+        return result;
+    cli_json json = { stdout, false };
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "bench", "density");
+    cli_json_text(&json, "data", k->name);
+    cli_json_count(&json, "dim", k->dim);
+    cli_json_count(&json, "rows", TRAIN);
+    cli_json_real(&json, "test_nll", mean);
+    cli_json_real(&json, "true_nll", true_mean);
+    cli_json_real(&json, "gap", mean - true_mean);
+    cli_json_real(&json, "seconds", seconds);
+    cli_json_count(&json, "threads", (uint64_t)j->options->threads);
+    cli_json_close(&json, '}');
+    putchar('\n');
+    fflush(stdout);
+    fprintf(stderr, "%s: test %.4f nats, true %.4f, gap %.4f, %.0f s\n", k->name, mean, true_mean, mean - true_mean,
+            seconds);
+    return CLI_OK;
+}
+
+static int run_all(job *j)
+{
+    const char *only = j->options->data;
+    int result = CLI_OK;
+    bool any = false;
+    for (size_t i = 0; i < sizeof sets / sizeof *sets && result == CLI_OK; i++)
+        if (!only || strcmp(only, sets[i].name) == 0) {
+            any = true;
+            result = run_set(j, &sets[i]);
+        }
+    if (any)
+        return result;
+    const char *names[sizeof sets / sizeof *sets + 1] = { NULL };
+    char list[200];
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        names[i] = sets[i].name;
+    cli_join(list, sizeof list, names);
+    return cli_fail(&cli_bench, CLI_WRONG, "unknown data '%s'; there are %s", only, list);
+}
+
+int bench_density(const bench_density_options *options)
+{
+    job j = { .options = options, .directory = "/tmp/hollow-bench-XXXXXX" };
+    if (!mkdtemp(j.directory))
+        return cli_fail(&cli_bench, CLI_WRONG, "cannot make a directory in /tmp");
+    snprintf(j.table, sizeof j.table, "%s/train.csv", j.directory);
+    snprintf(j.model, sizeof j.model, "%s/m.hollow", j.directory);
+    j.x = calloc(TEST, MOST_DIM * sizeof *j.x);
+    j.logp = calloc(TEST, sizeof *j.logp);
+    hl_status status = j.x && j.logp ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = hl_context_create(&(hl_context_options){ .threads = options->threads }, &j.ctx);
+    int result = status == HL_OK ? run_all(&j) : cli_fail_library(&cli_bench, NULL, status);
+    hl_context_free(j.ctx);
+    free(j.x);
+    free(j.logp);
+    unlink(j.table);
+    unlink(j.model);
+    strcat(j.model, ".ckpt");
+    unlink(j.model);
+    rmdir(j.directory);
+    return result;
+}

@@ -44,10 +44,10 @@ static const cli_option options[] = {
       NULL },
     { "iters", CLI_INTEGER, AT(iterations), "N", "iterations; default 2000", 1, 1e12, NULL },
     { "minutes", CLI_REAL, AT(minutes), "M", "stop after this time (then runs do not repeat)", 0, 1e6, NULL },
-    { "batch", CLI_INTEGER, AT(batch), "N", "rows of a batch; default 512 in 2 dimensions, else 256", 1, 1000000,
-      NULL },
+    { "batch", CLI_INTEGER, AT(batch), "N", "rows of a batch; default 512 to 3 columns, 128 above 512, else 256", 1,
+      1000000, NULL },
     { "optimizer", CLI_CHOICE, AT(optimizer), "NAME", "adamw (default), adam, adamax, sgd", 0, 0, optimizers },
-    { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 1e-2 in 2 dimensions, else 5e-3", 0, 10, NULL },
+    { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 1e-2 to 3 columns, else 5e-3", 0, 10, NULL },
     { "weight-decay", CLI_REAL, AT(weight_decay), "X", "default 0 with many rows, more with few", 0, 10, NULL },
     { "patience", CLI_INTEGER, AT(patience), "N", "stop after N validations without a better one; default 8", 1, 100000,
       NULL },
@@ -182,7 +182,9 @@ static void choose_training(job *j)
                 : strcmp(s->loss, "score") == 0             ? HL_LOSS_SCORE
                                                             : HL_LOSS_FLOW_MATCHING,
         .iterations = pick(s->iterations, 2000),
-        .batch = pick(s->batch, small ? 512 : 256),
+        .batch = pick(s->batch, small  ? 512
+                                : wide ? 128
+                                       : 256),
         .train_steps = s->solver && !s->ode_steps ? SIZE_MAX : s->ode_steps, /* SIZE_MAX: adaptive */
         .train_trace = !s->trace || strcmp(s->trace, "exact") == 0 ? HL_TRACE_EXACT
                        : strcmp(s->trace, "brute") == 0            ? HL_TRACE_BRUTE

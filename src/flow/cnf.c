@@ -142,32 +142,51 @@ static void free_plans(field *f)
 
 /* ---- creation ---- */
 
+static void free_buffers(field *f)
+{
+    char **const all[] = { &f->t, &f->l, &f->gl, &f->c, &f->x, &f->e, &f->f, &f->gf, &f->gx, &f->d };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        hl_free(f->flow->ctx, *all[i]);
+        *all[i] = NULL;
+    }
+}
+
+/* Room for one call: GRADIENT_ROWS rows, or with brute force all copies of one, which may be many more. */
+static hl_status make_buffers(field *f)
+{
+    const hl_net *net = f->net;
+    size_t dim = net->dim, element = hl_dtype_size(net->dtype), rows = GRADIENT_ROWS;
+    if (f->copies > 1) {
+        size_t whole = COPIES / dim * dim;
+        rows = dim > COPIES ? dim : whole > rows ? whole : rows;
+    }
+    const struct {
+        char **place;
+        size_t width;
+    } all[] = { { &f->t, 1 },    { &f->l, 1 },   { &f->gl, 1 },  { &f->c, net->context + 1 },
+                { &f->x, dim },  { &f->e, dim }, { &f->f, dim }, { &f->gf, dim },
+                { &f->gx, dim }, { &f->d, dim } };
+    free_buffers(f);
+    f->rows = rows;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!(*all[i].place = hl_calloc(f->flow->ctx, hl_size_mul(rows, all[i].width), element)))
+            return HL_ERR_NOMEM;
+    return HL_OK;
+}
+
 static hl_status make_field(hl_flow *flow, field *f, size_t index)
 {
     const hl_net *net = flow->net[index];
     hl_context *ctx = flow->ctx;
-    size_t element = hl_dtype_size(net->dtype), rows;
+    size_t element = hl_dtype_size(net->dtype);
     *f = (field){ .flow = flow, .net = net, .stream = index };
-    f->rows = rows = GRADIENT_ROWS > COPIES / net->dim * net->dim ? GRADIENT_ROWS : COPIES / net->dim * net->dim;
-    if (net->dim > COPIES)
-        f->rows = rows = net->dim; /* all copies of a row in one call */
     for (size_t p = 0; p < net->params; p++)
         f->values += hl_shape_size(&net->param[p].shape);
     f->param = hl_calloc(ctx, net->params + 1, sizeof *f->param);
     f->result = hl_calloc(ctx, net->params + 1, sizeof *f->result);
     f->row = hl_calloc(ctx, net->dim + net->context + 1, sizeof *f->row);
     f->pieces = hl_calloc(ctx, f->values + 1, element);
-    f->t = hl_calloc(ctx, rows, element);
-    f->l = hl_calloc(ctx, rows, element);
-    f->gl = hl_calloc(ctx, rows, element);
-    f->c = hl_calloc(ctx, hl_size_mul(rows, net->context + 1), element);
-    char **const wide[] = { &f->x, &f->e, &f->f, &f->gf, &f->gx, &f->d };
-    bool good = f->param && f->result && f->row && f->pieces && f->t && f->l && f->gl && f->c;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
-        *wide[i] = hl_calloc(ctx, hl_size_mul(rows, net->dim), element);
-        good = good && *wide[i];
-    }
-    if (!good)
+    if (!f->param || !f->result || !f->row || !f->pieces)
         return HL_ERR_NOMEM;
     char *piece = f->pieces;
     for (size_t p = 0; p < net->params; p++) {
@@ -204,21 +223,9 @@ static void cnf_free(hl_flow *flow)
         return;
     for (size_t i = 0; s->field && i < flow->nets; i++) {
         field *f = &s->field[i];
-        void *const blocks[] = { (void *)f->param,
-                                 f->result,
-                                 f->row,
-                                 f->pieces,
-                                 f->t,
-                                 f->l,
-                                 f->gl,
-                                 f->c,
-                                 f->x,
-                                 f->e,
-                                 f->f,
-                                 f->gf,
-                                 f->gx,
-                                 f->d };
+        void *const blocks[] = { (void *)f->param, f->result, f->row, f->pieces };
         free_plans(f);
+        free_buffers(f);
         for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
             hl_free(flow->ctx, blocks[k]);
     }
@@ -448,7 +455,9 @@ static hl_status cnf_set_solver(hl_flow *flow, const hl_flow_solver *solver)
             free_plans(f);
             f->trace = solver->trace;
             f->copies = f->trace == HL_TRACE_BRUTE ? f->net->dim : 1;
-            status = compile(f);
+            status = make_buffers(f);
+            if (status == HL_OK)
+                status = compile(f);
         }
         if (status == HL_OK)
             status = replace_solvers(flow, f, solver);

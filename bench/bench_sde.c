@@ -3,7 +3,10 @@
  * modes, and a chain of five oscillators with state-dependent noise. One line of JSON for each run: mean absolute
  * errors over the states of 2,000 fresh trajectories, and the seconds of training, by the clock and of the processor.
  *
- *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow [UNITS [KEPT]]]]]] */
+ *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow [UNITS [KEPT [mixture | flow [NETWORKS]]]]]]]]
+ *
+ * KEPT: this share alone, 0 for both. A flow is learned by Fokker-Planck matching only, as the density makes no difference
+ * to pseudo-likelihood. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,18 +170,14 @@ static double seconds(void)
 }
 
 static void run(const problem *p, const hl_sde_data *data, const double *fresh, double share, hl_sde_method method,
-                uint64_t seed, size_t iterations, const char *network, size_t units)
+                uint64_t seed, size_t iterations, const hl_sde_spec *spec)
 {
     hl_sde *sde;
     hl_sde_fit *fit;
     hl_sde_fit_report report = { 0 }, last;
     hl_status status;
     double start = seconds(), cpu = (double)clock(), drift, diffusion;
-    must(hl_sde_create(
-        ctx,
-        &(hl_sde_spec){
-            .dim = p->dim, .network = network, .hidden = units, .net = { .hidden = units, .width = units } },
-        &sde));
+    must(hl_sde_create(ctx, spec, &sde));
     must(hl_sde_init(sde, seed));
     must(hl_sde_fit_create(sde, data, &(hl_sde_fit_options){ .method = method, .iterations = iterations, .seed = seed },
                            &fit));
@@ -189,12 +188,14 @@ static void run(const problem *p, const hl_sde_data *data, const double *fresh, 
     double spent = seconds() - start;
     cpu = ((double)clock() - cpu) / CLOCKS_PER_SEC;
     errors(p, sde, fresh, &drift, &diffusion);
-    printf("{\"bench\": \"sde\", \"problem\": \"%s\", \"method\": \"%s\", \"network\": \"%s\", \"kept\": %g, \"seed\": "
+    printf("{\"bench\": \"sde\", \"problem\": \"%s\", \"method\": \"%s\", \"network\": \"%s\", \"density\": \"%s\", "
+           "\"kept\": %g, \"seed\": "
            "%llu, "
            "\"drift_mae\": %.4f, \"diffusion_mae\": %.4f, \"loss\": %.4f, \"nll\": %.4f, \"seconds\": %.2f, "
            "\"cpu_seconds\": %.2f}\n",
-           p->name, method == HL_SDE_FOKKER_PLANCK ? "fp" : "pseudo-ml", hl_sde_describe(sde).network, share,
-           (unsigned long long)seed, drift, diffusion, report.loss, report.nll, spent, cpu);
+           p->name, method == HL_SDE_FOKKER_PLANCK ? "fp" : "pseudo-ml", hl_sde_describe(sde).network,
+           hl_sde_describe(sde).density, share, (unsigned long long)seed, drift, diffusion, report.loss, report.nll,
+           spent, cpu);
     fflush(stdout);
     hl_sde_fit_free(fit);
     hl_sde_free(sde);
@@ -207,6 +208,13 @@ int main(int argc, char **argv)
     const char *network = argc > 4 ? argv[4] : NULL;
     size_t units = argc > 5 ? strtoul(argv[5], NULL, 10) : 0;
     double only = argc > 6 ? strtod(argv[6], NULL) : 0;
+    hl_sde_spec spec = { .dim = p->dim,
+                         .network = network,
+                         .hidden = units,
+                         .net = { .hidden = units, .width = units },
+                         .density = argc > 7 ? argv[7] : NULL,
+                         .flows = argc > 8 ? strtoul(argv[8], NULL, 10) : 0 };
+    bool flow = spec.density && strcmp(spec.density, "flow") == 0;
     double *t = doubles((size_t)TRAIN * TIMES), *x = doubles((size_t)TRAIN * TIMES * p->dim);
     size_t *trajectory = calloc((size_t)TRAIN * TIMES, sizeof *trajectory);
     if (!trajectory)
@@ -220,8 +228,9 @@ int main(int argc, char **argv)
             if (only > 0 && sparse)
                 break;
             hl_sde_data data = { keep(p, all, share, seed, t, x, trajectory), t, x, trajectory };
-            run(p, &data, fresh, share, HL_SDE_FOKKER_PLANCK, seed, iterations, network, units);
-            run(p, &data, fresh, share, HL_SDE_PSEUDO_LIKELIHOOD, seed, iterations, network, units);
+            run(p, &data, fresh, share, HL_SDE_FOKKER_PLANCK, seed, iterations, &spec);
+            if (!flow)
+                run(p, &data, fresh, share, HL_SDE_PSEUDO_LIKELIHOOD, seed, iterations, &spec);
         }
         free(all);
     }

@@ -21,6 +21,8 @@ static hl_sde_spec small_spec(size_t n, size_t dim)
                           .diagonal = n % 4 == 3,
                           .density_hidden = 5,
                           .density_layers = 1,
+                          .flows = 2,
+                          .flow = { .hidden = 5, .features = 4, .width = 4 },
                           .dtype = HL_F64 };
 }
 
@@ -79,13 +81,14 @@ static void test_gradients(void **state)
     };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (size_t n = 0; n < 12; n++) {
+    for (size_t n = 0; n < 24; n++) {
         size_t d = (size_t[]){ 5, 1, 3, 2 }[n % 4];
         hl_sde_spec spec = small_spec(n, d);
         hl_sde_objective o;
         double t[ROWS], x[5 * ROWS], dt[ROWS], dx[5 * ROWS], end[ROWS];
         char label[60];
         spec.known = n % 3 == 2 && d > 1 ? known : NULL;
+        spec.density = n < 12 ? "mixture" : "flow";
         hl_sde *sde;
         CHECK_OK(ctx, hl_sde_create(ctx, &spec, &sde));
         CHECK_OK(ctx, hl_sde_init(sde, n));
@@ -286,17 +289,20 @@ static hl_status scenario(hl_context *ctx, void *user)
                          .density_hidden = 2,
                          .density_layers = 1,
                          .known = known,
-                         .net = { .hidden = 2, .width = 2, .features = 2 } };
+                         .net = { .hidden = 2, .width = 2, .features = 2 },
+                         .flows = 2,
+                         .flow = { .hidden = 2, .width = 2, .features = 2 } };
     hl_status status = HL_OK;
-    for (int n = 0; n < 2 && status == HL_OK; n++) {
+    for (int n = 0; n < 3 && status == HL_OK; n++) {
         hl_sde *sde = NULL;
         hl_sde_fit *fit = NULL;
         spec.network = n ? "hollow" : "mlp";
+        spec.density = n < 2 ? "mixture" : "flow";
         status = hl_sde_create(ctx, &spec, &sde);
         if (status == HL_OK)
             status = hl_sde_init(sde, 1);
         if (status == HL_OK)
-            status = hl_sde_fit_create(sde, data, &(hl_sde_fit_options){ .method = n, .batch = 4 }, &fit);
+            status = hl_sde_fit_create(sde, data, &(hl_sde_fit_options){ .method = n == 1, .batch = 4 }, &fit);
         if (status == HL_OK)
             status = hl_sde_fit_step(fit, NULL);
         hl_sde_fit_free(fit);

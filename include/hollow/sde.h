@@ -62,13 +62,18 @@ typedef struct hl_sde_spec {
     size_t hidden;          /* mlp: units of a layer, default 64 */
     int layers;             /* mlp: hidden layers, default 3 */
     const char *activation; /* "swish" (default), "tanh", "softplus" */
-    hl_net_spec net;   /* hollow: its sizes, conditioner and transformer; the rest is as said here. Default width and
+    hl_net_spec net;     /* hollow: its sizes, conditioner and transformer; the rest is as said here. Default width and
                              * hidden 64, up to 3 dimensions 32 */
-    size_t components; /* of the mixture; default 5 */
-    int diagonal;      /* nonzero: diagonal covariances; default full */
+    const char *density; /* "mixture" (default); "flow": a normalizing flow of x with t as context */
+    size_t components;   /* of the mixture; default 5 */
+    int diagonal;        /* nonzero: diagonal covariances; default full */
     size_t density_hidden;     /* of the density's network of t; default 64 */
     int density_layers;        /* default 3 */
     double clamp;              /* bound of |log(1 / deviation)| of the mixture, in standardised units; default 5 */
+    size_t flows;              /* flow: networks one after the other, at most 64; default 3 */
+    hl_net_spec flow;          /* flow: each of them, an autoregressive (default) or coupling conditioner and a monotone
+                              * (default) or affine transformer; default hidden 64, up to 3 dimensions 32, features 8,
+                              * width 16, layers 1 */
     double diffusion_start;    /* g to begin with, standardised; default 0.3 */
     const hl_sde_known *known; /* dim of them, or NULL; copied */
     hl_dtype dtype;

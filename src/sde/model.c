@@ -16,6 +16,8 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
     hl_sde_spec *p = &s->spec;
     *p = *given;
     p->network = p->network && strcmp(p->network, "mlp") == 0 ? "mlp" : "hollow";
+    p->density = p->density && strcmp(p->density, "flow") == 0 ? "flow" : "mixture";
+    p->flows = p->flows ? p->flows : 3;
     size_t units = p->dim <= 3 ? 32 : 64;
     p->net.hidden = p->net.hidden ? p->net.hidden : units;
     p->net.width = p->net.width ? p->net.width : units;
@@ -35,12 +37,16 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
                        p->activation ? "unknown network '%.60s'; there are mlp and hollow"
                                      : "unknown activation '%.60s'; there are swish, tanh and softplus",
                        p->activation ? given->network : given->activation);
+    if (given->density && strcmp(p->density, given->density) != 0)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown density '%.60s'; there are mixture and flow", given->density);
     if (!(p->clamp > 0) || !isfinite(p->clamp) || !(p->diffusion_start > 0) || !isfinite(p->diffusion_start))
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: clamp and diffusion_start must be positive");
     if (!hl_dtype_size(p->dtype))
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: unknown precision %d", (int)p->dtype);
     s->hollow = strcmp(p->network, "hollow") == 0;
     s->mixture = (hl_mixture){ p->dim, p->components, p->diagonal != 0, p->clamp };
+    if (strcmp(p->density, "flow") == 0)
+        s->mixture = (hl_mixture){ p->dim, 1, true, p->clamp };
     return HL_OK;
 }
 
@@ -90,6 +96,9 @@ static hl_status make_nets(hl_sde *s)
                          .layers = density ? p->density_layers : p->layers };
         if (s->hollow && !density) {
             status = hl_net_create(s->ctx, &net, &s->net[n]);
+        } else if (density && strcmp(p->density, "flow") == 0) {
+            status = hl_sde_flow_create(s->ctx, &s->spec, &s->flow);
+            s->net[n] = s->flow.net;
         } else {
             status = hl_dense_create(s->ctx, p->activation, p->dtype, d);
             s->net[n] = d->net;
@@ -113,7 +122,9 @@ static hl_status make_arrays(hl_sde *s)
     s->param = hl_calloc(ctx, params, sizeof *s->param);
     s->t = hl_calloc(ctx, HL_SDE_ROWS, element);
     s->x = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, d), element);
-    bool good = s->mean && s->deviation && s->scratch && s->param && s->t && s->x;
+    s->v = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, element);
+    s->diagonal = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, element);
+    bool good = s->mean && s->deviation && s->scratch && s->param && s->t && s->x && s->v && s->diagonal;
     for (size_t k = 0; k < 4; k++) {
         s->fixed[k] = hl_calloc(ctx, !s->known ? 1 : k == 0 ? d * d : d, element);
         s->out[k] = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, k == 2 ? wide : s->mixture.components * d), element);
@@ -132,6 +143,19 @@ static hl_status make_arrays(hl_sde *s)
     return HL_OK;
 }
 
+/* Of a flow: the derivatives of log p, c from an input. The diagonal of the Hessian takes a run for each dimension,
+ * instead of that many copies of the graph. */
+static hl_status compile_bend(hl_sde *s, hl_sde_graph *b, const hl_plan_options *o)
+{
+    hl_node v = hl_input(b->g, "v", 1, &s->spec.dim), bend;
+    hl_node diagonal = hl_input(b->g, "diagonal", 1, &s->spec.dim);
+    hl_status status = hl_sde_graph_density(s, b, 0);
+    if (status == HL_OK)
+        status = hl_sde_graph_slopes(b, v, &bend);
+    b->fp.c = hl_add(b->g, diagonal, hl_mul(b->g, b->fp.s, b->fp.s));
+    return status == HL_OK ? hl_plan_create(s->ctx, b->g, 1, &bend, o, &s->bend) : status;
+}
+
 /* Plans for evaluation: f and g; with D g; log p and s; R; the mixture's parameters. */
 static hl_status compile(hl_sde *s)
 {
@@ -141,7 +165,7 @@ static hl_status compile(hl_sde *s)
     if (status == HL_OK)
         status = hl_sde_graph_motion(s, &b, 2);
     if (status == HL_OK)
-        status = hl_sde_graph_density(s, &b, 1);
+        status = s->flow.count ? compile_bend(s, &b, &o) : hl_sde_graph_density(s, &b, 1);
     if (status == HL_OK)
         status = hl_fp_build(b.g, &b.fp);
     if (status == HL_OK)
@@ -152,7 +176,7 @@ static hl_status compile(hl_sde *s)
         status = hl_plan_create(s->ctx, b.g, 2, (hl_node[]){ b.fp.logp, b.fp.s }, &o, &s->density);
     if (status == HL_OK)
         status = hl_plan_create(s->ctx, b.g, 1, &b.fp.residual, &o, &s->all);
-    if (status == HL_OK)
+    if (status == HL_OK && !s->flow.count)
         status = hl_plan_create(s->ctx, b.g, 3, (hl_node[]){ b.mixture.logit, b.mixture.mean, b.mixture.factor }, &o,
                                 &s->mixing);
     hl_sde_graph_end(s, &b);
@@ -193,19 +217,21 @@ void hl_sde_free(hl_sde *s)
 {
     if (!s)
         return;
-    hl_plan *const plans[] = { s->drift, s->slopes, s->density, s->all, s->mixing };
+    hl_plan *const plans[] = { s->drift, s->slopes, s->density, s->all, s->mixing, s->bend };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
         hl_plan_free(plans[i]);
     for (size_t n = 0; n < HL_SDE_NETS; n++) {
-        if (s->net[n] != s->dense[n].net)
+        if (s->net[n] != s->dense[n].net && s->net[n] != s->flow.net)
             hl_net_free(s->net[n]);
         hl_net_free(s->dense[n].net);
     }
+    hl_sde_flow_free(s->ctx, &s->flow);
     for (size_t k = 0; k < 4; k++) {
         hl_free(s->ctx, s->fixed[k]);
         hl_free(s->ctx, s->out[k]);
     }
-    void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t, s->x };
+    void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t, s->x,
+                             s->v,     s->diagonal };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(s->ctx, blocks[i]);
     hl_free(s->ctx, s);
@@ -254,6 +280,10 @@ hl_status hl_sde_init(hl_sde *s, uint64_t seed)
             hl_net_param_get(net, net->params - 2, &last);
             scale_values(s, &last, 0.1);
         }
+    }
+    if (s->flow.count) {
+        hl_sde_flow_start(&s->flow);
+        return HL_OK;
     }
     hl_net_param bias;
     hl_net_param_get(s->net[2], s->net[2]->params - 1, &bias);

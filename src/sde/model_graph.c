@@ -41,6 +41,11 @@ void hl_sde_graph_end(const hl_sde *s, hl_sde_graph *b)
 }
 
 /* Time as the networks see it: -2..2. */
+double hl_sde_clock(double t)
+{
+    return 4.0 / HL_SDE_SPAN * t - 2;
+}
+
 static hl_node clock(hl_sde_graph *b)
 {
     return hl_add(b->g, hl_scale(b->g, 4.0 / HL_SDE_SPAN, b->t), hl_const(b->g, -2));
@@ -133,9 +138,30 @@ hl_status hl_sde_graph_motion(const hl_sde *s, hl_sde_graph *b, int order)
     return status == HL_OK ? diffusion(s, b, order) : status;
 }
 
+static hl_status flow_density(const hl_sde *s, hl_sde_graph *b, int derivatives)
+{
+    hl_status status = hl_sde_flow_build(&s->flow, b->g, b->x, clock(b), params_of(s, b, DENSITY), &b->fp.logp);
+    return status == HL_OK && derivatives ? hl_fp_derive_density(b->g, b->fp.logp, b->t, b->x, &b->fp) : status;
+}
+
+hl_status hl_sde_graph_slopes(hl_sde_graph *b, hl_node v, hl_node *bend)
+{
+    hl_graph *g = b->g;
+    hl_node one = hl_const(g, 1), hv = HL_NONE;
+    hl_status status = hl_jet(g, 1, 1, &b->t, &one, NULL, 1, &b->fp.logp, &b->fp.logp_t);
+    if (status == HL_OK)
+        status = hl_vjp(g, 1, &b->fp.logp, NULL, 1, &b->x, NULL, &b->fp.s);
+    if (status == HL_OK)
+        status = hl_jet(g, 1, 1, &b->x, &v, NULL, 1, &b->fp.s, &hv);
+    *bend = hl_product(g, v, hv);
+    return status;
+}
+
 hl_status hl_sde_graph_density(const hl_sde *s, hl_sde_graph *b, int derivatives)
 {
     hl_graph *g = b->g;
+    if (s->flow.count)
+        return flow_density(s, b, derivatives);
     hl_node out =
         hl_dense_build(&s->dense[DENSITY], g, hl_reshape(g, clock(b), 1, (size_t[]){ 1 }), params_of(s, b, DENSITY));
     hl_mixture_split(&s->mixture, g, out, &b->mixture);

@@ -67,11 +67,15 @@ typedef struct hl_sde_spec {
     const char *density; /* "mixture" (default); "flow": a normalizing flow of x with t as context */
     size_t components;   /* of the mixture; default 5 */
     int diagonal;        /* nonzero: diagonal covariances; default full */
-    size_t density_hidden;     /* of the density's network of t; default 64 */
-    int density_layers;        /* default 3 */
-    double clamp;              /* bound of |log(1 / deviation)| of the mixture, in standardised units; default 5 */
-    size_t flows;              /* flow: networks one after the other, at most 64; default 3 */
-    hl_net_spec flow;          /* flow: each of them, an autoregressive (default) or coupling conditioner and a monotone
+    size_t density_hidden; /* of the density's network of t; default 64 */
+    int density_layers;    /* default 3 */
+    double clamp;          /* bound of |log(1 / deviation)| of the mixture, in standardised units; default 5 */
+    const char
+        *curvature;   /* flow, in training: the diagonal of the Hessian of log p "exact", by a jet for each dimension
+                            * (default up to 10), or estimated, from one random vector "projected" (default beyond) or
+                            * "propagated" (see hl_curvature). Estimates need penalty L2. Evaluation is always exact */
+    size_t flows;     /* flow: networks one after the other, at most 64; default 3 */
+    hl_net_spec flow; /* flow: each of them, an autoregressive (default) or coupling conditioner and a monotone
                               * (default) or affine transformer; default hidden 64, up to 3 dimensions 32, features 8,
                               * width 16, layers 1 */
     double diffusion_start;    /* g to begin with, standardised; default 0.3 */

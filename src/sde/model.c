@@ -9,6 +9,8 @@
 #include "exec/plan.h"
 #include "sde/sde.h"
 
+enum { EXACT_DIM = 10 }; /* up to here curvature is exact unless something else is asked for */
+
 /* ---- creation ---- */
 
 static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
@@ -39,6 +41,17 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
                        p->activation ? given->network : given->activation);
     if (given->density && strcmp(p->density, given->density) != 0)
         return hl_fail(s->ctx, HL_ERR_INVALID, "unknown density '%.60s'; there are mixture and flow", given->density);
+    static const char *const ways[] = { "exact", "projected", "propagated" };
+    const char *way = p->curvature ? p->curvature : ways[p->dim > EXACT_DIM];
+    p->curvature = NULL;
+    for (int k = 0; k < 3; k++)
+        if (strcmp(way, ways[k]) == 0) {
+            p->curvature = ways[k];
+            s->curvature = strcmp(p->density, "flow") == 0 ? (hl_sde_curvature)k : HL_SDE_EXACT;
+        }
+    if (!p->curvature)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown curvature '%.60s'; there are exact, projected and propagated",
+                       way);
     if (!(p->clamp > 0) || !isfinite(p->clamp) || !(p->diffusion_start > 0) || !isfinite(p->diffusion_start))
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: clamp and diffusion_start must be positive");
     if (!hl_dtype_size(p->dtype))
@@ -147,11 +160,13 @@ static hl_status make_arrays(hl_sde *s)
  * instead of that many copies of the graph. */
 static hl_status compile_bend(hl_sde *s, hl_sde_graph *b, const hl_plan_options *o)
 {
-    hl_node v = hl_input(b->g, "v", 1, &s->spec.dim), bend;
+    hl_node v = hl_input(b->g, "v", 1, &s->spec.dim), bend = HL_NONE;
     hl_node diagonal = hl_input(b->g, "diagonal", 1, &s->spec.dim);
     hl_status status = hl_sde_graph_density(s, b, 0);
     if (status == HL_OK)
-        status = hl_sde_graph_slopes(b, v, &bend);
+        status = hl_sde_graph_slopes(b);
+    if (status == HL_OK)
+        status = hl_jet(b->g, 1, 1, &b->x, &v, NULL, 1, &b->fp.s, &bend);
     b->fp.c = hl_add(b->g, diagonal, hl_mul(b->g, b->fp.s, b->fp.s));
     return status == HL_OK ? hl_plan_create(s->ctx, b->g, 1, &bend, o, &s->bend) : status;
 }

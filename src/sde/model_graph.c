@@ -144,17 +144,11 @@ static hl_status flow_density(const hl_sde *s, hl_sde_graph *b, int derivatives)
     return status == HL_OK && derivatives ? hl_fp_derive_density(b->g, b->fp.logp, b->t, b->x, &b->fp) : status;
 }
 
-hl_status hl_sde_graph_slopes(hl_sde_graph *b, hl_node v, hl_node *bend)
+hl_status hl_sde_graph_slopes(hl_sde_graph *b)
 {
-    hl_graph *g = b->g;
-    hl_node one = hl_const(g, 1), hv = HL_NONE;
-    hl_status status = hl_jet(g, 1, 1, &b->t, &one, NULL, 1, &b->fp.logp, &b->fp.logp_t);
-    if (status == HL_OK)
-        status = hl_vjp(g, 1, &b->fp.logp, NULL, 1, &b->x, NULL, &b->fp.s);
-    if (status == HL_OK)
-        status = hl_jet(g, 1, 1, &b->x, &v, NULL, 1, &b->fp.s, &hv);
-    *bend = hl_product(g, v, hv);
-    return status;
+    hl_node one = hl_const(b->g, 1);
+    hl_status status = hl_jet(b->g, 1, 1, &b->t, &one, NULL, 1, &b->fp.logp, &b->fp.logp_t);
+    return status == HL_OK ? hl_vjp(b->g, 1, &b->fp.logp, NULL, 1, &b->x, NULL, &b->fp.s) : status;
 }
 
 hl_status hl_sde_graph_density(const hl_sde *s, hl_sde_graph *b, int derivatives)

@@ -99,12 +99,15 @@ bool hl_sde_flow_draw(const hl_sde_flow *flow, size_t rows, double *x);
 
 enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 4, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */ };
 
+typedef enum hl_sde_curvature { HL_SDE_EXACT, HL_SDE_PROJECTED, HL_SDE_PROPAGATED } hl_sde_curvature;
+
 struct hl_sde {
     hl_context *ctx;
     hl_sde_spec spec; /* defaults filled in */
     hl_sde_known *known;
     double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
     bool hollow;
+    hl_sde_curvature curvature;  /* of the density, in training */
     hl_dense dense[HL_SDE_NETS]; /* dense[i].net is NULL where a hollow network stands */
     hl_net *net[HL_SDE_NETS];
     hl_mixture mixture; /* of one component, not used, if the density is a flow */
@@ -133,9 +136,8 @@ void hl_sde_graph_end(const hl_sde *sde, hl_sde_graph *b);
 hl_status hl_sde_graph_motion(const hl_sde *sde, hl_sde_graph *b, int order);
 /* log p, and with `derivatives` its derivatives by t and x. */
 hl_status hl_sde_graph_density(const hl_sde *sde, hl_sde_graph *b, int derivatives);
-/* After log p alone: its derivatives by t and x by reverse mode, and *bend = v (H v), elementwise, for the Hessian H by x
- * and any v [dim]. c is left open. */
-hl_status hl_sde_graph_slopes(hl_sde_graph *b, hl_node v, hl_node *bend);
+/* After log p alone: its derivatives by t and x; c is left open. */
+hl_status hl_sde_graph_slopes(hl_sde_graph *b);
 /* Values of the parameters in double, one network after the other. */
 size_t hl_sde_param_total(const hl_sde *sde);
 double hl_sde_time_unit(const hl_sde *sde);
@@ -149,6 +151,7 @@ typedef struct hl_sde_objective {
     hl_sde_method method;
     hl_plan *plan;
     size_t total;  /* values of all gradients */
+    size_t probe;  /* signs of each of the two probes of a row; 0: the curvature is not estimated */
     void **result; /* of the plan: sums of the two losses, then gradients */
     char *values;  /* where they are, in the model's precision */
     double lambda; /* the place of the graph's parameter, in the model's precision */
@@ -156,8 +159,8 @@ typedef struct hl_sde_objective {
 hl_status hl_sde_objective_create(hl_sde *sde, const hl_sde_fit_options *options, hl_sde_objective *o);
 void hl_sde_objective_free(hl_sde_objective *o);
 /* Sums over the rows of the losses to loss[2] (penalty or Euler's; -log p, standardised) and of the gradients to
- * `gradient` (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees; in
- * the model's precision, standardised. */
+ * `gradient` (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees, or
+ * two probes where the curvature is estimated; in the model's precision, standardised. */
 void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
                           double *gradient);
 

@@ -108,6 +108,106 @@ static void test_gradients(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* ---- losses ---- */
+
+/* The penalty of one residual, written down once more. */
+static double penalty_of(hl_sde_penalty kind, double r)
+{
+    if (kind == HL_SDE_L1)
+        return fabs(r);
+    return kind == HL_SDE_L2 || fabs(r) < 1 ? r * r / 2 : fabs(r) - 0.5;
+}
+
+/* Sums of penalties are those of hl_sde_eval's R, in both forms; residuals on both sides of Huber's 1. */
+static void test_losses(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    int large = 0, small = 0;
+    (void)state;
+    for (size_t n = 0; n < 12; n++) {
+        double t[ROWS], x[3 * ROWS], r[ROWS], logp[ROWS], loss[2], expected[2] = { 0 };
+        static double gradient[20000];
+        hl_sde_spec spec = small_spec(n, 1 + n % 3);
+        hl_sde_fit_options options = { .penalty = (hl_sde_penalty)(n / 2 % 3), .density_form = n % 2 };
+        hl_sde_objective o;
+        hl_sde *sde;
+        spec.density = n < 6 ? "mixture" : "flow";
+        CHECK_OK(ctx, hl_sde_create(ctx, &spec, &sde));
+        CHECK_OK(ctx, hl_sde_init(sde, n));
+        CHECK_OK(ctx, hl_sde_objective_create(sde, &options, &o));
+        for (size_t k = 0; k < ROWS; k++)
+            t[k] = 5 * hl_random_uniform(2, 1, k);
+        fill_normal_f64(x, spec.dim * ROWS, 3);
+        for (size_t k = 0; k < spec.dim * ROWS; k++)
+            x[k] *= 2;
+        hl_sde_objective_run(&o, ROWS, (const void *[]){ t, x }, 0.3, loss, gradient);
+        CHECK_OK(ctx, hl_sde_eval(sde, ROWS, t, x, &(hl_sde_values){ .residual = r, .logp = logp }));
+        for (size_t k = 0; k < ROWS; k++) {
+            expected[0] += penalty_of(options.penalty, r[k] * (options.density_form ? exp(logp[k]) : 1));
+            expected[1] -= logp[k];
+            large += n % 6 == 4 && fabs(r[k]) > 1;
+            small += n % 6 == 4 && fabs(r[k]) < 1;
+        }
+        CHECK_NEAR(loss[0], expected[0], 1e-10 * expected[0], "the penalty");
+        CHECK_NEAR(loss[1], expected[1], 1e-10 * fabs(expected[1]), "-log p");
+        hl_sde_objective_free(&o);
+        hl_sde_free(sde);
+    }
+    CHECK(large > 3 && small > 3, "Huber's penalty of both kinds");
+    test_context_free(ctx, NULL);
+}
+
+/* Pseudo-likelihood of trajectories of several lengths with irregular steps, in odd units: the loss of a batch of all pairs
+ * is that of Euler steps with the floor, standardised; lambda falls along a line, and < 0 means none. */
+static void test_pseudo_loss(void **state)
+{
+    enum { COUNT = 14 };
+    static const size_t trajectory[COUNT] = { 4, 4, 4, 7, 7, 1, 2, 2, 2, 2, 2, 9, 9, 9 };
+    double t[COUNT], x[2 * COUNT], f[2 * COUNT], g[2 * COUNT], first, last, mean[2], deviation[2], expected = 0;
+    size_t pairs = 0;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_spec spec = small_spec(1, 2);
+    hl_sde_fit_report report;
+    hl_sde_fit *fit;
+    hl_sde *sde;
+    (void)state;
+    for (size_t k = 0; k < COUNT; k++) {
+        bool same = k && trajectory[k] == trajectory[k - 1];
+        t[k] = (same ? t[k - 1] : 50) + 0.3 + 4 * hl_random_uniform(3, 1, k);
+        x[2 * k] = 300 + 20 * hl_random_normal(3, 2, k);
+        x[2 * k + 1] = 0.01 * hl_random_normal(3, 3, k);
+    }
+    hl_sde_data data = { COUNT, t, x, trajectory };
+    CHECK_OK(ctx, hl_sde_create(ctx, &spec, &sde));
+    CHECK_OK(ctx, hl_sde_init(sde, 1));
+    CHECK_OK(ctx, hl_sde_fit_create(
+                      sde, &data,
+                      &(hl_sde_fit_options){ .method = HL_SDE_PSEUDO_LIKELIHOOD, .variance_floor = 0.05, .lambda = -1 },
+                      &fit));
+    CHECK_OK(ctx, hl_sde_eval(sde, COUNT, t, x, &(hl_sde_values){ .f = f, .g = g }));
+    CHECK_OK(ctx, hl_sde_fit_step(fit, &report));
+    hl_sde_get_scale(sde, &first, &last, mean, deviation);
+    for (size_t k = 0; k + 1 < COUNT; k++)
+        for (size_t i = 0; i < 2 && trajectory[k] == trajectory[k + 1]; i++) {
+            double dt = t[k + 1] - t[k], gap = x[2 * k + 2 + i] - x[2 * k + i] - f[2 * k + i] * dt;
+            double v = g[2 * k + i] * g[2 * k + i] * dt / (deviation[i] * deviation[i]) + 0.05;
+            expected += 0.5 * (gap * gap / (deviation[i] * deviation[i]) / v + log(v));
+            pairs += i;
+        }
+    assert_int_equal(pairs, 9);
+    CHECK_NEAR(report.loss, expected / 9, 1e-10 * fabs(expected), "Euler's loss");
+    assert_true(report.lambda == 0);
+    hl_sde_fit_free(fit);
+    CHECK_OK(ctx, hl_sde_fit_create(sde, &data, &(hl_sde_fit_options){ .lambda = 0.4, .iterations = 5 }, &fit));
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(ctx, hl_sde_fit_step(fit, &report));
+        CHECK_NEAR(report.lambda, 0.4 * (1 - i / 5.), 1e-15, "the schedule of lambda");
+    }
+    hl_sde_fit_free(fit);
+    hl_sde_free(sde);
+    test_context_free(ctx, NULL);
+}
+
 /* ---- estimated curvature ---- */
 
 enum { POINTS = 3, DRAWS = 4096 };
@@ -280,7 +380,7 @@ static void test_learns(void **state)
     hl_context *ctx = test_context(NULL, 1);
     hl_sde_data rows = make_data(ctx, &data);
     (void)state;
-    for (int n = 0; n < 3; n++) {
+    for (int n = 0; n < 5; n++) { /* 3, 4: flows, with exact and with projected curvature */
         hl_sde *sde;
         hl_sde_fit *fit;
         hl_sde_fit_report report;
@@ -290,9 +390,13 @@ static void test_learns(void **state)
                              .network = n == 2 ? "hollow" : "mlp",
                              .hidden = 24,
                              .layers = 2,
+                             .density = n < 3 ? "mixture" : "flow",
+                             .curvature = n == 4 ? "projected" : NULL,
                              .components = 2,
                              .density_hidden = 24,
-                             .density_layers = 2 };
+                             .density_layers = 2,
+                             .flows = 1,
+                             .flow = { .hidden = 16 } };
         CHECK_OK(ctx, hl_sde_create(ctx, &spec, &sde));
         CHECK_OK(ctx, hl_sde_init(sde, 3));
         CHECK_OK(ctx, hl_sde_fit_create(sde, &rows,
@@ -533,9 +637,9 @@ static void test_wrong_uses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_projected),  cmocka_unit_test(test_propagated), cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_learns),     cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_allocations),
-        cmocka_unit_test(test_wrong_uses),
+        cmocka_unit_test(test_losses),     cmocka_unit_test(test_pseudo_loss), cmocka_unit_test(test_projected),
+        cmocka_unit_test(test_propagated), cmocka_unit_test(test_gradients),   cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_allocations), cmocka_unit_test(test_wrong_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

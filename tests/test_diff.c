@@ -650,7 +650,7 @@ static void test_hold_null(void **state)
     test_context_free(ctx, NULL);
 }
 
-/* Curvature propagation of y = sum exp(tanh(W x) x) + (sum of the product)^2 + x_1 / 3 - log of 2 + tanh^2: the mean over all
+/* Curvature propagation of y = sum exp(tanh(W x) x) + (sum of the product)^2 + x_1 / 3 - log of 2 + tanh^2 + a maximum: the mean over all
  * possible signs, one for each row, is the diagonal of the Hessian to rounding, and so are its derivatives by W. */
 static void test_curvature(void **state)
 {
@@ -670,6 +670,7 @@ static void test_curvature(void **state)
     hl_node y = hl_add(g, hl_sum(g, hl_exp(g, b), 0), hl_mul(g, total, total));
     y = hl_add(g, y, hl_sum(g, hl_div(g, first, hl_const(g, 3)), 0));
     y = hl_sub(g, y, hl_sum(g, hl_log(g, slope), 0));
+    y = hl_add(g, y, hl_sum(g, hl_max(g, b, in), 0)); /* straight, and here one of each */
     CHECK_OK(ctx, hl_curvature_noise(g, y, in, &size));
     assert_int_equal(size, SIGNS);
     hl_node estimate, c[2][2], mix = hl_const_array(g, 1, &two, (double[]){ 1, -0.6 });

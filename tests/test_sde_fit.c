@@ -27,7 +27,14 @@ static hl_sde_spec small_spec(size_t n, size_t dim)
 }
 
 static const double known_row[] = { 0, 1, 0, 0, 0 };
-static const hl_sde_known known[5] = { { .drift = 1, .drift_linear = known_row, .diffusion = 1 } };
+
+static hl_node sine(void *user, hl_graph *g, hl_node t, hl_node x)
+{
+    (void)user;
+    return hl_mul(g, t, hl_sin(g, hl_reshape(g, hl_slice(g, x, 0, 0, 1), 0, NULL)));
+}
+
+static const hl_sde_known known[5] = { { .drift = 1, .drift_linear = known_row, .diffusion = 1, .drift_form = sine } };
 
 /* What the objective says network n minimises: the density -log p + lambda penalty, the others the penalty. */
 static double loss_of(hl_sde_objective *o, size_t net, const void *const *input, double lambda)

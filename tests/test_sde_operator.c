@@ -290,6 +290,26 @@ static double differences(hl_context *ctx, hl_sde *sde, double t, const double *
     return sum / here.p;
 }
 
+/* Known forms: sin(t) x_0^2 / 10 for a drift, x_1^2 / 2000 for a diffusion. */
+static hl_node drift_form(void *user, hl_graph *g, hl_node t, hl_node x)
+{
+    hl_node first = hl_reshape(g, hl_slice(g, x, 0, 0, 1), 0, NULL);
+    return hl_scale(g, *(const double *)user, hl_mul(g, hl_sin(g, t), hl_mul(g, first, first)));
+}
+
+static hl_node diffusion_form(void *user, hl_graph *g, hl_node t, hl_node x)
+{
+    hl_node second = hl_reshape(g, hl_slice(g, x, 0, 1, 1), 0, NULL);
+    (void)user, (void)t;
+    return hl_scale(g, 1. / 2000, hl_mul(g, second, second));
+}
+
+static hl_node wrong_form(void *user, hl_graph *g, hl_node t, hl_node x)
+{
+    (void)user, (void)t, (void)g;
+    return x;
+}
+
 static void test_differences(void **state)
 {
     enum { ROWS = 12 };
@@ -300,8 +320,16 @@ static void test_differences(void **state)
     for (size_t n = 0; n < 16; n++) {
         double t[ROWS], x[5 * ROWS], r[ROWS], dg[5 * ROWS], score[5 * ROWS], truth[ROWS];
         size_t d = n % 4 == 3 ? 5 : n % 4 + 1;
+        double tenth = 0.1;
         hl_sde_known known[5] = { { .drift = 1, .drift_constant = 0.3, .drift_linear = row },
                                   { .diffusion = 1, .diffusion_value = 2.5 } };
+        bool formed = n % 4 == 1 || n % 8 == 7;
+        if (formed) {
+            known[0].drift_form = drift_form;
+            known[0].user = &tenth;
+            known[1].diffusion_form = diffusion_form;
+            known[2].diffusion_form = wrong_form; /* not known, not called */
+        }
         hl_sde_spec spec = model_spec(n, d);
         spec.known = n % 2 ? known : NULL;
         spec.density = n < 8 ? "mixture" : "flow";
@@ -323,14 +351,30 @@ static void test_differences(void **state)
             if (spec.known)
                 CHECK_NEAR(look(ctx, sde, t[k], xk, 0).f,
                            0.3 + 0.1 * xk[0] + (d > 1 ? 0.02 * xk[1] : 0) + (d > 2 ? -30 * xk[2] : 0) +
-                               (d > 3 ? 0.4 * xk[3] + 1e-4 * xk[4] : 0),
+                               (d > 3 ? 0.4 * xk[3] + 1e-4 * xk[4] : 0) +
+                               (formed ? 0.1 * sin(t[k]) * xk[0] * xk[0] : 0),
                            1e-9, "the known drift");
             if (spec.known && d > 1)
-                CHECK_NEAR(look(ctx, sde, t[k], xk, 1).g, 2.5, 1e-12, "the known diffusion");
+                CHECK_NEAR(look(ctx, sde, t[k], xk, 1).g, 2.5 + (formed ? xk[1] * xk[1] / 2000 : 0), 1e-11,
+                           "the known diffusion");
         }
         CHECK_LE(relative_error_f64(r, truth, ROWS), 2e-5, spec.network);
         hl_sde_free(sde);
     }
+    test_context_free(ctx, NULL);
+}
+
+static void test_wrong_form(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_spec spec = model_spec(0, 2);
+    hl_sde_known known[2] = { { .drift = 1, .drift_form = wrong_form } };
+    hl_sde *sde = NULL;
+    (void)state;
+    spec.known = known;
+    CHECK_STATUS(ctx, hl_sde_create(ctx, &spec, &sde), HL_ERR_SHAPE);
+    check_message(ctx, "component 0 is not a scalar");
+    assert_null(sde);
     test_context_free(ctx, NULL);
 }
 
@@ -413,7 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_densities), cmocka_unit_test(test_brute_force), cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_draws),           cmocka_unit_test(test_model_paths),
+        cmocka_unit_test(test_wrong_form),      cmocka_unit_test(test_draws),       cmocka_unit_test(test_model_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

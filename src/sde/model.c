@@ -13,13 +13,37 @@ enum { EXACT_DIM = 10 }; /* up to here curvature is exact unless something else 
 
 /* ---- creation ---- */
 
+static hl_status set_density(hl_sde *s, const hl_sde_spec *given)
+{
+    static const char *const ways[] = { "exact", "projected", "propagated" }; /* as in hl_sde_curvature */
+    hl_sde_spec *p = &s->spec;
+    bool flow = given->density && strcmp(given->density, "flow") == 0;
+    if (given->density && !flow && strcmp(given->density, "mixture") != 0)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown density '%.60s'; there are mixture and flow", given->density);
+    const char *way = given->curvature ? given->curvature : ways[flow && p->dim > EXACT_DIM];
+    size_t k = 0;
+    while (k < 3 && strcmp(way, ways[k]) != 0)
+        k++;
+    if (k == 3)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown curvature '%.60s'; there are exact, projected and propagated",
+                       way);
+    p->density = flow ? "flow" : "mixture";
+    p->curvature = ways[k];
+    p->flows = p->flows ? p->flows : 3;
+    s->curvature = flow ? (hl_sde_curvature)k : HL_SDE_EXACT;
+    s->mixture = (hl_mixture){ p->dim, p->components, p->diagonal != 0, p->clamp };
+    if (flow)
+        s->mixture = (hl_mixture){ p->dim, 1, true, p->clamp };
+    else
+        p->flow = (hl_net_spec){ 0 };
+    return HL_OK;
+}
+
 static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
 {
     hl_sde_spec *p = &s->spec;
     *p = *given;
     p->network = p->network && strcmp(p->network, "mlp") == 0 ? "mlp" : "hollow";
-    p->density = p->density && strcmp(p->density, "flow") == 0 ? "flow" : "mixture";
-    p->flows = p->flows ? p->flows : 3;
     size_t units = p->dim <= 3 ? 32 : 64;
     p->net.hidden = p->net.hidden ? p->net.hidden : units;
     p->net.width = p->net.width ? p->net.width : units;
@@ -39,28 +63,12 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
                        p->activation ? "unknown network '%.60s'; there are mlp and hollow"
                                      : "unknown activation '%.60s'; there are swish, tanh and softplus",
                        p->activation ? given->network : given->activation);
-    if (given->density && strcmp(p->density, given->density) != 0)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown density '%.60s'; there are mixture and flow", given->density);
-    static const char *const ways[] = { "exact", "projected", "propagated" };
-    const char *way = p->curvature ? p->curvature : ways[p->dim > EXACT_DIM];
-    p->curvature = NULL;
-    for (int k = 0; k < 3; k++)
-        if (strcmp(way, ways[k]) == 0) {
-            p->curvature = ways[k];
-            s->curvature = strcmp(p->density, "flow") == 0 ? (hl_sde_curvature)k : HL_SDE_EXACT;
-        }
-    if (!p->curvature)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown curvature '%.60s'; there are exact, projected and propagated",
-                       way);
     if (!(p->clamp > 0) || !isfinite(p->clamp) || !(p->diffusion_start > 0) || !isfinite(p->diffusion_start))
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: clamp and diffusion_start must be positive");
     if (!hl_dtype_size(p->dtype))
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: unknown precision %d", (int)p->dtype);
     s->hollow = strcmp(p->network, "hollow") == 0;
-    s->mixture = (hl_mixture){ p->dim, p->components, p->diagonal != 0, p->clamp };
-    if (strcmp(p->density, "flow") == 0)
-        s->mixture = (hl_mixture){ p->dim, 1, true, p->clamp };
-    return HL_OK;
+    return set_density(s, given);
 }
 
 static hl_status copy_known(hl_sde *s, const hl_sde_known *given)
@@ -138,10 +146,13 @@ static hl_status make_arrays(hl_sde *s)
     s->v = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, element);
     s->diagonal = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, element);
     bool good = s->mean && s->deviation && s->scratch && s->param && s->t && s->x && s->v && s->diagonal;
+    for (size_t k = 0; k < HL_SDE_KNOWN; k++) {
+        s->fixed[k] = hl_calloc(ctx, !s->known ? 1 : k == 0 ? d * d : k == 4 ? 2 : d, element);
+        good = good && s->fixed[k];
+    }
     for (size_t k = 0; k < 4; k++) {
-        s->fixed[k] = hl_calloc(ctx, !s->known ? 1 : k == 0 ? d * d : d, element);
         s->out[k] = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, k == 2 ? wide : s->mixture.components * d), element);
-        good = good && s->fixed[k] && s->out[k];
+        good = good && s->out[k];
     }
     if (!good)
         return HL_ERR_NOMEM;
@@ -241,10 +252,10 @@ void hl_sde_free(hl_sde *s)
         hl_net_free(s->dense[n].net);
     }
     hl_sde_flow_free(s->ctx, &s->flow);
-    for (size_t k = 0; k < 4; k++) {
+    for (size_t k = 0; k < HL_SDE_KNOWN; k++)
         hl_free(s->ctx, s->fixed[k]);
+    for (size_t k = 0; k < 4; k++)
         hl_free(s->ctx, s->out[k]);
-    }
     void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t, s->x,
                              s->v,     s->diagonal };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
@@ -352,6 +363,11 @@ static void set_fixed(hl_sde *s)
         hl_to_precision(s->spec.dtype, 1, &constant, (char *)s->fixed[2] + i * element);
         hl_to_precision(s->spec.dtype, 1, &g, (char *)s->fixed[3] + i * element);
     }
+    if (!s->known)
+        return;
+    hl_to_precision(s->spec.dtype, 2, (double[]){ s->t_first, unit }, s->fixed[4]);
+    hl_to_precision(s->spec.dtype, d, s->mean, s->fixed[5]);
+    hl_to_precision(s->spec.dtype, d, s->deviation, s->fixed[6]);
 }
 
 hl_status hl_sde_set_scale(hl_sde *s, double t_first, double t_last, const double *mean, const double *deviation)

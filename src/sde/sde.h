@@ -97,7 +97,7 @@ bool hl_sde_flow_draw(const hl_sde_flow *flow, size_t rows, double *x);
 
 /* ---- models (model.c, model_graph.c) ---- */
 
-enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 4, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */ };
+enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 7, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */ };
 
 typedef enum hl_sde_curvature { HL_SDE_EXACT, HL_SDE_PROJECTED, HL_SDE_PROPAGATED } hl_sde_curvature;
 
@@ -113,8 +113,10 @@ struct hl_sde {
     hl_mixture mixture; /* of one component, not used, if the density is a flow */
     hl_sde_flow flow;
     double t_first, t_last, *mean, *deviation, *scratch; /* scratch: a mixture, or [dim] */
-    void *fixed[HL_SDE_KNOWN]; /* standardised: drift's matrix, its diagonal, its constant; diffusion */
-    const void **param;        /* of all networks, then fixed, then lambda */
+    void *fixed
+        [HL_SDE_KNOWN]; /* standardised: drift's matrix, its diagonal, its constant; diffusion; then the scale: first
+                                * time and unit, mean, deviation */
+    const void **param; /* of all networks, then fixed, then lambda */
     hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R; logit, mean, A */
     hl_plan
         *bend; /* flow: v H v, elementwise, of an input v and the Hessian H of log p; its diagonal is input to `all` */

@@ -24,12 +24,13 @@ static const char *const dtype_names[] = { "f32", "f64", NULL };
 static const char *const clock_names[] = { "wall", "cpu", NULL };
 static const char *const problem_names[] = { "pendulum", "chain", NULL };
 static const char *const method_names[] = { "fp", "pseudo-ml", NULL };
+static const char *const density_names[] = { "mixture", "flow", NULL };
 static const char *const network_names[] = { "mlp", "hollow", NULL };
 
 typedef struct settings {
     uint64_t threads, rows, iterations, parameters, seeds, hidden;
     double seconds, kept, rate;
-    const char *name, *dtype, *clock, *out, *problem, *method, *network, *data;
+    const char *name, *dtype, *clock, *out, *problem, *method, *network, *density, *data;
     bool quick;
 } settings;
 
@@ -56,6 +57,7 @@ static const cli_option options[] = {
       problem_names },
     { "method", CLI_CHOICE, offsetof(settings, method), "fp|pseudo-ml", "sde: default both", 0, 0, method_names },
     { "network", CLI_CHOICE, offsetof(settings, network), "mlp|hollow", "sde: default hollow", 0, 0, network_names },
+    { "density", CLI_CHOICE, offsetof(settings, density), "mixture|flow", "sde: default mixture", 0, 0, density_names },
     { "hidden", CLI_INTEGER, offsetof(settings, hidden), "N", "sde: units of a layer", 1, 4096, NULL },
     { "kept", CLI_REAL, offsetof(settings, kept), "SHARE", "sde: of the observations; default 1 and then 0.05", 0.001,
       1, NULL },
@@ -403,9 +405,9 @@ static int run_one(int which, const settings *set)
     if (which == SOLVERS)
         return bench_solvers(set->quick, threads, set->out);
     if (which == SDE)
-        return bench_sde(&(bench_sde_options){ set->problem, set->method, set->network, (size_t)set->seeds,
-                                               (size_t)set->iterations, (size_t)set->hidden, set->kept, set->rate,
-                                               threads });
+        return bench_sde(&(bench_sde_options){ set->problem, set->method, set->network, set->density,
+                                               (size_t)set->seeds, (size_t)set->iterations, (size_t)set->hidden,
+                                               set->kept, set->rate, threads });
     if (which == DENSITY)
         return bench_density(&(bench_density_options){ set->data, (size_t)set->iterations, threads });
     if (threads > 1 && cpu)

@@ -67,7 +67,7 @@ int bench_solvers(bool quick, int threads, const char *out);
 
 /* `hollow bench sde`; 0 or NULL: the default, or both. Returns the exit status. */
 typedef struct bench_sde_options {
-    const char *problem, *method, *network;
+    const char *problem, *method, *network, *density;
     size_t seeds, iterations, hidden;
     double kept, rate;
     int threads;

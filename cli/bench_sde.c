@@ -18,6 +18,7 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     cli_json_text(&json, "problem", p->name);
     cli_json_text(&json, "method", method_names[fit->method]);
     cli_json_text(&json, "network", hl_sde_describe(sde).network);
+    cli_json_text(&json, "density", hl_sde_describe(sde).density);
     cli_json_real(&json, "kept", share);
     cli_json_count(&json, "seed", fit->seed);
     cli_json_real(&json, "drift_mae", o->drift);
@@ -39,6 +40,7 @@ static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_
                          const hl_sde_data *data, const double *fresh)
 {
     hl_sde_spec spec = { .network = b->network,
+                         .density = b->density,
                          .hidden = b->hidden,
                          .net = { .hidden = b->hidden, .width = b->hidden } };
     hl_status status = HL_OK;

@@ -650,6 +650,66 @@ static void test_hold_null(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Curvature propagation of y = sum exp(tanh(W x) x) + (sum of the product)^2 + x_1 / 3 - log of 2 + tanh^2 + a maximum: the mean over all
+ * possible signs, one for each row, is the diagonal of the Hessian to rounding, and so are its derivatives by W. */
+static void test_curvature(void **state)
+{
+    enum { SIGNS = 13, COUNT = 1 << SIGNS };
+    static double x[2 * COUNT], noise[SIGNS * COUNT];
+    hl_context *ctx = test_context(NULL, 1);
+    hl_graph *g;
+    hl_plan *plan;
+    size_t size = 0, two = 2;
+    double w[] = { 0.7, -1.1, 0.4, 0.9 }, sum[2], exact[2], dsum[4], dexact[4];
+    (void)state;
+    CHECK_OK(ctx, hl_graph_create(ctx, &g));
+    hl_node in = hl_input(g, "x", 1, &two), signs = hl_input(g, "noise", 1, (size_t[]){ SIGNS });
+    hl_node weight = hl_param(g, "w", 2, (size_t[]){ 2, 2 }), a = hl_tanh(g, hl_linear(g, in, weight));
+    hl_node b = hl_mul(g, a, in), total = hl_sum(g, b, 0), first = hl_slice(g, in, 0, 0, 1);
+    hl_node slope = hl_add(g, hl_const(g, 2), hl_mul(g, a, a));
+    hl_node y = hl_add(g, hl_sum(g, hl_exp(g, b), 0), hl_mul(g, total, total));
+    y = hl_add(g, y, hl_sum(g, hl_div(g, first, hl_const(g, 3)), 0));
+    y = hl_sub(g, y, hl_sum(g, hl_log(g, slope), 0));
+    y = hl_add(g, y, hl_sum(g, hl_max(g, b, in), 0)); /* straight, and here one of each */
+    CHECK_OK(ctx, hl_curvature_noise(g, y, in, &size));
+    assert_int_equal(size, SIGNS);
+    hl_node estimate, c[2][2], mix = hl_const_array(g, 1, &two, (double[]){ 1, -0.6 });
+    CHECK_OK(ctx, hl_curvature(g, y, in, signs, &estimate));
+    for (size_t i = 0; i < 2; i++) {
+        hl_node cx[2] = { hl_const_array(g, 1, &two, (double[]){ i == 0, i == 1 }), HL_NONE };
+        CHECK_OK(ctx, hl_jet(g, 2, 1, &in, cx, NULL, 1, &y, c[i]));
+    }
+    hl_node parts[] = { hl_reshape(g, c[0][1], 1, (size_t[]){ 1 }), hl_reshape(g, c[1][1], 1, (size_t[]){ 1 }) };
+    hl_node truth = hl_scale(g, 2, hl_concat(g, 2, parts, 0)), slopes[2], values[] = { estimate, truth };
+    for (int k = 0; k < 2; k++) {
+        hl_node weighted = hl_sum(g, hl_mul(g, mix, values[k]), 0);
+        CHECK_OK(ctx, hl_vjp(g, 1, &weighted, NULL, 1, &weight, NULL, &slopes[k]));
+    }
+    hl_node out[] = { hl_sum_rows(g, estimate), hl_sum_rows(g, truth), slopes[0], slopes[1] };
+    CHECK_OK(ctx, hl_plan_create(ctx, g, 4, out, &(hl_plan_options){ .dtype = HL_F64 }, &plan));
+    for (size_t r = 0; r < COUNT; r++) {
+        x[2 * r] = 0.8;
+        x[2 * r + 1] = -0.5;
+        for (size_t i = 0; i < SIGNS; i++)
+            noise[r * SIGNS + i] = r >> i & 1 ? 1 : -1;
+    }
+    CHECK_OK(ctx, hl_plan_run(plan, COUNT, (const void *[]){ x, noise }, (const void *[]){ w },
+                              (void *[]){ sum, exact, dsum, dexact }));
+    for (int i = 0; i < 2; i++)
+        CHECK_NEAR(sum[i] / COUNT, exact[i] / COUNT, 1e-11, "the mean of the estimate");
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(dsum[i] / COUNT, dexact[i] / COUNT, 1e-10, "the mean of its derivative");
+    CHECK(fabs(exact[0]) > 0.1 * COUNT && fabs(dexact[1]) > 0.1 * COUNT, "there is curvature");
+    hl_plan_free(plan);
+    CHECK_STATUS(ctx, hl_curvature(g, y, in, in, &estimate), HL_ERR_SHAPE);
+    hl_graph_free(g);
+    CHECK_OK(ctx, hl_graph_create(ctx, &g));
+    in = hl_input(g, "x", 1, &two);
+    CHECK_STATUS(ctx, hl_curvature_noise(g, hl_sum(g, hl_div(g, in, hl_exp(g, in)), 0), in, &size), HL_ERR_UNSUPPORTED);
+    hl_graph_free(g);
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -666,6 +726,7 @@ int main(void)
         cmocka_unit_test(test_own_nodes),
         cmocka_unit_test(test_pow_at_rest),
         cmocka_unit_test(test_hold_null),
+        cmocka_unit_test(test_curvature),
         cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

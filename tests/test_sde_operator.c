@@ -188,7 +188,8 @@ static void fill_points(const hl_sde *sde, size_t rows, double *t, double *x)
     }
 }
 
-/* R from f and g without D and log p alone, by jets. */
+/* R from f and g without D and log p alone, by jets. What is compared with it takes D and, of mixtures, derivatives
+ * written out, of flows reverse mode. */
 static void brute_force(hl_context *ctx, hl_sde *sde, size_t rows, const double *t, const double *x, double *r)
 {
     hl_sde_graph b;
@@ -223,6 +224,10 @@ static hl_sde_spec model_spec(size_t n, size_t dim)
                           .diagonal = n % 5 == 3,
                           .density_hidden = 10,
                           .density_layers = 2,
+                          .flows = 1 + n % 3,
+                          .flow = { .hidden = 12,
+                                    .transformer = n % 4 == 1 ? "affine" : NULL,
+                                    .conditioner = n % 5 == 2 ? "coupling" : NULL },
                           .dtype = HL_F64 };
 }
 
@@ -232,15 +237,16 @@ static void test_brute_force(void **state)
     static const size_t dims[] = { 1, 2, 5 };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (size_t n = 0; n < 18; n++) {
+    for (size_t n = 0; n < 36; n++) {
         double t[ROWS], x[5 * ROWS], a[ROWS], b[ROWS];
         char label[80];
         hl_sde_spec spec = model_spec(n, dims[n / 2 % 3]);
+        spec.density = n < 18 ? "mixture" : "flow";
         hl_sde *sde = make_model(ctx, &spec, n + 1);
         fill_points(sde, ROWS, t, x);
         CHECK_OK(ctx, hl_sde_eval(sde, ROWS, t, x, &(hl_sde_values){ .residual = a }));
         brute_force(ctx, sde, ROWS, t, x, b);
-        snprintf(label, sizeof label, "model %zu, d = %zu, %s", n, spec.dim, spec.network);
+        snprintf(label, sizeof label, "model %zu, d = %zu, %s, %s", n, spec.dim, spec.network, spec.density);
         CHECK_LE(relative_error_f64(a, b, ROWS), 1e-10, label);
         CHECK(fabs(b[0]) > 1e-3, label);
         hl_sde_free(sde);
@@ -284,6 +290,26 @@ static double differences(hl_context *ctx, hl_sde *sde, double t, const double *
     return sum / here.p;
 }
 
+/* Known forms: sin(t) x_0^2 / 10 for a drift, x_1^2 / 2000 for a diffusion. */
+static hl_node drift_form(void *user, hl_graph *g, hl_node t, hl_node x)
+{
+    hl_node first = hl_reshape(g, hl_slice(g, x, 0, 0, 1), 0, NULL);
+    return hl_scale(g, *(const double *)user, hl_mul(g, hl_sin(g, t), hl_mul(g, first, first)));
+}
+
+static hl_node diffusion_form(void *user, hl_graph *g, hl_node t, hl_node x)
+{
+    hl_node second = hl_reshape(g, hl_slice(g, x, 0, 1, 1), 0, NULL);
+    (void)user, (void)t;
+    return hl_scale(g, 1. / 2000, hl_mul(g, second, second));
+}
+
+static hl_node wrong_form(void *user, hl_graph *g, hl_node t, hl_node x)
+{
+    (void)user, (void)t, (void)g;
+    return x;
+}
+
 static void test_differences(void **state)
 {
     enum { ROWS = 12 };
@@ -291,13 +317,22 @@ static void test_differences(void **state)
     static const double row[] = { 0.1, 0.02, -30, 0.4, 1e-4 };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (size_t n = 0; n < 8; n++) {
+    for (size_t n = 0; n < 16; n++) {
         double t[ROWS], x[5 * ROWS], r[ROWS], dg[5 * ROWS], score[5 * ROWS], truth[ROWS];
         size_t d = n % 4 == 3 ? 5 : n % 4 + 1;
+        double tenth = 0.1;
         hl_sde_known known[5] = { { .drift = 1, .drift_constant = 0.3, .drift_linear = row },
                                   { .diffusion = 1, .diffusion_value = 2.5 } };
+        bool formed = n % 4 == 1 || n % 8 == 7;
+        if (formed) {
+            known[0].drift_form = drift_form;
+            known[0].user = &tenth;
+            known[1].diffusion_form = diffusion_form;
+            known[2].diffusion_form = wrong_form; /* not known, not called */
+        }
         hl_sde_spec spec = model_spec(n, d);
         spec.known = n % 2 ? known : NULL;
+        spec.density = n < 8 ? "mixture" : "flow";
         hl_sde *sde = make_model(ctx, &spec, n + 1);
         CHECK_OK(ctx, hl_sde_set_scale(sde, 10, 24, mean, unit));
         fill_points(sde, ROWS, t, x);
@@ -316,14 +351,30 @@ static void test_differences(void **state)
             if (spec.known)
                 CHECK_NEAR(look(ctx, sde, t[k], xk, 0).f,
                            0.3 + 0.1 * xk[0] + (d > 1 ? 0.02 * xk[1] : 0) + (d > 2 ? -30 * xk[2] : 0) +
-                               (d > 3 ? 0.4 * xk[3] + 1e-4 * xk[4] : 0),
+                               (d > 3 ? 0.4 * xk[3] + 1e-4 * xk[4] : 0) +
+                               (formed ? 0.1 * sin(t[k]) * xk[0] * xk[0] : 0),
                            1e-9, "the known drift");
             if (spec.known && d > 1)
-                CHECK_NEAR(look(ctx, sde, t[k], xk, 1).g, 2.5, 1e-12, "the known diffusion");
+                CHECK_NEAR(look(ctx, sde, t[k], xk, 1).g, 2.5 + (formed ? xk[1] * xk[1] / 2000 : 0), 1e-11,
+                           "the known diffusion");
         }
         CHECK_LE(relative_error_f64(r, truth, ROWS), 2e-5, spec.network);
         hl_sde_free(sde);
     }
+    test_context_free(ctx, NULL);
+}
+
+static void test_wrong_form(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_spec spec = model_spec(0, 2);
+    hl_sde_known known[2] = { { .drift = 1, .drift_form = wrong_form } };
+    hl_sde *sde = NULL;
+    (void)state;
+    spec.known = known;
+    CHECK_STATUS(ctx, hl_sde_create(ctx, &spec, &sde), HL_ERR_SHAPE);
+    check_message(ctx, "component 0 is not a scalar");
+    assert_null(sde);
     test_context_free(ctx, NULL);
 }
 
@@ -334,10 +385,12 @@ static void test_draws(void **state)
     static double t[ROWS], x[2 * ROWS], score[2 * ROWS], again[2];
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (int diagonal = 0; diagonal < 2; diagonal++) {
+    for (int n = 0; n < 4; n++) { /* mixtures, full and diagonal; a monotone and an affine flow */
         hl_sde_spec spec = model_spec(1, 2);
         spec.components = 3;
-        spec.diagonal = diagonal;
+        spec.diagonal = n == 1;
+        spec.density = n < 2 ? "mixture" : "flow";
+        spec.flow.transformer = n == 2 ? "monotone" : "affine";
         hl_sde *sde = make_model(ctx, &spec, 4);
         double first[2] = { 0 }, second[2][2] = { { 0 } }, mass = 0, unit[] = { 2, 0.5 }, mean[] = { 1, -3 };
         CHECK_OK(ctx, hl_sde_set_scale(sde, 0, 10, mean, unit));
@@ -357,13 +410,14 @@ static void test_draws(void **state)
             for (size_t j = 0; j < 2; j++)
                 CHECK_NEAR(second[i][j], i == j ? -1 : 0, 0.06, "E x s");
         }
-        for (size_t r = 0; r < ROWS; r++) { /* a grid of 200 x 200 over 14 deviations */
-            x[2 * r] = mean[0] + unit[0] * 14 * ((double)(r % 200) / 200 - 0.5);
-            x[2 * r + 1] = mean[1] + unit[1] * 14 * ((double)(r / 200) / 200 - 0.5);
+        double span = n < 2 ? 14 : 40;
+        for (size_t r = 0; r < ROWS; r++) { /* a grid of 200 x 200 */
+            x[2 * r] = mean[0] + unit[0] * span * ((double)(r % 200) / 200 - 0.5);
+            x[2 * r + 1] = mean[1] + unit[1] * span * ((double)(r / 200) / 200 - 0.5);
         }
         CHECK_OK(ctx, hl_sde_eval(sde, ROWS, t, x, &(hl_sde_values){ .logp = score }));
         for (size_t r = 0; r < ROWS; r++)
-            mass += exp(score[r]) * unit[0] * unit[1] * 0.07 * 0.07;
+            mass += exp(score[r]) * unit[0] * unit[1] * span * span / ROWS;
         CHECK_NEAR(mass, 1, 1e-3, "p integrates to 1");
         hl_sde_free(sde);
     }
@@ -403,7 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_densities), cmocka_unit_test(test_brute_force), cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_draws),           cmocka_unit_test(test_model_paths),
+        cmocka_unit_test(test_wrong_form),      cmocka_unit_test(test_draws),       cmocka_unit_test(test_model_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,13 @@ typedef enum hl_diff_mode {
 HL_API hl_status hl_dim_derivatives(hl_graph *g, hl_node f, hl_node x, const hl_hold *hold, int order,
                                     hl_diff_mode mode, hl_node *d);
 
+/* Curvature propagation: *diagonal, of x's shape, is an unbiased estimate of the diagonal of the Hessian of y, one value
+ * per row, by x, for about two gradients, whatever the size of x. `noise` is [size] as hl_curvature_noise says, of independent
+ * signs -1 or 1; derivatives of the estimate are unbiased as well. y may be made of functions of one value, sums, products
+ * and linear maps of x; other ops give HL_ERR_UNSUPPORTED. */
+HL_API hl_status hl_curvature_noise(hl_graph *g, hl_node y, hl_node x, size_t *size);
+HL_API hl_status hl_curvature(hl_graph *g, hl_node y, hl_node x, hl_node noise, hl_node *diagonal);
+
 #ifdef __cplusplus
 }
 #endif

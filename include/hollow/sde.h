@@ -8,8 +8,8 @@
  *     hl_sde_fit_finish(fit);
  *     hl_sde_eval(sde, rows, t, x, &(hl_sde_values){ .f = f, .g = g, .logp = logp });
  *
- * Fokker-Planck matching fits a density p(t, x), a mixture of Gaussians whose parameters are a network of t, to the
- * observations, and drift and diffusion to the Fokker-Planck equation of that density. It needs no pairs of
+ * Fokker-Planck matching fits a density p(t, x), a mixture of Gaussians whose parameters are a network of t or a
+ * normalizing flow, to the observations, and drift and diffusion to the Fokker-Planck equation of that density. It needs no pairs of
  * observations and takes no notice of the steps between them, but where p hardly changes in time, or where f and g may
  * both change with it, it cannot tell f from g. Pseudo-maximum likelihood looks at neighbours in time and takes the
  * step between them for one Euler step.
@@ -46,12 +46,18 @@ HL_API hl_status hl_fp_derive(hl_graph *g, hl_node y, hl_node x, int order, hl_n
 
 /* ---- models ---- */
 
+/* A known form as graph, in the user's units: a scalar from t (a scalar) and x ([dim]). It is called whenever the model is
+ * made into a graph and must make the same each time; its derivatives are taken as they are needed. */
+typedef hl_node hl_sde_form_fn(void *user, hl_graph *g, hl_node t, hl_node x);
+
 /* What is known of one component, in the user's units. */
 typedef struct hl_sde_known {
-    int drift, diffusion;       /* nonzero: known */
-    double drift_constant;      /* f_i = drift_constant + sum_j drift_linear[j] x_j */
-    const double *drift_linear; /* dim values, or NULL for zeros; copied */
-    double diffusion_value;     /* g_i, >= 0 */
+    int drift, diffusion;                        /* nonzero: known */
+    double drift_constant;                       /* f_i = drift_constant + sum_j drift_linear[j] x_j */
+    const double *drift_linear;                  /* dim values, or NULL for zeros; copied */
+    double diffusion_value;                      /* g_i, >= 0 */
+    hl_sde_form_fn *drift_form, *diffusion_form; /* added to these; NULL: none */
+    void *user;                                  /* theirs; borrowed until the model and its fits are freed */
 } hl_sde_known;
 
 /* Zero or NULL in any field but `dim` means the default. Strings are not kept. */
@@ -62,13 +68,21 @@ typedef struct hl_sde_spec {
     size_t hidden;          /* mlp: units of a layer, default 64 */
     int layers;             /* mlp: hidden layers, default 3 */
     const char *activation; /* "swish" (default), "tanh", "softplus" */
-    hl_net_spec net;   /* hollow: its sizes, conditioner and transformer; the rest is as said here. Default width and
+    hl_net_spec net;     /* hollow: its sizes, conditioner and transformer; the rest is as said here. Default width and
                              * hidden 64, up to 3 dimensions 32 */
-    size_t components; /* of the mixture; default 5 */
-    int diagonal;      /* nonzero: diagonal covariances; default full */
+    const char *density; /* "mixture" (default); "flow": a normalizing flow of x with t as context */
+    size_t components;   /* of the mixture; default 5 */
+    int diagonal;        /* nonzero: diagonal covariances; default full */
     size_t density_hidden;     /* of the density's network of t; default 64 */
     int density_layers;        /* default 3 */
     double clamp;              /* bound of |log(1 / deviation)| of the mixture, in standardised units; default 5 */
+    const char *curvature;     /* flow, in training: the diagonal of the Hessian of log p "exact" (default up to 10
+                            * dimensions), or estimated, "projected" (default beyond) or "propagated" (see
+                            * hl_curvature); estimates need penalty L2, their default. Evaluation is always exact */
+    size_t flows;              /* flow: networks one after the other, at most 64; default 3 */
+    hl_net_spec flow;          /* flow: each of them, an autoregressive (default) or coupling conditioner and a monotone
+                              * (default) or affine transformer; default hidden 64, up to 3 dimensions 32, features 8,
+                              * width 16, layers 1 */
     double diffusion_start;    /* g to begin with, standardised; default 0.3 */
     const hl_sde_known *known; /* dim of them, or NULL; copied */
     hl_dtype dtype;
@@ -117,7 +131,8 @@ typedef enum hl_sde_penalty {
     HL_SDE_L1 = 0,
     HL_SDE_L2,
     HL_SDE_HUBER
-} hl_sde_penalty; /* |R|; R^2/2; R^2/2 up to |R| = 1 */
+} hl_sde_penalty; /* |R|; R^2/2; R^2/2 up to |R| = 1. With estimated curvature R_1 R_2/2 of two estimates: its mean is
+                     * R^2/2, but it may be < 0 */
 
 /* Zero in any field means the default. */
 typedef struct hl_sde_fit_options {
@@ -129,7 +144,7 @@ typedef struct hl_sde_fit_options {
                         * default 0.1; < 0: none */
     size_t iterations;              /* default 2000 */
     size_t batch;                   /* default 256 */
-    hl_optimizer_options optimizer; /* of each network; defaults here: adam, rate 2e-3, clip 10 */
+    hl_optimizer_options optimizer; /* of each network; defaults here: adam, rate 2e-3 (flow: 5e-3), clip 10 */
     double last_rate;               /* share of the rate at the end of the cosine; default 0.01 */
     size_t warmup;                  /* steps in which the rate rises; default 0 */
     double variance_floor;          /* pseudo-likelihood: added to g^2 dt, standardised; default 1e-6 */

@@ -1,5 +1,6 @@
 /* evaluate.c - a model's values in the user's units, draws from its density, and the model as a system. */
 #include <math.h>
+#include <string.h>
 
 #include "exec/plan.h"
 #include "sde/sde.h"
@@ -46,10 +47,24 @@ static double *moved(double *to, size_t by)
     return to ? to + by : NULL;
 }
 
+/* The diagonal of the Hessian of a flow's log p, to s->diagonal: one run for each unit vector. */
+static void eval_diagonal(hl_sde *s, size_t rows)
+{
+    size_t d = s->spec.dim, element = hl_dtype_size(s->spec.dtype);
+    const double one = 1, zero = 0;
+    for (size_t i = 0; i < d; i++) {
+        for (size_t k = 0; k < rows * d; k++)
+            hl_to_precision(s->spec.dtype, 1, k % d == i ? &one : &zero, s->v + k * element);
+        hl_execute(s->bend, rows, (const void *[]){ s->t, s->x, s->v, NULL }, s->param, (void *[]){ s->out[0] });
+        for (size_t r = 0; r < rows; r++)
+            memcpy(s->diagonal + (r * d + i) * element, s->out[0] + (r * d + i) * element, element);
+    }
+}
+
 static void eval_chunk(hl_sde *s, size_t rows, const hl_sde_values *v)
 {
     double unit = hl_sde_time_unit(s), logs = 0;
-    const void *input[] = { s->t, s->x };
+    const void *input[] = { s->t, s->x, s->v, s->diagonal };
     for (size_t i = 0; i < s->spec.dim; i++)
         logs += log(s->deviation[i]);
     if (v->f || v->g || v->dg) {
@@ -64,6 +79,8 @@ static void eval_chunk(hl_sde *s, size_t rows, const hl_sde_values *v)
         store(s, rows, s->out[1], -1, 1, v->score);
     }
     if (v->residual) {
+        if (s->flow.count)
+            eval_diagonal(s, rows);
         hl_execute(s->all, rows, input, s->param, (void *[]){ s->out[0] });
         store_scalar(s, rows, s->out[0], 1 / unit, 0, v->residual);
     }
@@ -83,6 +100,23 @@ hl_status hl_sde_eval(hl_sde *s, size_t rows, const double *t, const double *x, 
                    &(hl_sde_values){ moved(v->f, at * d), moved(v->g, at * d), moved(v->dg, at * d), moved(v->logp, at),
                                      moved(v->residual, at), moved(v->score, at * d) });
     }
+    return HL_OK;
+}
+
+/* A chunk from the flow. */
+static hl_status draw_flow(hl_sde *s, size_t rows, const double *t, uint64_t seed, uint64_t first, double *x)
+{
+    size_t d = s->spec.dim;
+    uint64_t stream = UINT64_C(1) << 63 | STREAM_DRAW;
+    for (size_t r = 0; r < rows; r++) {
+        s->flow.clock[r] = hl_sde_clock((t[r] - s->t_first) / hl_sde_time_unit(s));
+        for (size_t i = 0; i < d; i++)
+            x[r * d + i] = hl_random_normal(seed, stream, (first + r) * (d + 1) + i);
+    }
+    if (!hl_sde_flow_draw(&s->flow, rows, x))
+        return hl_fail(s->ctx, HL_ERR_NO_SOLUTION, "hl_sde_sample: the flow could not be inverted");
+    for (size_t k = 0; k < rows * d; k++)
+        x[k] = s->mean[k % d] + s->deviation[k % d] * x[k];
     return HL_OK;
 }
 
@@ -112,6 +146,12 @@ hl_status hl_sde_sample(hl_sde *s, size_t rows, const double *t, uint64_t seed, 
     size_t d = s->spec.dim, count;
     for (size_t at = 0; at < rows; at += count) {
         count = rows - at < HL_SDE_ROWS ? rows - at : HL_SDE_ROWS;
+        if (s->flow.count) {
+            hl_status status = draw_flow(s, count, t + at, seed, first + at, x + at * d);
+            if (status != HL_OK)
+                return status;
+            continue;
+        }
         load(s, count, t + at, NULL);
         hl_execute(s->mixing, count, (const void *[]){ s->t, s->x }, s->param,
                    (void *[]){ s->out[0], s->out[1], s->out[2] });

@@ -7,7 +7,7 @@
 
 #include "sde/sde.h"
 
-enum { STREAM_SHUFFLE = 1, STREAM_END = 2, HEAD = 1, INPUTS = 5 };
+enum { STREAM_SHUFFLE = 1, STREAM_END = 2, STREAM_PROBE = 3, HEAD = 1, INPUTS = 5 };
 
 struct hl_sde_fit {
     hl_context *ctx;
@@ -18,7 +18,7 @@ struct hl_sde_fit {
     size_t size[HL_SDE_NETS]; /* of their gradients */
     size_t rows, items, iteration, epoch, *item, *shuffle;
     double *t, *x, *gradient; /* standardised data: [rows], [rows][dim] */
-    char *input[INPUTS];      /* a batch: t, x, dt, dx, end */
+    char *input[INPUTS];      /* a batch: t, x, dt, dx, end; or t, x and two probes */
     double logs;              /* sum of log deviation */
 };
 
@@ -112,7 +112,7 @@ static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
     o->lambda = o->lambda == 0 ? 0.1 : o->lambda < 0 ? 0 : o->lambda;
     o->optimizer.method = o->optimizer.method ? o->optimizer.method : "adam";
     if (o->optimizer.rate == 0)
-        o->optimizer.rate = 2e-3;
+        o->optimizer.rate = fit->sde->flow.count ? 5e-3 : 2e-3;
     if (o->optimizer.clip == 0)
         o->optimizer.clip = 10;
     o->last_rate = o->last_rate == 0 ? 0.01 : o->last_rate;
@@ -121,6 +121,12 @@ static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
         o->penalty < HL_SDE_L1 || o->penalty > HL_SDE_HUBER || o->method < HL_SDE_FOKKER_PLANCK ||
         o->method > HL_SDE_PSEUDO_LIKELIHOOD)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_create: an option is out of range");
+    if (o->method == HL_SDE_FOKKER_PLANCK && fit->sde->curvature != HL_SDE_EXACT) {
+        if (o->penalty == HL_SDE_HUBER)
+            return hl_fail(fit->ctx, HL_ERR_INVALID,
+                           "an estimated curvature has an unbiased penalty of squares only: l2, or exact curvature");
+        o->penalty = HL_SDE_L2;
+    }
     return HL_OK;
 }
 
@@ -137,7 +143,10 @@ static hl_status make_arrays(hl_sde_fit *fit, size_t rows)
     fit->gradient = hl_calloc(ctx, total + 2 * d, sizeof *fit->gradient);
     bool good = fit->t && fit->x && fit->item && fit->shuffle && fit->gradient;
     for (size_t k = 0; k < INPUTS; k++) {
-        fit->input[k] = hl_calloc(ctx, hl_size_mul(fit->options.batch, k % 2 ? d : 1), element);
+        size_t width = k % 2 ? d : 1;
+        if (k > 1 && !pseudo(fit))
+            width = k < 4 && fit->objective.probe ? fit->objective.probe : 1;
+        fit->input[k] = hl_calloc(ctx, hl_size_mul(fit->options.batch, width), element);
         good = good && fit->input[k];
     }
     return good ? HL_OK : HL_ERR_NOMEM;
@@ -159,11 +168,11 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
     if (status == HL_OK)
         status = check_data(fit, data);
     if (status == HL_OK)
+        status = hl_sde_objective_create(fit->sde, &fit->options, &fit->objective);
+    if (status == HL_OK)
         status = make_arrays(fit, data->rows);
     if (status == HL_OK)
         status = make_optimizers(fit);
-    if (status == HL_OK)
-        status = hl_sde_objective_create(fit->sde, &fit->options, &fit->objective);
     if (status == HL_OK)
         status = set_scale(fit, data);
     if (status != HL_OK)
@@ -233,6 +242,20 @@ static void shuffle(hl_sde_fit *fit, size_t epoch)
     }
 }
 
+/* Random signs for place r of the batch: a function of the seed and the number of the item in the run. */
+static void load_probes(hl_sde_fit *fit, size_t r, size_t number)
+{
+    static const double sign[] = { -1, 1 };
+    hl_dtype dtype = fit->sde->spec.dtype;
+    size_t size = fit->objective.probe, words = (2 * size + 63) / 64, element = hl_dtype_size(dtype);
+    uint64_t bits = 0;
+    for (size_t k = 0; k < 2 * size; k++, bits >>= 1) {
+        if (k % 64 == 0)
+            bits = hl_random_bits(fit->options.seed, STREAM_PROBE, number * words + k / 64);
+        hl_to_precision(dtype, 1, &sign[bits & 1], fit->input[2 + k / size] + (r * size + k % size) * element);
+    }
+}
+
 /* Row `row` of the data, and its step to the next, to place r of the batch. */
 static void load_row(hl_sde_fit *fit, size_t r, size_t row, size_t number)
 {
@@ -240,8 +263,10 @@ static void load_row(hl_sde_fit *fit, size_t r, size_t row, size_t number)
     size_t d = fit->sde->spec.dim, element = hl_dtype_size(dtype);
     hl_to_precision(dtype, 1, &fit->t[row], fit->input[0] + r * element);
     hl_to_precision(dtype, d, fit->x + row * d, fit->input[1] + r * d * element);
-    if (!pseudo(fit))
+    if (!pseudo(fit)) {
+        load_probes(fit, r, number);
         return;
+    }
     double dt = fit->t[row + 1] - fit->t[row];
     double end = (double)(hl_random_bits(fit->options.seed, STREAM_END, number) & 1);
     hl_to_precision(dtype, 1, &dt, fit->input[2] + r * element);

@@ -9,7 +9,35 @@
 #include "exec/plan.h"
 #include "sde/sde.h"
 
+enum { EXACT_DIM = 10 }; /* up to here curvature is exact unless something else is asked for */
+
 /* ---- creation ---- */
+
+static hl_status set_density(hl_sde *s, const hl_sde_spec *given)
+{
+    static const char *const ways[] = { "exact", "projected", "propagated" }; /* as in hl_sde_curvature */
+    hl_sde_spec *p = &s->spec;
+    bool flow = given->density && strcmp(given->density, "flow") == 0;
+    if (given->density && !flow && strcmp(given->density, "mixture") != 0)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown density '%.60s'; there are mixture and flow", given->density);
+    const char *way = given->curvature ? given->curvature : ways[flow && p->dim > EXACT_DIM];
+    size_t k = 0;
+    while (k < 3 && strcmp(way, ways[k]) != 0)
+        k++;
+    if (k == 3)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown curvature '%.60s'; there are exact, projected and propagated",
+                       way);
+    p->density = flow ? "flow" : "mixture";
+    p->curvature = ways[k];
+    p->flows = p->flows ? p->flows : 3;
+    s->curvature = flow ? (hl_sde_curvature)k : HL_SDE_EXACT;
+    s->mixture = (hl_mixture){ p->dim, p->components, p->diagonal != 0, p->clamp };
+    if (flow)
+        s->mixture = (hl_mixture){ p->dim, 1, true, p->clamp };
+    else
+        p->flow = (hl_net_spec){ 0 };
+    return HL_OK;
+}
 
 static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
 {
@@ -40,8 +68,7 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
     if (!hl_dtype_size(p->dtype))
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: unknown precision %d", (int)p->dtype);
     s->hollow = strcmp(p->network, "hollow") == 0;
-    s->mixture = (hl_mixture){ p->dim, p->components, p->diagonal != 0, p->clamp };
-    return HL_OK;
+    return set_density(s, given);
 }
 
 static hl_status copy_known(hl_sde *s, const hl_sde_known *given)
@@ -90,6 +117,9 @@ static hl_status make_nets(hl_sde *s)
                          .layers = density ? p->density_layers : p->layers };
         if (s->hollow && !density) {
             status = hl_net_create(s->ctx, &net, &s->net[n]);
+        } else if (density && strcmp(p->density, "flow") == 0) {
+            status = hl_sde_flow_create(s->ctx, &s->spec, &s->flow);
+            s->net[n] = s->flow.net;
         } else {
             status = hl_dense_create(s->ctx, p->activation, p->dtype, d);
             s->net[n] = d->net;
@@ -113,11 +143,16 @@ static hl_status make_arrays(hl_sde *s)
     s->param = hl_calloc(ctx, params, sizeof *s->param);
     s->t = hl_calloc(ctx, HL_SDE_ROWS, element);
     s->x = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, d), element);
-    bool good = s->mean && s->deviation && s->scratch && s->param && s->t && s->x;
+    s->v = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, element);
+    s->diagonal = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, element);
+    bool good = s->mean && s->deviation && s->scratch && s->param && s->t && s->x && s->v && s->diagonal;
+    for (size_t k = 0; k < HL_SDE_KNOWN; k++) {
+        s->fixed[k] = hl_calloc(ctx, !s->known ? 1 : k == 0 ? d * d : k == 4 ? 2 : d, element);
+        good = good && s->fixed[k];
+    }
     for (size_t k = 0; k < 4; k++) {
-        s->fixed[k] = hl_calloc(ctx, !s->known ? 1 : k == 0 ? d * d : d, element);
         s->out[k] = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, k == 2 ? wide : s->mixture.components * d), element);
-        good = good && s->fixed[k] && s->out[k];
+        good = good && s->out[k];
     }
     if (!good)
         return HL_ERR_NOMEM;
@@ -132,6 +167,21 @@ static hl_status make_arrays(hl_sde *s)
     return HL_OK;
 }
 
+/* Of a flow: the derivatives of log p, c from an input. The diagonal of the Hessian takes a run for each dimension,
+ * instead of that many copies of the graph. */
+static hl_status compile_bend(hl_sde *s, hl_sde_graph *b, const hl_plan_options *o)
+{
+    hl_node v = hl_input(b->g, "v", 1, &s->spec.dim), bend = HL_NONE;
+    hl_node diagonal = hl_input(b->g, "diagonal", 1, &s->spec.dim);
+    hl_status status = hl_sde_graph_density(s, b, 0);
+    if (status == HL_OK)
+        status = hl_sde_graph_slopes(b);
+    if (status == HL_OK)
+        status = hl_jet(b->g, 1, 1, &b->x, &v, NULL, 1, &b->fp.s, &bend);
+    b->fp.c = hl_add(b->g, diagonal, hl_mul(b->g, b->fp.s, b->fp.s));
+    return status == HL_OK ? hl_plan_create(s->ctx, b->g, 1, &bend, o, &s->bend) : status;
+}
+
 /* Plans for evaluation: f and g; with D g; log p and s; R; the mixture's parameters. */
 static hl_status compile(hl_sde *s)
 {
@@ -141,7 +191,7 @@ static hl_status compile(hl_sde *s)
     if (status == HL_OK)
         status = hl_sde_graph_motion(s, &b, 2);
     if (status == HL_OK)
-        status = hl_sde_graph_density(s, &b, 1);
+        status = s->flow.count ? compile_bend(s, &b, &o) : hl_sde_graph_density(s, &b, 1);
     if (status == HL_OK)
         status = hl_fp_build(b.g, &b.fp);
     if (status == HL_OK)
@@ -152,7 +202,7 @@ static hl_status compile(hl_sde *s)
         status = hl_plan_create(s->ctx, b.g, 2, (hl_node[]){ b.fp.logp, b.fp.s }, &o, &s->density);
     if (status == HL_OK)
         status = hl_plan_create(s->ctx, b.g, 1, &b.fp.residual, &o, &s->all);
-    if (status == HL_OK)
+    if (status == HL_OK && !s->flow.count)
         status = hl_plan_create(s->ctx, b.g, 3, (hl_node[]){ b.mixture.logit, b.mixture.mean, b.mixture.factor }, &o,
                                 &s->mixing);
     hl_sde_graph_end(s, &b);
@@ -193,19 +243,21 @@ void hl_sde_free(hl_sde *s)
 {
     if (!s)
         return;
-    hl_plan *const plans[] = { s->drift, s->slopes, s->density, s->all, s->mixing };
+    hl_plan *const plans[] = { s->drift, s->slopes, s->density, s->all, s->mixing, s->bend };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
         hl_plan_free(plans[i]);
     for (size_t n = 0; n < HL_SDE_NETS; n++) {
-        if (s->net[n] != s->dense[n].net)
+        if (s->net[n] != s->dense[n].net && s->net[n] != s->flow.net)
             hl_net_free(s->net[n]);
         hl_net_free(s->dense[n].net);
     }
-    for (size_t k = 0; k < 4; k++) {
+    hl_sde_flow_free(s->ctx, &s->flow);
+    for (size_t k = 0; k < HL_SDE_KNOWN; k++)
         hl_free(s->ctx, s->fixed[k]);
+    for (size_t k = 0; k < 4; k++)
         hl_free(s->ctx, s->out[k]);
-    }
-    void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t, s->x };
+    void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t, s->x,
+                             s->v,     s->diagonal };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(s->ctx, blocks[i]);
     hl_free(s->ctx, s);
@@ -254,6 +306,10 @@ hl_status hl_sde_init(hl_sde *s, uint64_t seed)
             hl_net_param_get(net, net->params - 2, &last);
             scale_values(s, &last, 0.1);
         }
+    }
+    if (s->flow.count) {
+        hl_sde_flow_start(&s->flow);
+        return HL_OK;
     }
     hl_net_param bias;
     hl_net_param_get(s->net[2], s->net[2]->params - 1, &bias);
@@ -307,6 +363,11 @@ static void set_fixed(hl_sde *s)
         hl_to_precision(s->spec.dtype, 1, &constant, (char *)s->fixed[2] + i * element);
         hl_to_precision(s->spec.dtype, 1, &g, (char *)s->fixed[3] + i * element);
     }
+    if (!s->known)
+        return;
+    hl_to_precision(s->spec.dtype, 2, (double[]){ s->t_first, unit }, s->fixed[4]);
+    hl_to_precision(s->spec.dtype, d, s->mean, s->fixed[5]);
+    hl_to_precision(s->spec.dtype, d, s->deviation, s->fixed[6]);
 }
 
 hl_status hl_sde_set_scale(hl_sde *s, double t_first, double t_last, const double *mean, const double *deviation)

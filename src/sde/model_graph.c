@@ -1,7 +1,8 @@
 /* model_graph.c - a model as graph, in standardised time and columns.
  *
  * Drift: a network, or what is known; diffusion: softplus of a network, so that it is positive, or what is known. Known
- * parts are parameters of the graph that nobody trains, since they change with the scale. */
+ * parts are parameters of the graph that nobody trains, since they change with the scale, and forms in the user's units,
+ * which are given t = first + unit u and x = mean + deviation z. */
 #include <math.h>
 
 #include "op/op.h"
@@ -11,8 +12,9 @@ enum { DRIFT, DIFFUSION, DENSITY };
 
 hl_status hl_sde_graph_start(const hl_sde *s, hl_sde_graph *b)
 {
-    static const char *const names[HL_SDE_KNOWN] = { "known.matrix", "known.diagonal", "known.drift",
-                                                     "known.diffusion" };
+    static const char *const names[HL_SDE_KNOWN] = { "known.matrix",    "known.diagonal", "known.drift",
+                                                     "known.diffusion", "scale.time",     "scale.mean",
+                                                     "scale.deviation" };
     size_t d = s->spec.dim, dims[] = { d, d }, next = 0;
     *b = (hl_sde_graph){ 0 };
     for (size_t n = 0; n < HL_SDE_NETS; n++)
@@ -29,7 +31,7 @@ hl_status hl_sde_graph_start(const hl_sde *s, hl_sde_graph *b)
             b->param[next++] = hl_param(b->g, p->name, p->shape.rank, p->shape.dim);
         }
     for (size_t k = 0; k < HL_SDE_KNOWN; k++)
-        b->param[next++] = hl_param(b->g, names[k], k == 0 ? 2 : 1, dims);
+        b->param[next++] = hl_param(b->g, names[k], k == 0 ? 2 : 1, k == 4 ? (size_t[]){ 2 } : dims);
     b->lambda = hl_param(b->g, "lambda", 0, NULL);
     return hl_graph_status(b->g);
 }
@@ -41,6 +43,11 @@ void hl_sde_graph_end(const hl_sde *s, hl_sde_graph *b)
 }
 
 /* Time as the networks see it: -2..2. */
+double hl_sde_clock(double t)
+{
+    return 4.0 / HL_SDE_SPAN * t - 2;
+}
+
 static hl_node clock(hl_sde_graph *b)
 {
     return hl_add(b->g, hl_scale(b->g, 4.0 / HL_SDE_SPAN, b->t), hl_const(b->g, -2));
@@ -88,12 +95,62 @@ static hl_node masked(hl_graph *g, hl_node mask, hl_node y)
     return mask == HL_NONE ? y : hl_mul(g, mask, y);
 }
 
+static hl_node scalar(hl_graph *g, hl_node from, size_t at)
+{
+    return hl_reshape(g, hl_slice(g, from, 0, at, 1), 0, NULL);
+}
+
+/* The known forms of all components as the user gives them, [dim], with zeros where there are none; HL_NONE if there is
+ * none at all. */
+static hl_node user_forms(const hl_sde *s, hl_sde_graph *b, bool drift, hl_node *part)
+{
+    hl_graph *g = b->g;
+    const hl_node *scale = b->param + b->params + 4;
+    hl_node t = hl_add(g, scalar(g, scale[0], 0), hl_mul(g, scalar(g, scale[0], 1), b->t));
+    hl_node x = hl_add(g, scale[1], hl_mul(g, scale[2], b->x));
+    bool any = false;
+    for (size_t i = 0; i < s->spec.dim; i++) {
+        const hl_sde_known *k = &s->known[i];
+        hl_sde_form_fn *form = drift ? k->drift_form : k->diffusion_form;
+        hl_node y = hl_const(g, 0);
+        if (form && (drift ? k->drift : k->diffusion)) {
+            y = form(k->user, g, t, x);
+            any = true;
+            if (hl_node_rank(g, y) != 0)
+                return hl_graph_fail(g, HL_ERR_SHAPE, "the known form of component %zu is not a scalar", i);
+        }
+        part[i] = hl_reshape(g, y, 1, (size_t[]){ 1 });
+    }
+    return any ? hl_concat(g, (int)s->spec.dim, part, 0) : HL_NONE;
+}
+
+/* The forms, standardised, with D and D^2 as far as order goes; HL_NONE if there is none. */
+static hl_status forms(const hl_sde *s, hl_sde_graph *b, bool drift, int order, hl_node *y, hl_node *d)
+{
+    hl_graph *g = b->g;
+    hl_node *part = s->known ? hl_calloc(s->ctx, s->spec.dim, sizeof *part) : NULL, time;
+    *y = HL_NONE;
+    if (!s->known)
+        return HL_OK;
+    if (!part)
+        return HL_ERR_NOMEM;
+    *y = user_forms(s, b, drift, part);
+    hl_free(s->ctx, part);
+    if (*y == HL_NONE)
+        return HL_OK;
+    time = scalar(g, b->param[b->params + 4], 1);
+    *y = hl_mul(g, *y, hl_div(g, drift ? time : hl_sqrt(g, time), b->param[b->params + 6]));
+    return order ? hl_fp_derive(g, *y, b->x, order, d) : hl_graph_status(g);
+}
+
 static hl_status drift(const hl_sde *s, hl_sde_graph *b, int order)
 {
     hl_graph *g = b->g;
-    hl_node mask = open_mask(s, g, true), y, d[2];
+    hl_node mask = open_mask(s, g, true), y, d[2], form, slope[2] = { HL_NONE };
     const hl_node *fixed = b->param + b->params;
     hl_status status = network(s, b, DRIFT, order > 0, &y, d);
+    if (status == HL_OK)
+        status = forms(s, b, true, order > 0, &form, slope);
     if (status != HL_OK)
         return status;
     b->fp.f = masked(g, mask, y);
@@ -102,7 +159,8 @@ static hl_status drift(const hl_sde *s, hl_sde_graph *b, int order)
     if (mask != HL_NONE) {
         b->fp.f = hl_add(g, b->fp.f, hl_add(g, hl_linear(g, b->x, fixed[0]), fixed[2]));
         if (order)
-            b->fp.df = hl_add(g, b->fp.df, fixed[1]);
+            b->fp.df = hl_accumulate(g, hl_add(g, b->fp.df, fixed[1]), slope[0]);
+        b->fp.f = hl_accumulate(g, b->fp.f, form);
     }
     return hl_graph_status(g);
 }
@@ -110,19 +168,21 @@ static hl_status drift(const hl_sde *s, hl_sde_graph *b, int order)
 static hl_status diffusion(const hl_sde *s, hl_sde_graph *b, int order)
 {
     hl_graph *g = b->g;
-    hl_node mask = open_mask(s, g, false), y, d[2];
+    hl_node mask = open_mask(s, g, false), y, d[2], form, more[2] = { HL_NONE, HL_NONE };
     hl_status status = network(s, b, DIFFUSION, order, &y, d);
+    if (status == HL_OK)
+        status = forms(s, b, false, order, &form, more);
     if (status != HL_OK)
         return status;
     hl_node a = hl_add(g, y, hl_const(g, log(expm1(s->spec.diffusion_start)))), slope = hl_sigmoid(g, a);
     b->fp.g = masked(g, mask, hl_softplus(g, a));
     if (mask != HL_NONE)
-        b->fp.g = hl_add(g, b->fp.g, b->param[b->params + 3]);
+        b->fp.g = hl_accumulate(g, hl_add(g, b->fp.g, b->param[b->params + 3]), form);
     if (order > 0)
-        b->fp.dg = masked(g, mask, hl_mul(g, slope, d[0]));
+        b->fp.dg = hl_accumulate(g, masked(g, mask, hl_mul(g, slope, d[0])), more[0]);
     if (order > 1) {
         hl_node bend = hl_mul(g, hl_sub(g, hl_const(g, 1), slope), hl_mul(g, d[0], d[0]));
-        b->fp.d2g = masked(g, mask, hl_mul(g, slope, hl_add(g, bend, d[1])));
+        b->fp.d2g = hl_accumulate(g, masked(g, mask, hl_mul(g, slope, hl_add(g, bend, d[1]))), more[1]);
     }
     return hl_graph_status(g);
 }
@@ -133,9 +193,24 @@ hl_status hl_sde_graph_motion(const hl_sde *s, hl_sde_graph *b, int order)
     return status == HL_OK ? diffusion(s, b, order) : status;
 }
 
+static hl_status flow_density(const hl_sde *s, hl_sde_graph *b, int derivatives)
+{
+    hl_status status = hl_sde_flow_build(&s->flow, b->g, b->x, clock(b), params_of(s, b, DENSITY), &b->fp.logp);
+    return status == HL_OK && derivatives ? hl_fp_derive_density(b->g, b->fp.logp, b->t, b->x, &b->fp) : status;
+}
+
+hl_status hl_sde_graph_slopes(hl_sde_graph *b)
+{
+    hl_node one = hl_const(b->g, 1);
+    hl_status status = hl_jet(b->g, 1, 1, &b->t, &one, NULL, 1, &b->fp.logp, &b->fp.logp_t);
+    return status == HL_OK ? hl_vjp(b->g, 1, &b->fp.logp, NULL, 1, &b->x, NULL, &b->fp.s) : status;
+}
+
 hl_status hl_sde_graph_density(const hl_sde *s, hl_sde_graph *b, int derivatives)
 {
     hl_graph *g = b->g;
+    if (s->flow.count)
+        return flow_density(s, b, derivatives);
     hl_node out =
         hl_dense_build(&s->dense[DENSITY], g, hl_reshape(g, clock(b), 1, (size_t[]){ 1 }), params_of(s, b, DENSITY));
     hl_mixture_split(&s->mixture, g, out, &b->mixture);

@@ -4,10 +4,16 @@
  * at weight 1. Both are the gradient of -log p + penalty(R), if what R takes from the density is q' = stop(q) + lambda
  * (q - stop(q)): equal to q, with lambda times its derivative.
  *
+ * Where the curvature of the density is estimated, R is too: the penalty is then R_1 R_2 / 2 with two independent
+ * estimates, whose mean is R^2 / 2, which that of R_1^2 / 2 is not. With u = g v, v random signs, and the Hessian H of log
+ * p, the mean of u' H u is sum_i G_i D s_i; by w = H stop(u) and w' as above, 2 u w' - stop(u) w' has the value and, for
+ * each network, the derivative of u' H u that it should.
+ *
  * Pseudo-likelihood: a step dt is one of Euler's, dx_i ~ N(f_i dt, g_i^2 dt + floor). The density is fitted beside it. */
 #include <string.h>
 
 #include "exec/plan.h"
+#include "op/op.h"
 #include "sde/sde.h"
 
 static hl_node dampen(const hl_sde_graph *b, bool stop, hl_node q)
@@ -26,23 +32,73 @@ static hl_node penalise(hl_graph *g, hl_sde_penalty kind, hl_node r)
     return hl_select(g, hl_less(g, size, hl_const(g, 1)), half, hl_add(g, size, hl_const(g, -0.5)));
 }
 
-static hl_status build_matching(const hl_sde *s, const hl_sde_fit_options *o, hl_sde_graph *b, hl_node *loss)
+/* R with all that the density gives dampened; *c: what is to be c. */
+static hl_status build_residual(const hl_sde_graph *b, bool stop, hl_node c, hl_fp_nodes *fp)
 {
-    hl_status status = hl_sde_graph_motion(s, b, 2);
+    *fp = b->fp;
+    fp->logp = dampen(b, stop, fp->logp);
+    fp->logp_t = dampen(b, stop, fp->logp_t);
+    fp->s = dampen(b, stop, fp->s);
+    fp->c = dampen(b, stop, c);
+    return hl_fp_build(b->g, fp);
+}
+
+/* R, or p R, from one estimate of the curvature by the signs of `probe`. */
+static hl_status estimate(const hl_sde *s, const hl_sde_fit_options *o, hl_sde_graph *b, hl_node probe, hl_node *r)
+{
+    hl_graph *g = b->g;
+    bool stop = o->stop_gradient != 0, projected = s->curvature == HL_SDE_PROJECTED;
+    hl_node square = hl_mul(g, b->fp.s, b->fp.s), diagonal = HL_NONE, w = HL_NONE;
+    hl_node u = projected ? hl_mul(g, b->fp.g, probe) : HL_NONE, still = projected ? hl_stop(g, u) : HL_NONE;
+    hl_fp_nodes fp;
+    hl_status status = projected ? hl_jet(g, 1, 1, &b->x, &still, NULL, 1, &b->fp.s, &w)
+                                 : hl_curvature(g, b->fp.logp, b->x, probe, &diagonal);
     if (status == HL_OK)
+        status = build_residual(b, stop, hl_accumulate(g, square, diagonal), &fp);
+    if (status != HL_OK)
+        return status;
+    if (projected) {
+        hl_node both = hl_mul(g, hl_sub(g, hl_scale(g, 2, u), still), dampen(b, stop, w));
+        fp.residual = hl_sub(g, fp.residual, hl_scale(g, 0.5, hl_sum(g, both, 0)));
+    }
+    *r = o->density_form ? hl_mul(g, hl_exp(g, fp.logp), fp.residual) : fp.residual;
+    return hl_graph_status(g);
+}
+
+/* The penalty from two estimates. */
+static hl_status build_estimated(hl_sde_objective *j, const hl_sde_fit_options *o, hl_sde_graph *b, hl_node *penalty)
+{
+    hl_graph *g = b->g;
+    hl_node r[2];
+    j->probe = j->sde->spec.dim;
+    hl_status status = hl_sde_graph_density(j->sde, b, 0);
+    if (status == HL_OK && j->sde->curvature == HL_SDE_PROPAGATED)
+        status = hl_curvature_noise(g, b->fp.logp, b->x, &j->probe);
+    if (status == HL_OK)
+        status = hl_sde_graph_slopes(b);
+    for (int k = 0; k < 2 && status == HL_OK; k++)
+        status = estimate(j->sde, o, b, hl_input(g, k ? "probe.1" : "probe.0", 1, &j->probe), &r[k]);
+    if (status == HL_OK)
+        *penalty = hl_scale(g, 0.5, hl_mul(g, r[0], r[1]));
+    return status;
+}
+
+static hl_status build_matching(hl_sde_objective *j, const hl_sde_fit_options *o, hl_sde_graph *b, hl_node *loss)
+{
+    const hl_sde *s = j->sde;
+    hl_fp_nodes fp;
+    hl_status status = hl_sde_graph_motion(s, b, 2);
+    if (status == HL_OK && s->curvature != HL_SDE_EXACT) {
+        status = build_estimated(j, o, b, &loss[0]);
+    } else if (status == HL_OK) {
         status = hl_sde_graph_density(s, b, 1);
+        if (status == HL_OK)
+            status = build_residual(b, o->stop_gradient != 0, b->fp.c, &fp);
+        if (status == HL_OK)
+            loss[0] = penalise(b->g, o->penalty, o->density_form ? fp.residual_p : fp.residual);
+    }
     if (status != HL_OK)
         return status;
-    hl_fp_nodes fp = b->fp;
-    bool stop = o->stop_gradient != 0;
-    fp.logp = dampen(b, stop, fp.logp);
-    fp.logp_t = dampen(b, stop, fp.logp_t);
-    fp.s = dampen(b, stop, fp.s);
-    fp.c = dampen(b, stop, fp.c);
-    status = hl_fp_build(b->g, &fp);
-    if (status != HL_OK)
-        return status;
-    loss[0] = penalise(b->g, o->penalty, o->density_form ? fp.residual_p : fp.residual);
     loss[1] = hl_neg(b->g, b->fp.logp);
     return hl_graph_status(b->g);
 }
@@ -72,7 +128,7 @@ static hl_status compile(hl_sde_objective *o, const hl_sde_fit_options *options)
     hl_node loss[2], *out = NULL;
     hl_status status = hl_sde_graph_start(s, &b);
     if (status == HL_OK)
-        status = o->method == HL_SDE_FOKKER_PLANCK ? build_matching(s, options, &b, loss)
+        status = o->method == HL_SDE_FOKKER_PLANCK ? build_matching(o, options, &b, loss)
                                                    : build_pseudo(s, options, &b, loss);
     if (status == HL_OK && !(out = hl_calloc(s->ctx, b.params + 2, sizeof *out)))
         status = HL_ERR_NOMEM;

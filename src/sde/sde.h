@@ -2,6 +2,7 @@
 #ifndef HL_SDE_H
 #define HL_SDE_H
 
+#include "flow/flow.h"
 #include "hollow/sde.h"
 #include "hollow/simulate.h"
 #include "nn/net.h"
@@ -74,9 +75,31 @@ hl_status hl_mixture_build(const hl_mixture *m, hl_graph *g, const hl_mixture_no
 void hl_mixture_draw(const hl_mixture *m, const double *logit, const double *mean, const double *factor, double u,
                      double *x);
 
+/* ---- flows (flow_density.c) ---- */
+
+typedef struct hl_sde_flow {
+    hl_net *net;   /* the parameters of all; owned */
+    size_t count;  /* 0: there is no flow */
+    hl_net **step; /* the networks, from x to z */
+    hl_inverse **inverse;
+    double *clock, *z; /* [HL_SDE_ROWS]: set before draws; [HL_INVERSE_ROWS][dim] */
+} hl_sde_flow;
+/* Fills in spec->flow; the caller frees on failure as well. */
+hl_status hl_sde_flow_create(hl_context *ctx, hl_sde_spec *spec, hl_sde_flow *flow);
+void hl_sde_flow_free(hl_context *ctx, hl_sde_flow *flow);
+/* After random parameters: a flow near the identity. */
+void hl_sde_flow_start(const hl_sde_flow *flow);
+hl_status hl_sde_flow_build(const hl_sde_flow *flow, hl_graph *g, hl_node x, hl_node clock, hl_node *param,
+                            hl_node *logp);
+/* x (rows x dim, at most HL_SDE_ROWS) holds normals and becomes draws at the times of flow->clock; false if a value is
+ * not finite. */
+bool hl_sde_flow_draw(const hl_sde_flow *flow, size_t rows, double *x);
+
 /* ---- models (model.c, model_graph.c) ---- */
 
-enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 4, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */ };
+enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 7, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */ };
+
+typedef enum hl_sde_curvature { HL_SDE_EXACT, HL_SDE_PROJECTED, HL_SDE_PROPAGATED } hl_sde_curvature;
 
 struct hl_sde {
     hl_context *ctx;
@@ -84,14 +107,20 @@ struct hl_sde {
     hl_sde_known *known;
     double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
     bool hollow;
+    hl_sde_curvature curvature;  /* of the density, in training */
     hl_dense dense[HL_SDE_NETS]; /* dense[i].net is NULL where a hollow network stands */
     hl_net *net[HL_SDE_NETS];
-    hl_mixture mixture;
+    hl_mixture mixture; /* of one component, not used, if the density is a flow */
+    hl_sde_flow flow;
     double t_first, t_last, *mean, *deviation, *scratch; /* scratch: a mixture, or [dim] */
-    void *fixed[HL_SDE_KNOWN]; /* standardised: drift's matrix, its diagonal, its constant; diffusion */
-    const void **param;        /* of all networks, then fixed, then lambda */
+    void *fixed
+        [HL_SDE_KNOWN]; /* standardised: drift's matrix, its diagonal, its constant; diffusion; then the scale: first
+                                * time and unit, mean, deviation */
+    const void **param; /* of all networks, then fixed, then lambda */
     hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R; logit, mean, A */
-    char *t, *x, *out[4];
+    hl_plan
+        *bend; /* flow: v H v, elementwise, of an input v and the Hessian H of log p; its diagonal is input to `all` */
+    char *t, *x, *v, *diagonal, *out[4]; /* v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
 };
 
 /* The model in a graph: standardised t and x to everything. */
@@ -109,9 +138,12 @@ void hl_sde_graph_end(const hl_sde *sde, hl_sde_graph *b);
 hl_status hl_sde_graph_motion(const hl_sde *sde, hl_sde_graph *b, int order);
 /* log p, and with `derivatives` its derivatives by t and x. */
 hl_status hl_sde_graph_density(const hl_sde *sde, hl_sde_graph *b, int derivatives);
+/* After log p alone: its derivatives by t and x; c is left open. */
+hl_status hl_sde_graph_slopes(hl_sde_graph *b);
 /* Values of the parameters in double, one network after the other. */
 size_t hl_sde_param_total(const hl_sde *sde);
 double hl_sde_time_unit(const hl_sde *sde);
+double hl_sde_clock(double t); /* standardised time as the networks see it */
 
 /* ---- objectives (objective.c) ---- */
 
@@ -121,6 +153,7 @@ typedef struct hl_sde_objective {
     hl_sde_method method;
     hl_plan *plan;
     size_t total;  /* values of all gradients */
+    size_t probe;  /* signs of each of the two probes of a row; 0: the curvature is not estimated */
     void **result; /* of the plan: sums of the two losses, then gradients */
     char *values;  /* where they are, in the model's precision */
     double lambda; /* the place of the graph's parameter, in the model's precision */
@@ -128,8 +161,8 @@ typedef struct hl_sde_objective {
 hl_status hl_sde_objective_create(hl_sde *sde, const hl_sde_fit_options *options, hl_sde_objective *o);
 void hl_sde_objective_free(hl_sde_objective *o);
 /* Sums over the rows of the losses to loss[2] (penalty or Euler's; -log p, standardised) and of the gradients to
- * `gradient` (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees; in
- * the model's precision, standardised. */
+ * `gradient` (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees, or
+ * two probes where the curvature is estimated; in the model's precision, standardised. */
 void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
                           double *gradient);
 

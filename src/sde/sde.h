@@ -76,7 +76,7 @@ void hl_mixture_draw(const hl_mixture *m, const double *logit, const double *mea
 
 /* ---- models (model.c, model_graph.c) ---- */
 
-enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 4, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */ };
+enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 4, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */, HL_SDE_NAME = 256 };
 
 struct hl_sde {
     hl_context *ctx;
@@ -92,7 +92,11 @@ struct hl_sde {
     const void **param;        /* of all networks, then fixed, then lambda */
     hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R; logit, mean, A */
     char *t, *x, *out[4];
+    char (*name)[HL_SDE_NAME]; /* of the columns, then of time */
+    char *note;
 };
+/* Default names and an empty note (file.c). */
+hl_status hl_sde_start_labels(hl_sde *sde);
 
 /* The model in a graph: standardised t and x to everything. */
 typedef struct hl_sde_graph {
@@ -132,5 +136,9 @@ void hl_sde_objective_free(hl_sde_objective *o);
  * the model's precision, standardised. */
 void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
                           double *gradient);
+
+/* ---- fits (fit.c) ---- */
+
+hl_context *hl_sde_fit_context(const hl_sde_fit *fit);
 
 #endif

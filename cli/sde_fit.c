@@ -1,0 +1,390 @@
+/* sde_fit.c - `hollow sde fit`: learn drift and diffusion from observations. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sde.h"
+
+static const char *const methods[] = { "fp", "pseudo-ml", NULL };
+static const char *const networks[] = { "hollow", "mlp", NULL };
+static const char *const penalties[] = { "l1", "l2", "huber", NULL };
+static const char *const dtypes[] = { "f32", "f64", NULL };
+
+typedef struct settings {
+    sde_source source;
+    uint64_t threads, seed, hidden, components, iterations, batch;
+    double lambda, lr, floor, save_every;
+    const char *out, *method, *network, *penalty, *dtype, *log, *plot, *known_drift, *known_diffusion;
+    bool time, diagonal, density_form, stop, resume, anyway;
+} settings;
+
+#define AT(member) offsetof(settings, member)
+static const cli_option options[] = {
+    { "o", CLI_TEXT, AT(out), "MODEL", "the model's file; needed", 0, 0, NULL },
+    { "method", CLI_CHOICE, AT(method), "NAME", "fp (Fokker-Planck matching, default) or pseudo-ml (Euler steps)", 0, 0,
+      methods },
+    { "columns", CLI_TEXT, AT(source.columns), "LIST", "the columns of x, such as 'a,b' or 2-3; default all others", 0,
+      0, NULL },
+    SDE_SOURCE_OPTIONS(settings, source),
+    { "known-drift", CLI_TEXT, AT(known_drift), "LIST", "such as 'x1=x2;x2=-2*x1+0.5': not learned but taken so", 0, 0,
+      NULL },
+    { "known-diffusion", CLI_TEXT, AT(known_diffusion), "LIST", "such as 'x1=0;x2=0.2'", 0, 0, NULL },
+    { "time-dependent", CLI_FLAG, AT(time), NULL, "drift and diffusion may change with time", 0, 0, NULL },
+    { "network", CLI_CHOICE, AT(network), "NAME", "hollow (default) or mlp", 0, 0, networks },
+    { "hidden", CLI_INTEGER, AT(hidden), "N", "units of its layers; default 32 up to 3 columns, else 64", 1, 100000,
+      NULL },
+    { "components", CLI_INTEGER, AT(components), "N", "Gaussians of the density; default 5", 1, 1000, NULL },
+    { "diagonal", CLI_FLAG, AT(diagonal), NULL, "Gaussians with diagonal covariances", 0, 0, NULL },
+    { "lambda", CLI_REAL, AT(lambda), "X", "fp: how much the density follows the equation, falling to 0; default 0.1",
+      0, 1e6, NULL },
+    { "penalty", CLI_CHOICE, AT(penalty), "NAME", "fp: of the residual: l1 (default), l2, huber", 0, 0, penalties },
+    { "p-form", CLI_FLAG, AT(density_form), NULL, "fp: penalise p R instead of R", 0, 0, NULL },
+    { "stop-gradient", CLI_FLAG, AT(stop), NULL, "fp: the density does not follow the equation", 0, 0, NULL },
+    { "variance-floor", CLI_REAL, AT(floor), "X", "pseudo-ml: added to the variance of a step; default 1e-6", 1e-300, 1,
+      NULL },
+    { "iters", CLI_INTEGER, AT(iterations), "N", "iterations; default 2000", 1, 1e12, NULL },
+    { "batch", CLI_INTEGER, AT(batch), "N", "observations of a batch; default 256", 1, 1000000, NULL },
+    { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 2e-3", 0, 10, NULL },
+    { "seed", CLI_INTEGER, AT(seed), "N", "of everything random; default 0", 0, 9e15, NULL },
+    { "dtype", CLI_CHOICE, AT(dtype), "f32|f64", "precision of the networks; default f32", 0, 0, dtypes },
+    { "anyway", CLI_FLAG, AT(anyway), NULL, "fp: train on data that cannot tell drift from diffusion, too", 0, 0,
+      NULL },
+    { "resume", CLI_FLAG, AT(resume), NULL, "go on from MODEL.ckpt, to the same bits", 0, 0, NULL },
+    { "save-every", CLI_REAL, AT(save_every), "SECONDS", "between checkpoints in MODEL.ckpt; default 20", 0, 1e6,
+      NULL },
+    { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
+    { "plot", CLI_TEXT, AT(plot), "DIR", "pictures: curves, drift and diffusion, marginals", 0, 0, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { 0 },
+};
+
+static const char text[] =
+    "Learns dx_i = f_i(t, x) dt + g_i(t, x) dW_i from the rows (trajectory, t, x1, x2, ...) of DATA (csv,\n"
+    "npy, npz, or - for stdin). Times and columns are standardised inside; results are in the units of\n"
+    "the data, and dates are years.\n"
+    "fp fits a density p(t, x) to all rows, and f and g to its Fokker-Planck equation. It needs no\n"
+    "trajectories and takes no notice of the steps between observations, but the density must move:\n"
+    "from data that look the same at all times nobody can tell f from g, and this is said instead.\n"
+    "pseudo-ml takes each step of a trajectory for one of Euler's, which must be short.\n"
+    "At the end simulations of the model are compared with the data; a density that does not follow\n"
+    "them is a failure, however small the residual is. Ctrl-C writes MODEL.ckpt.\n";
+
+static int run(int argc, char **argv);
+const cli_command sde_command_fit = { "sde fit",
+                                      "DATA -o MODEL [--method fp|pseudo-ml] [--option VALUE ...]",
+                                      "learn drift and diffusion from observations",
+                                      text,
+                                      options,
+                                      1,
+                                      1,
+                                      run };
+static const cli_command *const me = &sde_command_fit;
+
+typedef struct job {
+    const settings *set;
+    hl_context *ctx;
+    sde_rows rows;
+    hl_sde *sde;
+    hl_sde_fit *fit;
+    hl_sde_fit_options options;
+    hl_sde_known *known;
+    double *linear;
+    char *checkpoint, *settings;
+    FILE *log;
+    sde_curves curves;
+    double start, saved;
+    bool terminal;
+} job;
+
+static bool matching(const job *j)
+{
+    return j->options.method == HL_SDE_FOKKER_PLANCK;
+}
+
+/* ---- data ---- */
+
+static int check_columns(const job *j)
+{
+    const sde_rows *d = &j->rows;
+    for (size_t i = 0; i < d->dim; i++) {
+        double top = 0, mean = 0, square = 0;
+        for (size_t r = 0; r < d->rows; r++)
+            top = fmax(top, fabs(d->x[r * d->dim + i]));
+        for (size_t r = 0; r < d->rows && top > 0; r++)
+            mean += d->x[r * d->dim + i] / top / (double)d->rows;
+        for (size_t r = 0; r < d->rows && top > 0; r++) {
+            double gap = d->x[r * d->dim + i] / top - mean;
+            square += gap * gap / (double)d->rows;
+        }
+        if (!(sqrt(square) > 1e-12))
+            return cli_fail(me, CLI_WRONG, "%s: column '%s' is constant (%g): leave it out by --columns",
+                            j->set->source.path, d->name[i], d->x[i]);
+    }
+    return CLI_OK;
+}
+
+static int check_times(const job *j)
+{
+    const sde_rows *d = &j->rows;
+    const char *path = j->set->source.path;
+    double first = d->t[0], last = d->t[0];
+    size_t pairs = 0;
+    char place[400];
+    for (size_t r = 0; r < d->rows; r++) {
+        first = fmin(first, d->t[r]);
+        last = fmax(last, d->t[r]);
+        pairs += r > 0 && d->trajectory[r] == d->trajectory[r - 1];
+    }
+    if (!(last > first))
+        return cli_fail(me, CLI_WRONG, "%s: column '%s': all observations have the same time %g: nothing changes",
+                        path, d->name[d->dim], first);
+    if (matching(j) || pairs)
+        return CLI_OK;
+    for (size_t r = 1; r < d->rows && !d->paired; r++)
+        if (!(d->t[r] > d->t[r - 1]))
+            return cli_fail(me, CLI_WRONG,
+                            "%s: time %.10g does not come after %.10g; pseudo-ml needs trajectories: times that rise, or a "
+                            "column 'trajectory' (--trajectory COL)",
+                            sde_place(d, r, d->dim, place, sizeof place), d->t[r], d->t[r - 1]);
+    return cli_fail(me, CLI_WRONG,
+                    "%s: every trajectory has one observation; pseudo-ml needs steps between two, --method fp does not",
+                    path);
+}
+
+/* ---- model ---- */
+
+static int read_known(job *j)
+{
+    const settings *s = j->set;
+    size_t d = j->rows.dim;
+    if (!s->known_drift && !s->known_diffusion)
+        return CLI_OK;
+    j->known = calloc(d, sizeof *j->known);
+    j->linear = calloc(d * d, sizeof *j->linear);
+    int result = j->known && j->linear ? CLI_OK : cli_fail(me, CLI_FAILED, "out of memory");
+    if (result == CLI_OK && s->known_drift)
+        result = sde_read_known(me, "known-drift", s->known_drift, true, d, j->rows.name, j->known, j->linear);
+    if (result == CLI_OK && s->known_diffusion)
+        result = sde_read_known(me, "known-diffusion", s->known_diffusion, false, d, j->rows.name, j->known, j->linear);
+    return result;
+}
+
+static void choose_training(job *j)
+{
+    const settings *s = j->set;
+    j->options = (hl_sde_fit_options){
+        .method = s->method && strcmp(s->method, "pseudo-ml") == 0 ? HL_SDE_PSEUDO_LIKELIHOOD : HL_SDE_FOKKER_PLANCK,
+        .penalty = !s->penalty || strcmp(s->penalty, "l1") == 0 ? HL_SDE_L1
+                   : strcmp(s->penalty, "l2") == 0              ? HL_SDE_L2
+                                                                : HL_SDE_HUBER,
+        .density_form = s->density_form,
+        .stop_gradient = s->stop,
+        .lambda = s->lambda == 0 ? -1 : s->lambda < 0 ? 0 : s->lambda, /* there 0 is the default, and < 0 none */
+        .iterations = s->iterations ? (size_t)s->iterations : 2000,
+        .batch = s->batch ? (size_t)s->batch : 256,
+        .optimizer = { .rate = s->lr },
+        .variance_floor = s->floor,
+        .seed = s->seed,
+    };
+}
+
+/* All that decides the bits of the result, in one line. */
+static int describe_settings(job *j)
+{
+    const hl_sde_fit_options *o = &j->options;
+    const settings *s = j->set;
+    hl_sde_spec p = hl_sde_describe(j->sde);
+    const char *drift = s->known_drift ? s->known_drift : "-", *noise = s->known_diffusion ? s->known_diffusion : "-";
+    size_t room = 700 + strlen(drift) + strlen(noise);
+    j->settings = malloc(room);
+    if (!j->settings)
+        return cli_fail(me, CLI_FAILED, "out of memory");
+    snprintf(j->settings, room,
+             "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d components %zu diagonal %d dtype %s "
+             "lr %.17g lambda %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s known-diffusion %s "
+             "rows %zu data %016llx",
+             matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, (unsigned long long)o->seed, p.network,
+             strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.components, p.diagonal,
+             hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, (int)o->penalty, o->density_form, o->stop_gradient,
+             o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
+    return CLI_OK;
+}
+
+static int create(job *j)
+{
+    const settings *s = j->set;
+    const sde_rows *d = &j->rows;
+    hl_sde_spec spec = { .dim = d->dim,
+                         .network = s->network,
+                         .time = s->time,
+                         .hidden = (size_t)s->hidden,
+                         .net = { .hidden = (size_t)s->hidden, .width = (size_t)s->hidden },
+                         .components = (size_t)s->components,
+                         .diagonal = s->diagonal,
+                         .known = j->known,
+                         .dtype = s->dtype && strcmp(s->dtype, "f64") == 0 ? HL_F64 : HL_F32 };
+    hl_sde_data data = { d->rows, d->t, d->x, d->paired ? d->trajectory : NULL };
+    hl_status status = hl_sde_create(j->ctx, &spec, &j->sde);
+    if (status == HL_OK)
+        status = hl_sde_init(j->sde, s->seed + 1);
+    for (size_t i = 0; i <= d->dim && status == HL_OK; i++)
+        status = hl_sde_set_name(j->sde, i, d->name[i]);
+    if (status == HL_OK)
+        status = hl_sde_fit_create(j->sde, &data, &j->options, &j->fit);
+    if (status != HL_OK)
+        return cli_fail_library(me, j->ctx, status);
+    int result = describe_settings(j);
+    if (result == CLI_OK && s->resume && (status = hl_sde_fit_load(j->fit, j->settings, j->checkpoint)) != HL_OK)
+        return cli_fail_library(me, j->ctx, status);
+    return result;
+}
+
+/* ---- talk ---- */
+
+static void progress(const job *j, const hl_sde_fit_report *r, size_t first)
+{
+    double seconds = cli_now() - j->start, done = (double)(r->iteration - first);
+    double rate = done > 0 ? seconds / done : 0, left = rate * (double)(r->iterations - r->iteration);
+    size_t every = j->terminal ? 10 : r->iterations / 20 ? r->iterations / 20 : 1;
+    if (r->iteration % every != 0 && r->iteration != r->iterations)
+        return;
+    fprintf(stderr, "%s%6zu/%zu  %s %9.4f  -log p %9.4f  %6.0f rows/s  ETA %2.0f:%02.0f %s", j->terminal ? "\r" : "",
+            r->iteration, r->iterations, matching(j) ? "residual" : "step", r->loss, r->nll,
+            rate > 0 ? (double)j->options.batch / rate : 0, floor(left / 60), floor(fmod(left, 60)),
+            j->terminal ? "" : "\n");
+}
+
+static void log_line(job *j, const hl_sde_fit_report *r)
+{
+    sde_curves_add(&j->curves, (double)r->iteration, r->loss, r->nll);
+    if (!j->log)
+        return;
+    cli_json json = { j->log, false };
+    cli_json_open(&json, NULL, '{');
+    cli_json_count(&json, "iteration", r->iteration);
+    cli_json_real(&json, "loss", r->loss);
+    cli_json_real(&json, "nll", r->nll);
+    cli_json_real(&json, "lambda", r->lambda);
+    cli_json_real(&json, "drift_gradient", r->gradient_norm[0]);
+    cli_json_real(&json, "diffusion_gradient", r->gradient_norm[1]);
+    cli_json_real(&json, "density_gradient", r->gradient_norm[2]);
+    cli_json_real(&json, "seconds", cli_now() - j->start);
+    cli_json_close(&json, '}');
+    fputc('\n', j->log);
+    fflush(j->log);
+}
+
+/* ---- the loop ---- */
+
+static int save_checkpoint(job *j)
+{
+    hl_status status = hl_sde_fit_save(j->fit, j->settings, j->checkpoint);
+    j->saved = cli_now();
+    return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
+}
+
+static int stop(job *j)
+{
+    int result = save_checkpoint(j);
+    if (j->terminal)
+        fputc('\n', stderr);
+    return result != CLI_OK ? result
+                            : cli_fail(me, CLI_STOPPED,
+                                       "stopped; %s is written, and the same call with --resume goes on",
+                                       j->checkpoint);
+}
+
+static int keep_model(job *j)
+{
+    hl_status status = hl_sde_fit_finish(j->fit);
+    if (status == HL_OK)
+        status = hl_sde_set_note(j->sde, j->settings);
+    if (status == HL_OK)
+        status = hl_sde_save(j->sde, j->set->out);
+    if (status != HL_OK)
+        return cli_fail_library(me, j->ctx, status);
+    unlink(j->checkpoint);
+    return CLI_OK;
+}
+
+static int train(job *j)
+{
+    hl_sde_fit_report r = { 0 };
+    hl_status status;
+    size_t first = SIZE_MAX;
+    j->start = j->saved = cli_now();
+    while ((status = hl_sde_fit_step(j->fit, &r)) == HL_OK) {
+        if (first == SIZE_MAX) {
+            first = r.iteration - 1;
+            if (j->log && j->set->resume)
+                cli_cut_log(j->log, first);
+        }
+        progress(j, &r, first);
+        log_line(j, &r);
+        if (cli_interrupted())
+            return stop(j);
+        if (cli_now() - j->saved > j->set->save_every && save_checkpoint(j) != CLI_OK)
+            return CLI_WRONG;
+    }
+    if (j->terminal)
+        fputc('\n', stderr);
+    if (status != HL_STOPPED)
+        return cli_fail(me, CLI_FAILED, "training failed: %s; no model is written; try a smaller --lr",
+                        hl_context_message(j->ctx));
+    return keep_model(j);
+}
+
+static int fit(job *j)
+{
+    const settings *s = j->set;
+    size_t parameters = 0;
+    int result = cli_check_outputs(me, j->ctx, s->source.path, s->out, s->plot, &j->checkpoint);
+    if (result == CLI_OK)
+        result = sde_read(me, j->ctx, &s->source, &j->rows);
+    choose_training(j);
+    if (result == CLI_OK)
+        result = check_columns(j);
+    if (result == CLI_OK)
+        result = check_times(j);
+    if (result == CLI_OK)
+        result = read_known(j);
+    if (result == CLI_OK)
+        result = create(j);
+    if (result == CLI_OK)
+        result = cli_open_log(me, s->log, s->resume, &j->log);
+    if (result != CLI_OK)
+        return result;
+    for (size_t i = 0; i < 3; i++)
+        parameters += hl_net_size(hl_sde_net(j->sde, i));
+    fprintf(stderr, "%zu observations of %zu columns, %zu trajector%s; %zu parameters\n", j->rows.rows, j->rows.dim,
+            j->rows.trajectories, j->rows.trajectories == 1 ? "y" : "ies", parameters);
+    if (!s->resume && access(j->checkpoint, F_OK) == 0)
+        cli_say(me, "warning: %s of an earlier run will be replaced; --resume would go on from it", j->checkpoint);
+    return train(j);
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = { .threads = (uint64_t)cli_default_threads(), .lambda = -1, .save_every = 20, .source.least = 2 };
+    const char *path[2];
+    int result = cli_parse(me, argc, argv, &set, path);
+    if (result >= 0)
+        return result;
+    if (!set.out)
+        return cli_fail(me, CLI_WRONG, "-o MODEL is needed: where the model goes");
+    set.source.path = path[0];
+    job j = { .set = &set, .terminal = isatty(STDERR_FILENO) };
+    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
+    result = status == HL_OK ? fit(&j) : cli_fail_library(me, NULL, status);
+    if (j.log && fclose(j.log) != 0 && result == CLI_OK)
+        result = cli_fail(me, CLI_WRONG, "%s: cannot be written", set.log);
+    hl_sde_fit_free(j.fit);
+    hl_sde_free(j.sde);
+    sde_rows_free(&j.rows);
+    hl_context_free(j.ctx);
+    void *const blocks[] = { j.checkpoint, j.settings, j.curves.point, j.known, j.linear };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        free(blocks[i]);
+    return result;
+}

@@ -5,7 +5,7 @@
 #include "cli.h"
 
 static const cli_command *const commands[] = { &cli_fit,  &cli_logp,  &cli_sample, &cli_sde,
-                                                &cli_info, &cli_paper, &cli_bench };
+                                               &cli_info, &cli_paper, &cli_bench };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static const cli_command *find(const char *name)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static const cli_command *const commands[] = { &sde_command_fit, &sde_command_grid,
- };
+static const cli_command *const commands[] = { &sde_command_fit, &sde_command_sample, &sde_command_grid,
+                                               &sde_command_eval };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static const char text[] = "Commands:\n"
@@ -15,8 +15,14 @@ static const char text[] = "Commands:\n"
                            "dx_i = f_i(t, x) dt + g_i(t, x) dW_i. 'hollow sde COMMAND --help' says more.\n";
 
 static int run(int argc, char **argv);
-const cli_command cli_sde = { "sde", "fit|sample|grid|eval ARGUMENT ... [--option VALUE ...]",
-                              "learn, simulate and compare stochastic equations", text, NULL, 0, 0, run };
+const cli_command cli_sde = { "sde",
+                              "fit|sample|grid|eval ARGUMENT ... [--option VALUE ...]",
+                              "learn, simulate and compare stochastic equations",
+                              text,
+                              NULL,
+                              0,
+                              0,
+                              run };
 
 static int run(int argc, char **argv)
 {

@@ -19,16 +19,27 @@ typedef struct sde_source {
 } sde_source;
 
 /* The options that say so, as lines of a table of options. */
-#define SDE_SOURCE_OPTIONS(type, member)                                                                               \
-    { "time", CLI_TEXT, offsetof(type, member.time), "COL", "the column of times; default t or time; dates are years", \
-      0, 0, NULL },                                                                                                    \
-        { "trajectory", CLI_TEXT, offsetof(type, member.trajectory), "COL",                                            \
-          "the column that numbers trajectories; default trajectory", 0, 0, NULL },                                    \
-        { "dt", CLI_REAL, offsetof(type, member.dt), "X", "no column of times: rows are X apart", 0, 1e300, NULL },    \
-        { "drop-missing", CLI_FLAG, offsetof(type, member.drop), NULL, "leave rows with missing values out", 0, 0,     \
-          NULL },                                                                                                      \
-    {                                                                                                                  \
-        "array", CLI_TEXT, offsetof(type, member.array), "NAME", "npz: the arrays to read; default all", 0, 0, NULL    \
+#define SDE_SOURCE_OPTIONS(type, member)                                                                                   \
+    { "time",                                                                                                              \
+      CLI_TEXT,                                                                                                            \
+      offsetof(type, member.time),                                                                                         \
+      "COL",                                                                                                               \
+      "the column of times; default t or time; dates are years",                                                           \
+      0,                                                                                                                   \
+      0,                                                                                                                   \
+      NULL },                                                                                                              \
+        { "trajectory",                                                                                                    \
+          CLI_TEXT,                                                                                                        \
+          offsetof(type, member.trajectory),                                                                               \
+          "COL",                                                                                                           \
+          "the column that numbers trajectories; default trajectory",                                                      \
+          0,                                                                                                               \
+          0,                                                                                                               \
+          NULL },                                                                                                          \
+        { "dt", CLI_REAL, offsetof(type, member.dt), "X", "no column of times: rows are X apart", 0, 1e300, NULL },        \
+        { "drop-missing", CLI_FLAG, offsetof(type, member.drop), NULL, "leave rows with missing values out", 0, 0, NULL }, \
+    {                                                                                                                      \
+        "array", CLI_TEXT, offsetof(type, member.array), "NAME", "npz: the arrays to read; default all", 0, 0, NULL        \
     }
 
 /* Observations in memory: rows of a trajectory stand together, times rising. */

@@ -144,10 +144,11 @@ static size_t find_one(const hl_table *table, const char *name)
 static int no_time(const sheet *s)
 {
     const char *given = s->source->time;
-    return cli_fail(s->command, CLI_WRONG,
-                    "%s: no column of times, %s%s%s: name it by --time COL, or give --dt X if rows are equally spaced in "
-                    "time",
-                    s->source->path, given ? "'" : "", given ? given : "t or time", given ? "'" : "");
+    return cli_fail(
+        s->command, CLI_WRONG,
+        "%s: no column of times, %s%s%s: name it by --time COL, or give --dt X if rows are equally spaced in "
+        "time",
+        s->source->path, given ? "'" : "", given ? given : "t or time", given ? "'" : "");
 }
 
 /* x in a table of all columns: those of the list, those of the model, or all that are left. */

@@ -91,6 +91,7 @@ typedef struct job {
     hl_sde_known *known;
     double *linear;
     char *checkpoint, *settings;
+    hl_judge *judge;
     FILE *log;
     sde_curves curves;
     double start, saved;
@@ -137,19 +138,67 @@ static int check_times(const job *j)
         pairs += r > 0 && d->trajectory[r] == d->trajectory[r - 1];
     }
     if (!(last > first))
-        return cli_fail(me, CLI_WRONG, "%s: column '%s': all observations have the same time %g: nothing changes",
-                        path, d->name[d->dim], first);
+        return cli_fail(me, CLI_WRONG, "%s: column '%s': all observations have the same time %g: nothing changes", path,
+                        d->name[d->dim], first);
     if (matching(j) || pairs)
         return CLI_OK;
     for (size_t r = 1; r < d->rows && !d->paired; r++)
         if (!(d->t[r] > d->t[r - 1]))
-            return cli_fail(me, CLI_WRONG,
-                            "%s: time %.10g does not come after %.10g; pseudo-ml needs trajectories: times that rise, or a "
-                            "column 'trajectory' (--trajectory COL)",
-                            sde_place(d, r, d->dim, place, sizeof place), d->t[r], d->t[r - 1]);
+            return cli_fail(
+                me, CLI_WRONG,
+                "%s: time %.10g does not come after %.10g; pseudo-ml needs trajectories: times that rise, or a "
+                "column 'trajectory' (--trajectory COL)",
+                sde_place(d, r, d->dim, place, sizeof place), d->t[r], d->t[r - 1]);
     return cli_fail(me, CLI_WRONG,
                     "%s: every trajectory has one observation; pseudo-ml needs steps between two, --method fp does not",
                     path);
+}
+
+/* Is there a column of which both drift and diffusion must be learned? */
+static bool both_open(const job *j)
+{
+    for (size_t i = 0; i < j->rows.dim; i++)
+        if (!j->known || (!j->known[i].drift && !j->known[i].diffusion))
+            return true;
+    return false;
+}
+
+/* Do the data say enough for Fokker-Planck matching? */
+static int check_movement(job *j)
+{
+    const sde_rows *d = &j->rows;
+    hl_sde_data data = { d->rows, d->t, d->x, d->paired ? d->trajectory : NULL };
+    hl_status status = hl_judge_create(j->ctx, d->dim, &data, NULL, &j->judge);
+    if (status != HL_OK)
+        return cli_fail_library(me, j->ctx, status);
+    hl_verdict v = hl_judge_verdict(j->judge);
+    if (!matching(j) || (v.kind != HL_VERDICT_FEW && v.kind != HL_VERDICT_STILL))
+        return CLI_OK;
+    bool fatal = both_open(j) && !j->set->anyway;
+    if (v.kind == HL_VERDICT_FEW)
+        cli_say(
+            me,
+            "%s%s: %zu trajector%s. Fokker-Planck matching sees drift and diffusion in how the density of x changes "
+            "with time, and a time that is seen %s does not show its density",
+            fatal ? "" : "warning: ", j->set->source.path, v.trajectories, v.trajectories == 1 ? "y" : "ies",
+            v.trajectories == 1 ? "once" : "a few times");
+    else
+        cli_say(me,
+                "%s%s: the observations look much the same at all times: the density of x moves by %.2g of its spread "
+                "(chance alone makes %.2g; 0.01 is needed)",
+                fatal ? "" : "warning: ", j->set->source.path, v.movement, v.noise);
+    cli_say(
+        me,
+        "what cannot be identified: for every diffusion g there is a drift f = (g^2 p)' / (2 p) under which a density "
+        "p stands still, so f and g are known only together%s",
+        v.kind == HL_VERDICT_FEW ? ", and a path that has settled shows no more than p" : "");
+    if (!fatal)
+        return CLI_OK;
+    return cli_fail(
+        me, CLI_FAILED,
+        "not trained. %s--known-diffusion gives the drift that belongs to a diffusion; --anyway trains all the "
+        "same",
+        d->paired ? "--method pseudo-ml looks at the steps of trajectories instead; " : "");
 }
 
 /* ---- model ---- */
@@ -180,7 +229,9 @@ static void choose_training(job *j)
                                                                 : HL_SDE_HUBER,
         .density_form = s->density_form,
         .stop_gradient = s->stop,
-        .lambda = s->lambda == 0 ? -1 : s->lambda < 0 ? 0 : s->lambda, /* there 0 is the default, and < 0 none */
+        .lambda = s->lambda == 0  ? -1
+                  : s->lambda < 0 ? 0
+                                  : s->lambda, /* there 0 is the default, and < 0 none */
         .iterations = s->iterations ? (size_t)s->iterations : 2000,
         .batch = s->batch ? (size_t)s->batch : 256,
         .optimizer = { .rate = s->lr },
@@ -200,14 +251,15 @@ static int describe_settings(job *j)
     j->settings = malloc(room);
     if (!j->settings)
         return cli_fail(me, CLI_FAILED, "out of memory");
-    snprintf(j->settings, room,
-             "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d components %zu diagonal %d dtype %s "
-             "lr %.17g lambda %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s known-diffusion %s "
-             "rows %zu data %016llx",
-             matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, (unsigned long long)o->seed, p.network,
-             strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.components, p.diagonal,
-             hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, (int)o->penalty, o->density_form, o->stop_gradient,
-             o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
+    snprintf(
+        j->settings, room,
+        "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d components %zu diagonal %d dtype %s "
+        "lr %.17g lambda %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s known-diffusion %s "
+        "rows %zu data %016llx",
+        matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, (unsigned long long)o->seed, p.network,
+        strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.components, p.diagonal,
+        hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, (int)o->penalty, o->density_form, o->stop_gradient,
+        o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
     return CLI_OK;
 }
 
@@ -289,10 +341,10 @@ static int stop(job *j)
     int result = save_checkpoint(j);
     if (j->terminal)
         fputc('\n', stderr);
-    return result != CLI_OK ? result
-                            : cli_fail(me, CLI_STOPPED,
-                                       "stopped; %s is written, and the same call with --resume goes on",
-                                       j->checkpoint);
+    return result != CLI_OK
+               ? result
+               : cli_fail(me, CLI_STOPPED, "stopped; %s is written, and the same call with --resume goes on",
+                          j->checkpoint);
 }
 
 static int keep_model(job *j)
@@ -305,6 +357,36 @@ static int keep_model(job *j)
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
     unlink(j->checkpoint);
+    return CLI_OK;
+}
+
+/* What came of it: do density and simulations move as the data do? */
+static int conclude(const job *j)
+{
+    hl_status status = hl_judge_model(j->judge, j->sde);
+    if (status != HL_OK)
+        return cli_fail_library(me, j->ctx, status);
+    hl_verdict v = hl_judge_verdict(j->judge);
+    fprintf(
+        stderr,
+        "%s: mean |residual| %.4g; of the movement of the data, which is %.2g of their spread, the density misses %.1f "
+        "%%, simulations %.1f %%; %.0f s\n",
+        j->set->out, v.residual, v.movement, 100 * v.density, 100 * v.simulated, cli_now() - j->start);
+    if (v.kind == HL_VERDICT_FROZEN && matching(j))
+        return cli_fail(me, CLI_FAILED,
+                        "training failed: the density does not move as the data do, however small the residual is: it "
+                        "misses %.0f %% of their movement; try a smaller --lambda, more --components or more --iters",
+                        100 * v.density);
+    if (v.kind == HL_VERDICT_ASTRAY && matching(j))
+        return cli_fail(me, CLI_FAILED,
+                        "training failed: simulations of the equation do not move as the data do: they miss %.0f %% of "
+                        "their movement; try more --iters, or --time-dependent",
+                        100 * v.simulated);
+    if (v.kind == HL_VERDICT_ASTRAY || v.kind == HL_VERDICT_FROZEN)
+        cli_say(me,
+                "warning: simulations of the equation miss %.0f %% of the movement of the data: the steps between "
+                "observations may be too long for pseudo-ml; --method fp takes no notice of them",
+                100 * v.simulated);
     return CLI_OK;
 }
 
@@ -332,7 +414,8 @@ static int train(job *j)
     if (status != HL_STOPPED)
         return cli_fail(me, CLI_FAILED, "training failed: %s; no model is written; try a smaller --lr",
                         hl_context_message(j->ctx));
-    return keep_model(j);
+    int result = keep_model(j);
+    return result == CLI_OK ? conclude(j) : result;
 }
 
 static int fit(job *j)
@@ -349,6 +432,8 @@ static int fit(job *j)
         result = check_times(j);
     if (result == CLI_OK)
         result = read_known(j);
+    if (result == CLI_OK)
+        result = check_movement(j);
     if (result == CLI_OK)
         result = create(j);
     if (result == CLI_OK)
@@ -379,6 +464,7 @@ static int run(int argc, char **argv)
     result = status == HL_OK ? fit(&j) : cli_fail_library(me, NULL, status);
     if (j.log && fclose(j.log) != 0 && result == CLI_OK)
         result = cli_fail(me, CLI_WRONG, "%s: cannot be written", set.log);
+    hl_judge_free(j.judge);
     hl_sde_fit_free(j.fit);
     hl_sde_free(j.sde);
     sde_rows_free(&j.rows);

@@ -28,14 +28,10 @@ static const char text[] =
     "of the model's if the file has names, else by place.\n";
 
 static int run(int argc, char **argv);
-const cli_command sde_command_grid = { "sde grid",
-                                       "MODEL POINTS [--option VALUE ...]",
-                                       "drift, diffusion and log-density at points",
-                                       text,
-                                       options,
-                                       2,
-                                       2,
-                                       run };
+const cli_command sde_command_grid = {
+    "sde grid", "MODEL POINTS [--option VALUE ...]", "drift, diffusion and log-density at points", text, options, 2, 2,
+    run
+};
 static const cli_command *const me = &sde_command_grid;
 
 enum { CHUNK = 4096 };

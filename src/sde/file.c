@@ -98,8 +98,8 @@ static char *columns_text(const hl_sde *s)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < s->spec.dim; i++)
-        json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "name", s->name[i], "mean", s->mean[i], "deviation",
-                                              s->deviation[i]));
+        json_array_append_new(
+            list, json_pack("{s:s, s:f, s:f}", "name", s->name[i], "mean", s->mean[i], "deviation", s->deviation[i]));
     if (json_array_size(list) == s->spec.dim)
         return dump(list);
     json_decref(list);
@@ -233,8 +233,8 @@ static const char *text(reader *r, const char *key)
 {
     const char *v = json_string_value(json_object_get(r->model, key));
     if (r->status == HL_OK && !v)
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: model: '%s' is missing or not a text", hl_path_shown(r->path),
-                            key);
+        r->status =
+            hl_fail(r->ctx, HL_ERR_FORMAT, "%s: model: '%s' is missing or not a text", hl_path_shown(r->path), key);
     return v;
 }
 

@@ -207,7 +207,8 @@ void hl_sde_free(hl_sde *s)
         hl_free(s->ctx, s->fixed[k]);
         hl_free(s->ctx, s->out[k]);
     }
-    void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t, s->x, s->name, s->note };
+    void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t,
+                             s->x,     s->name,         s->note };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(s->ctx, blocks[i]);
     hl_free(s->ctx, s);

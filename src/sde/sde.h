@@ -76,7 +76,13 @@ void hl_mixture_draw(const hl_mixture *m, const double *logit, const double *mea
 
 /* ---- models (model.c, model_graph.c) ---- */
 
-enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 4, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */, HL_SDE_NAME = 256 };
+enum {
+    HL_SDE_NETS = 3,
+    HL_SDE_KNOWN = 4,
+    HL_SDE_ROWS = 256,
+    HL_SDE_SPAN = 5 /* of standardised time */,
+    HL_SDE_NAME = 256
+};
 
 struct hl_sde {
     hl_context *ctx;

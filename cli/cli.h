@@ -144,5 +144,7 @@ bool cli_have_gnuplot(void);
  * cli_plot_keep, or cli_file_drop as for files. */
 int cli_plot_open(cli_file *file, const char *directory, const char *name, int width, int height);
 int cli_plot_keep(cli_file *file); /* -1 if gnuplot failed */
+/* "set WHAT "name"": a name may hold anything; what is not plain becomes '?'. */
+void cli_plot_label(FILE *stream, const char *what, const char *name);
 
 #endif

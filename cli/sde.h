@@ -71,8 +71,8 @@ typedef struct sde_curves {
     double (*point)[3];
 } sde_curves;
 void sde_curves_add(sde_curves *curves, double iteration, double loss, double nll);
-/* Pictures as PNG files in a directory. */
-int sde_plot(const char *directory, hl_context *ctx, hl_sde *sde, const sde_rows *rows, hl_sde_method method,
+/* Pictures as PNG files in a directory: training, drift and diffusion, marginals. The judge has compared the model. */
+int sde_plot(const char *directory, hl_sde *sde, const sde_rows *rows, hl_judge *judge, bool matching,
              const sde_curves *curves);
 
 #endif

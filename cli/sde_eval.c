@@ -28,7 +28,7 @@ static const char text[] =
     "Prints a line of JSON for each time of DATA, or stretch of time if there are many: how far draws from\n"
     "the model's density, and simulations that start at the first observations, are from the\n"
     "observations. density and simulated are energy distances in columns of deviation 1, beside moved,\n"
-    "that of these observations from all, and noise, that of their halves from each other;\n"
+    "that of these observations from all, travelled, from the first, and noise, between their halves;\n"
     "density_columns and simulated_columns are Wasserstein distances in the units of the data.\n"
     "residual is the mean |R| of the Fokker-Planck equation: small is not enough, distances must be, too.\n"
     "The last line sums up: the shares of the movement that density and simulations miss, the mean\n"
@@ -148,6 +148,7 @@ static void print_group(const job *j, const hl_judge_group *g)
     cli_json_count(&json, "rows", g->rows);
     cli_json_real(&json, "residual", g->residual);
     cli_json_real(&json, "moved", g->moved);
+    cli_json_real(&json, "travelled", g->travelled);
     cli_json_real(&json, "noise", g->noise);
     cli_json_real(&json, "density", g->density);
     cli_json_real(&json, "simulated", g->simulated);

@@ -81,6 +81,8 @@ const cli_command sde_command_fit = { "sde fit",
                                       run };
 static const cli_command *const me = &sde_command_fit;
 
+static const double weak = 0.03; /* movement: below it, drift and diffusion of an OU process were off by 20 % */
+
 typedef struct job {
     const settings *set;
     hl_context *ctx;
@@ -172,8 +174,17 @@ static int check_movement(job *j)
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
     hl_verdict v = hl_judge_verdict(j->judge);
-    if (!matching(j) || (v.kind != HL_VERDICT_FEW && v.kind != HL_VERDICT_STILL))
+    if (!matching(j))
         return CLI_OK;
+    if (v.kind != HL_VERDICT_FEW && v.kind != HL_VERDICT_STILL) {
+        if (v.movement < weak && both_open(j))
+            cli_say(
+                me,
+                "warning: the density of x moves by only %.2g of its spread: drift and diffusion will be known less "
+                "well than where it moves more",
+                v.movement);
+        return CLI_OK;
+    }
     bool fatal = both_open(j) && !j->set->anyway;
     if (v.kind == HL_VERDICT_FEW)
         cli_say(
@@ -234,8 +245,8 @@ static void choose_training(job *j)
                                   : s->lambda, /* there 0 is the default, and < 0 none */
         .iterations = s->iterations ? (size_t)s->iterations : 2000,
         .batch = s->batch ? (size_t)s->batch : 256,
-        .optimizer = { .rate = s->lr },
-        .variance_floor = s->floor,
+        .optimizer = { .rate = s->lr > 0 ? s->lr : 2e-3 },
+        .variance_floor = s->floor > 0 ? s->floor : 1e-6,
         .seed = s->seed,
     };
 }
@@ -415,7 +426,11 @@ static int train(job *j)
         return cli_fail(me, CLI_FAILED, "training failed: %s; no model is written; try a smaller --lr",
                         hl_context_message(j->ctx));
     int result = keep_model(j);
-    return result == CLI_OK ? conclude(j) : result;
+    if (result != CLI_OK)
+        return result;
+    result = conclude(j); /* pictures are of most use where it failed */
+    int drawn = j->set->plot ? sde_plot(j->set->plot, j->sde, &j->rows, j->judge, matching(j), &j->curves) : CLI_OK;
+    return result == CLI_OK ? drawn : result;
 }
 
 static int fit(job *j)

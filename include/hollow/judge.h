@@ -38,6 +38,7 @@ typedef struct hl_judge_group {
     double t_first, t_last;
     size_t rows;      /* compared */
     double moved;     /* from the observations of all times */
+    double travelled; /* from those of the first stretch */
     double noise;     /* between one half of the observations and the other */
     double density;   /* from draws from the model's density at the same times */
     double simulated; /* from simulations that start at observations of the first stretch; infinite if they fail */
@@ -59,7 +60,7 @@ typedef struct hl_verdict {
     double movement;  /* of the observations: mean of moved, over twice the mean distance of two observations; 0 to 1 */
     double noise;     /* what chance makes of it */
     double density;   /* the share of the movement that the density misses: 0 none, 1 all; NaN without a model */
-    double simulated; /* the same of simulations */
+    double simulated; /* the same of simulations, of the way from the first observations: 1 if they stay there */
     double residual;  /* mean |R| */
 } hl_verdict;
 
@@ -68,10 +69,14 @@ typedef struct hl_judge hl_judge; /* opaque */
 HL_API hl_status hl_judge_create(hl_context *context, size_t dim, const hl_sde_data *data,
                                  const hl_judge_options *options, hl_judge **judge);
 HL_API void hl_judge_free(hl_judge *judge); /* takes NULL */
-/* Compare with a model of the same columns. */
+/* Compare with a model of the same columns, which is borrowed until the judge is freed or given another. */
 HL_API hl_status hl_judge_model(hl_judge *judge, hl_sde *sde);
 HL_API size_t hl_judge_groups(const hl_judge *judge);
 HL_API hl_judge_group hl_judge_get(const hl_judge *judge, size_t group);
+/* What was compared in a group: its observations, draws from the density at their times, or simulations there, in the user's
+ * units, to x: as many rows as the group has. */
+typedef enum hl_judge_source { HL_JUDGE_DATA = 0, HL_JUDGE_DENSITY, HL_JUDGE_SIMULATED } hl_judge_source;
+HL_API hl_status hl_judge_rows(hl_judge *judge, size_t group, hl_judge_source source, double *x);
 HL_API hl_verdict hl_judge_verdict(const hl_judge *judge);
 
 #ifdef __cplusplus

@@ -3,7 +3,8 @@
  * Energy distances are squares of a norm of P - Q, so that for a group k of a share w of all observations
  *   moved_k = |P_k - P_all|^2 = (1 - w)^2 |P_k - P_others|^2,
  * which two samples without a common row estimate without bias. A model that stands still at P_all misses all of it:
- * sum_k |P_k - model_k|^2 / sum_k moved_k = 1, and one that follows the data nothing. */
+ * sum_k |P_k - model_k|^2 / sum_k moved_k = 1, and one that follows the data nothing. Simulations that stay where they start miss
+ * all of sum_k |P_k - P_0|^2. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,9 @@ struct hl_judge {
     double *a, *b, *sorted; /* two samples; two columns */
     double *path;           /* [paths][steps + 1][dim] simulations */
     double spread;          /* twice the mean distance of two observations */
-    bool modelled;
+    hl_sde *sde;            /* with which the observations were compared */
+    double interval;        /* of a path's steps */
+    bool lost;              /* simulations failed */
 };
 
 /* ---- distances ---- */
@@ -243,6 +246,8 @@ static void measure_data(hl_judge *j)
         size_t others = load_others(j, g, k, j->b);
         double left = 1 - (double)g->count / (double)j->rows;
         g->seen.moved = others ? left * left * hl_energy_distance(d, n, j->a, others, j->b) : 0;
+        load(j, j->group[0].seen.rows, j->group[0].pick, j->b);
+        g->seen.travelled = k > 0 ? hl_energy_distance(d, n, j->a, j->group[0].seen.rows, j->b) : 0;
         for (size_t r = 0; r < n; r++) /* every other row to either half: neighbours in the file may be alike */
             memcpy(j->b + (r % 2 ? half - 1 - r / 2 : half + r / 2) * d, j->a + r * d, d * sizeof *j->a);
         g->seen.noise = hl_energy_distance(d, half, j->b, n - half, j->b + half * d);
@@ -301,7 +306,7 @@ void hl_judge_free(hl_judge *j)
 /* ---- models ---- */
 
 /* Paths from observations of the first group, each from its own time, over all the time there is. */
-static hl_status simulate(hl_judge *j, hl_sde *sde, double *interval)
+static hl_status simulate(hl_judge *j, hl_sde *sde)
 {
     size_t d = j->dim, paths = j->options.rows;
     const group *g = &j->group[0];
@@ -309,7 +314,7 @@ static hl_status simulate(hl_judge *j, hl_sde *sde, double *interval)
     hl_noise_system system;
     hl_simulator *simulator = NULL;
     hl_status status = start ? hl_sde_system(sde, &system) : HL_ERR_NOMEM;
-    *interval = (j->group[j->groups - 1].seen.t_last - g->seen.t_first) / (double)j->options.steps;
+    j->interval = (j->group[j->groups - 1].seen.t_last - g->seen.t_first) / (double)j->options.steps;
     for (size_t p = 0; p < paths && status == HL_OK; p++) {
         size_t row = g->pick[p % g->seen.rows];
         memcpy(start + p * d, j->x + row * d, d * sizeof *start);
@@ -318,18 +323,18 @@ static hl_status simulate(hl_judge *j, hl_sde *sde, double *interval)
     if (status == HL_OK)
         status = hl_simulator_create(j->ctx, &system,
                                      &(hl_simulator_options){ .method = "euler", .seed = j->options.seed }, &simulator);
-    if (status == HL_OK && *interval > 0)
-        status = hl_simulator_run(simulator, paths, 0, t, *interval, j->options.steps, start, j->path);
+    if (status == HL_OK && j->interval > 0)
+        status = hl_simulator_run(simulator, paths, 0, t, j->interval, j->options.steps, start, j->path);
     hl_simulator_free(simulator);
     hl_free(j->ctx, start);
     return status;
 }
 
 /* Path p at a time, between its steps along a line. */
-static void look_up(const hl_judge *j, size_t p, double t, double interval, double *to)
+static void look_up(const hl_judge *j, size_t p, double t, double *to)
 {
     size_t d = j->dim, last = j->options.steps, row = j->group[0].pick[p % j->group[0].seen.rows];
-    double at = interval > 0 ? (t - j->t[row]) / interval : 0;
+    double at = j->interval > 0 ? (t - j->t[row]) / j->interval : 0;
     at = at < 0 ? 0 : at > (double)last ? (double)last : at;
     size_t step = (size_t)at < last ? (size_t)at : last - 1;
     const double *from = j->path + (p * (last + 1) + step) * d;
@@ -354,30 +359,49 @@ static double compare(hl_judge *j, const group *g, double *columns)
     return hl_energy_distance(d, n, j->a, n, j->b);
 }
 
-static hl_status compare_group(hl_judge *j, hl_sde *sde, size_t k, bool lost, double interval)
+hl_status hl_judge_rows(hl_judge *j, size_t k, hl_judge_source source, double *x)
+{
+    if (!j)
+        return HL_ERR_INVALID;
+    if (k >= j->groups || !x || (source != HL_JUDGE_DATA && !j->sde))
+        return hl_fail(j->ctx, HL_ERR_INVALID, "hl_judge_rows: there is no such group, no result, or no model");
+    const group *g = &j->group[k];
+    size_t d = j->dim, n = g->seen.rows;
+    for (size_t r = 0; r < n; r++) {
+        j->sorted[r] = j->t[g->pick[r]];
+        if (source == HL_JUDGE_DATA)
+            memcpy(x + r * d, j->x + g->pick[r] * d, d * sizeof *x);
+        else if (source == HL_JUDGE_SIMULATED)
+            look_up(j, r, j->t[g->pick[r]], x + r * d);
+    }
+    for (size_t i = 0; i < n * d && source == HL_JUDGE_SIMULATED && j->lost; i++)
+        x[i] = NAN;
+    if (source != HL_JUDGE_DENSITY)
+        return HL_OK;
+    return hl_sde_sample(j->sde, n, j->sorted, j->options.seed, k * j->options.rows, x);
+}
+
+static hl_status compare_group(hl_judge *j, size_t k)
 {
     group *g = &j->group[k];
     size_t d = j->dim, n = g->seen.rows;
-    double *columns = j->columns + 2 * k * d, *t = j->sorted, *residual = j->sorted + n;
-    for (size_t r = 0; r < n; r++) {
-        t[r] = j->t[g->pick[r]];
-        memcpy(j->b + r * d, j->x + g->pick[r] * d, d * sizeof *j->b);
-    }
-    hl_status status = hl_sde_eval(sde, n, t, j->b, &(hl_sde_values){ .residual = residual });
+    double *columns = j->columns + 2 * k * d, *residual = j->sorted + n;
+    hl_status status = hl_judge_rows(j, k, HL_JUDGE_DATA, j->b); /* leaves the times in sorted */
+    if (status == HL_OK)
+        status = hl_sde_eval(j->sde, n, j->sorted, j->b, &(hl_sde_values){ .residual = residual });
     g->seen.residual = 0;
     for (size_t r = 0; r < n; r++)
         g->seen.residual += fabs(residual[r]) / (double)n;
     if (status == HL_OK)
-        status = hl_sde_sample(sde, n, t, j->options.seed, k * j->options.rows, j->b);
+        status = hl_judge_rows(j, k, HL_JUDGE_DENSITY, j->b);
     if (status != HL_OK)
         return status;
     g->seen.density = compare(j, g, columns);
-    for (size_t r = 0; r < n; r++)
-        look_up(j, r, j->t[g->pick[r]], interval, j->b + r * d);
-    g->seen.simulated = lost ? INFINITY : compare(j, g, columns + d);
-    for (size_t i = 0; i < d && lost; i++)
+    status = hl_judge_rows(j, k, HL_JUDGE_SIMULATED, j->b);
+    g->seen.simulated = j->lost ? INFINITY : compare(j, g, columns + d);
+    for (size_t i = 0; i < d && j->lost; i++)
         columns[d + i] = INFINITY;
-    return HL_OK;
+    return status;
 }
 
 hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
@@ -387,14 +411,15 @@ hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
     if (!sde || hl_sde_describe(sde).dim != j->dim)
         return hl_fail(j->ctx, HL_ERR_INVALID,
                        "hl_judge_model: the model is NULL or has other dimensions than the data");
-    double interval = 0;
-    hl_status status = simulate(j, sde, &interval);
-    bool lost = status == HL_ERR_NOT_FINITE;
-    if (lost)
+    hl_status status = simulate(j, sde);
+    j->lost = status == HL_ERR_NOT_FINITE;
+    j->sde = sde;
+    if (j->lost)
         status = HL_OK;
     for (size_t k = 0; k < j->groups && status == HL_OK; k++)
-        status = compare_group(j, sde, k, lost, interval);
-    j->modelled = status == HL_OK;
+        status = compare_group(j, k);
+    if (status != HL_OK)
+        j->sde = NULL;
     return status;
 }
 
@@ -412,7 +437,7 @@ hl_judge_group hl_judge_get(const hl_judge *j, size_t k)
 
 /* Sums over the groups; those of few rows say nothing. */
 typedef struct sums {
-    double groups, moved, later, square, density, simulated, residual;
+    double groups, moved, travelled, square, density, simulated, residual;
 } sums;
 
 static sums add_up(const hl_judge *j)
@@ -427,7 +452,7 @@ static sums add_up(const hl_judge *j)
         s.square += g->noise * g->noise;
         s.density += g->density;
         s.residual += g->residual;
-        s.later += k > 0 ? g->moved : 0;
+        s.travelled += g->travelled;
         s.simulated += k > 0 ? g->simulated : 0; /* they start in the first */
     }
     return s;
@@ -450,15 +475,15 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
     v.movement = s.moved / s.groups / j->spread;
     v.noise = chance / j->spread;
     v.density = share(s.density, s.moved);
-    v.simulated = share(s.simulated, s.later);
+    v.simulated = share(s.simulated, s.travelled);
     v.residual = s.residual / s.groups;
     if (v.trajectories < FEW)
         v.kind = HL_VERDICT_FEW;
     else if (!(v.movement > still && v.movement > 3 * v.noise))
         v.kind = HL_VERDICT_STILL;
-    else if (j->modelled && !(v.density - doubt <= frozen))
+    else if (j->sde && !(v.density - doubt <= frozen))
         v.kind = HL_VERDICT_FROZEN;
-    else if (j->modelled && !(v.simulated - doubt <= astray))
+    else if (j->sde && !(v.simulated - doubt <= astray)) /* doubt: |P_k - P_0|^2 is larger yet */
         v.kind = HL_VERDICT_ASTRAY;
     return v;
 }

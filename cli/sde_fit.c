@@ -371,6 +371,59 @@ static int keep_model(job *j)
     return CLI_OK;
 }
 
+/* The mean -log likelihood of a step for constant drift and diffusion, which any training of pseudo-ml should beat; as its loss
+ * is, standardised and without constants. */
+static double constant_loss(const job *j, double *scale)
+{
+    const sde_rows *d = &j->rows;
+    double first, last, sum = 0, floor = j->options.variance_floor;
+    hl_sde_get_scale(j->sde, &first, &last, scale, scale + d->dim);
+    double unit = (last - first) / 5;
+    for (size_t i = 0; i < d->dim; i++) {
+        double way = 0, time = 0, square = 0, loss = 0, steps = 0;
+        for (int pass = 0; pass < 3; pass++) /* mean speed, variance of a unit of time, loss */
+            for (size_t r = 1; r < d->rows; r++) {
+                if (d->trajectory[r] != d->trajectory[r - 1])
+                    continue;
+                double dt = (d->t[r] - d->t[r - 1]) / unit;
+                double dx = (d->x[r * d->dim + i] - d->x[(r - 1) * d->dim + i]) / scale[d->dim + i];
+                double gap = pass ? dx - way / time * dt : 0, v = pass == 2 ? square / steps * dt + floor : 1;
+                if (pass == 0) {
+                    way += dx;
+                    time += dt;
+                    steps++;
+                } else if (pass == 1) {
+                    square += gap * gap / dt;
+                } else {
+                    loss += 0.5 * (gap * gap / v + log(v)) / steps;
+                }
+            }
+        sum += loss;
+    }
+    return sum;
+}
+
+/* Did pseudo-ml learn anything? Its loss over the last iterations tells. */
+static int check_steps(const job *j)
+{
+    const sde_curves *c = &j->curves;
+    size_t count = c->count / 10 ? c->count / 10 : c->count;
+    double *scale = calloc(j->rows.dim, 2 * sizeof *scale), loss = 0;
+    if (!scale)
+        return cli_fail(me, CLI_FAILED, "out of memory");
+    for (size_t i = c->count - count; i < c->count; i++)
+        loss += c->point[i][1] / (double)count;
+    double constant = constant_loss(j, scale);
+    free(scale);
+    if (count == 0 || loss <= constant + 0.1 * (double)j->rows.dim)
+        return CLI_OK;
+    return cli_fail(
+        me, CLI_FAILED,
+        "training failed: its steps are less likely (%.3f nats) than with constant drift and diffusion (%.3f); "
+        "try a smaller --lr or more --iters",
+        loss, constant);
+}
+
 /* What came of it: do density and simulations move as the data do? */
 static int conclude(const job *j)
 {
@@ -398,7 +451,7 @@ static int conclude(const job *j)
                 "warning: simulations of the equation miss %.0f %% of the movement of the data: the steps between "
                 "observations may be too long for pseudo-ml; --method fp takes no notice of them",
                 100 * v.simulated);
-    return CLI_OK;
+    return matching(j) ? CLI_OK : check_steps(j);
 }
 
 static int train(job *j)

@@ -12,7 +12,7 @@
 #include "hollow/judge.h"
 #include "sde/sde.h"
 
-enum { STREAM_PICK = 21, LEAST_ROWS = 20, FEW = 10 };
+enum { STREAM_SPLIT = 20, STREAM_PICK = 21, LEAST_ROWS = 20, FEW = 10 };
 static const double still = 0.01, frozen = 0.3, astray = 0.5; /* limits of the verdict */
 
 typedef struct group {
@@ -235,6 +235,17 @@ static size_t load_others(const hl_judge *j, const group *g, size_t number, doub
     return before + rest;
 }
 
+/* The n rows in a to two halves in b, at random: what alternates in the file must not tell them apart. */
+static void split(hl_judge *j, size_t number, size_t n, size_t half)
+{
+    size_t d = j->dim, low = 0, high = half;
+    for (size_t r = 0; r < n; r++) {
+        double u = hl_random_uniform(j->options.seed, STREAM_SPLIT, number * j->options.rows + r);
+        bool first = low < half && u * (double)(n - r) < (double)(half - low);
+        memcpy(j->b + (first ? low++ : high++) * d, j->a + r * d, d * sizeof *j->a);
+    }
+}
+
 /* How the observations move, and what chance does. */
 static void measure_data(hl_judge *j)
 {
@@ -248,8 +259,7 @@ static void measure_data(hl_judge *j)
         g->seen.moved = others ? left * left * hl_energy_distance(d, n, j->a, others, j->b) : 0;
         load(j, j->group[0].seen.rows, j->group[0].pick, j->b);
         g->seen.travelled = k > 0 ? hl_energy_distance(d, n, j->a, j->group[0].seen.rows, j->b) : 0;
-        for (size_t r = 0; r < n; r++) /* every other row to either half: neighbours in the file may be alike */
-            memcpy(j->b + (r % 2 ? half - 1 - r / 2 : half + r / 2) * d, j->a + r * d, d * sizeof *j->a);
+        split(j, k, n, half);
         g->seen.noise = hl_energy_distance(d, half, j->b, n - half, j->b + half * d);
     }
     size_t all = j->rows < j->options.rows ? j->rows : j->options.rows, *pick = j->picks + j->groups * j->options.rows;

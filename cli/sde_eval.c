@@ -19,8 +19,8 @@ static const cli_option options[] = {
     { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "rows of a stretch, at most; default 500", 10, 20000, NULL },
     SDE_SOURCE_OPTIONS(settings, source),
     { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "of draws and simulations; default 0", 0, 9e15, NULL },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
-      NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
+      "default 1, as there is little to share; changes no bit", 1, 256, NULL },
     { 0 },
 };
 
@@ -214,7 +214,7 @@ static int eval(job *j, const char *data)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = (uint64_t)cli_default_threads(), .groups = 50, .rows = 500 };
+    settings set = { .threads = 1, .groups = 50, .rows = 500 };
     const char *path[3];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

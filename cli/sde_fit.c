@@ -55,7 +55,8 @@ static const cli_option options[] = {
       NULL },
     { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
     { "plot", CLI_TEXT, AT(plot), "DIR", "pictures: curves, drift and diffusion, marginals", 0, 0, NULL },
-    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "default 1, as there is little to share; changes no bit", 1, 256,
+      NULL },
     { 0 },
 };
 
@@ -519,7 +520,7 @@ static int fit(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = (uint64_t)cli_default_threads(), .lambda = -1, .save_every = 20, .source.least = 2 };
+    settings set = { .threads = 1, .lambda = -1, .save_every = 20, .source.least = 2 };
     const char *path[2];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

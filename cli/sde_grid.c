@@ -16,8 +16,8 @@ static const cli_option options[] = {
     { "time", CLI_TEXT, offsetof(settings, source.time), "COL", "the column of times; default the model's", 0, 0,
       NULL },
     { "array", CLI_TEXT, offsetof(settings, source.array), "NAME", "npz: the arrays to read; default all", 0, 0, NULL },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
-      NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
+      "default 1, as there is little to share; changes no bit", 1, 256, NULL },
     { 0 },
 };
 
@@ -82,7 +82,7 @@ static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = (uint64_t)cli_default_threads(), .source = { .unordered = true, .least = 1 } };
+    settings set = { .threads = 1, .source = { .unordered = true, .least = 1 } };
     const char *path[3];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

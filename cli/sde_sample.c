@@ -33,7 +33,8 @@ static const cli_option options[] = {
     { "seed", CLI_INTEGER, AT(seed), "N", "other seeds give other trajectories; default 0", 0, 9e15, NULL },
     { "array", CLI_TEXT, AT(array), "NAME", "npz: the arrays of --start; default all", 0, 0, NULL },
     { "out", CLI_TEXT, AT(out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
-    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "default 1, as there is little to share; changes no bit", 1, 256,
+      NULL },
     { 0 },
 };
 
@@ -209,7 +210,7 @@ static int write_all(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = (uint64_t)cli_default_threads(), .t0 = NAN, .t1 = NAN, .level = NO_LEVEL };
+    settings set = { .threads = 1, .t0 = NAN, .t1 = NAN, .level = NO_LEVEL };
     const char *path[2];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

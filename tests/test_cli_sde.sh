@@ -224,7 +224,7 @@ if [ "$(head -n 1 "$out")" = "trajectory,t,x" ] && [ "$(wc -l <"$out")" = 181 ];
 close "$out" 2 2 100 1e-9
 close "$out" 10 2 104 1e-9
 cp "$out" "$work/twenty"
-expect 0 sde sample "$model" -n 300 --steps 8 --seed 3 --threads 2
+expect 0 sde sample "$model" -n 300 --steps 8 --seed 3 --threads 1
 head -n 181 "$out" >"$work/first"
 same "$work/first" "$work/twenty"
 awk -F, 'NR > 1 && $2 == 104 { s += $3; n++ } END { print s / n }' "$out" >"$work/mean" # 20 + 20 exp(-2)

@@ -432,11 +432,17 @@ static int conclude(const job *j)
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
     hl_verdict v = hl_judge_verdict(j->judge);
-    fprintf(
-        stderr,
-        "%s: mean |residual| %.4g; of the movement of the data, which is %.2g of their spread, the density misses %.1f "
-        "%%, simulations %.1f %%; %.0f s\n",
-        j->set->out, v.residual, v.movement, 100 * v.density, 100 * v.simulated, cli_now() - j->start);
+    if (v.kind == HL_VERDICT_FEW)
+        fprintf(
+            stderr,
+            "%s: mean |residual| %.4g; %zu trajector%s cannot tell whether simulations move as the data do; %.0f s\n",
+            j->set->out, v.residual, v.trajectories, v.trajectories == 1 ? "y" : "ies", cli_now() - j->start);
+    else
+        fprintf(stderr,
+                "%s: mean |residual| %.4g; of the movement of the data, which is %.2g of their spread, the density "
+                "misses %.1f "
+                "%%, simulations %.1f %%; %.0f s\n",
+                j->set->out, v.residual, v.movement, 100 * v.density, 100 * v.simulated, cli_now() - j->start);
     if (v.kind == HL_VERDICT_FROZEN && matching(j))
         return cli_fail(me, CLI_FAILED,
                         "training failed: the density does not move as the data do, however small the residual is: it "

@@ -46,7 +46,7 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_bench, cli_fit, cli_info, cli_logp, cli_paper, cli_sample;
+extern const cli_command cli_bench, cli_fit, cli_info, cli_logp, cli_paper, cli_sample, cli_sde;
 
 /* Fill `settings` from the options and `arguments` (room for command->most + 1, filled up with NULL) from the rest. Returns
  * -1 to go on, else the exit status: help was printed or the call was wrong. */
@@ -127,6 +127,17 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
 /* All columns of a model, to be freed; or NULL. */
 hl_density_column *cli_columns_of(const hl_density *model);
 
+/* ---- training (training.c) ---- */
+
+/* Can the model `out`, its checkpoint, whose name it makes (to be freed), and the pictures be written, without hurting the
+ * data? CLI_OK or an exit status, having said what is wrong. */
+int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *data, const char *out, const char *plot,
+                      char **checkpoint);
+/* Open a log, to be gone on with if `resume`; no path is no log. */
+int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log);
+/* Lines after those of `iteration`, of a run that went on after its last checkpoint, will be written again. */
+void cli_cut_log(FILE *log, size_t iteration);
+
 /* ---- pictures (files.c) ---- */
 
 bool cli_have_gnuplot(void);
@@ -134,5 +145,7 @@ bool cli_have_gnuplot(void);
  * cli_plot_keep, or cli_file_drop as for files. */
 int cli_plot_open(cli_file *file, const char *directory, const char *name, int width, int height);
 int cli_plot_keep(cli_file *file); /* -1 if gnuplot failed */
+/* "set WHAT "name"": a name may hold anything; what is not plain becomes '?'. */
+void cli_plot_label(FILE *stream, const char *what, const char *name);
 
 #endif

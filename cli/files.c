@@ -161,3 +161,11 @@ int cli_plot_keep(cli_file *file)
     }
     return rename_file(file);
 }
+
+void cli_plot_label(FILE *g, const char *what, const char *name)
+{
+    fprintf(g, "set %s \"", what);
+    for (; *name; name++)
+        fputc(*name == '"' || *name == '\\' || *name == '`' || (unsigned char)*name < ' ' ? '?' : *name, g);
+    fprintf(g, "\" noenhanced\n");
+}

@@ -1,11 +1,9 @@
 /* fit.c - `hollow fit`: train a density model on a table. */
 #include "fit.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const kinds[] = { "cnf", "nice", "realnvp", "maf", "iaf", "naf", NULL };
@@ -280,29 +278,6 @@ static void log_line(job *j, const hl_fit_report *r)
     fflush(j->log);
 }
 
-/* Lines after those of `iteration`, of a run that went on after its last checkpoint, will be written again. */
-static void cut_log(FILE *log, size_t iteration)
-{
-    char line[1000];
-    size_t number;
-    long end = 0;
-    rewind(log);
-    while (fgets(line, sizeof line, log) && sscanf(line, "{\"iteration\": %zu", &number) == 1 && number <= iteration)
-        end = ftell(log);
-    if (end >= 0 && ftruncate(fileno(log), end) == 0)
-        fseek(log, end, SEEK_SET);
-}
-
-static int open_log(job *j)
-{
-    const char *path = j->set->log;
-    if (path && j->set->resume)
-        j->log = fopen(path, "r+");
-    if (path && !j->log)
-        j->log = fopen(path, "w");
-    return path && !j->log ? cli_fail(&cli_fit, CLI_WRONG, "%s: %s", path, strerror(errno)) : CLI_OK;
-}
-
 /* ---- the loop ---- */
 
 static int save_checkpoint(job *j)
@@ -396,7 +371,7 @@ static int train(job *j)
         if (first == SIZE_MAX) {
             first = r.iteration - 1;
             if (j->log && j->set->resume)
-                cut_log(j->log, first);
+                cli_cut_log(j->log, first);
         }
         progress(j, &r, first);
         log_line(j, &r);
@@ -416,29 +391,6 @@ static int train(job *j)
 }
 
 /* ---- from the call to the loop ---- */
-
-static int check_output(job *j, const char *path)
-{
-    struct stat st, data;
-    const char *out = j->set->out;
-    j->checkpoint = malloc(strlen(out) + 6);
-    if (!j->checkpoint)
-        return cli_fail(&cli_fit, CLI_FAILED, "out of memory");
-    sprintf(j->checkpoint, "%s.ckpt", out);
-    if (strcmp(out, "-") == 0)
-        return cli_fail(&cli_fit, CLI_WRONG, "-o -: a model needs a file");
-    if (stat(path, &data) == 0 && stat(out, &st) == 0 && data.st_dev == st.st_dev && data.st_ino == st.st_ino)
-        return cli_fail(&cli_fit, CLI_WRONG, "%s: the model would replace the data", out);
-    if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
-        return cli_fail(&cli_fit, CLI_WRONG, "%s: %s", out, strerror(EISDIR));
-    hl_table_writer *probe = NULL; /* which makes a temporary file beside it */
-    hl_status status = hl_table_writer_create(j->ctx, out, 1, NULL, &probe);
-    hl_table_writer_free(probe);
-    if (status != HL_OK)
-        return cli_fail_library(&cli_fit, j->ctx, status);
-    int error = j->set->plot ? cli_make_directory(j->set->plot) : 0;
-    return error ? cli_fail(&cli_fit, CLI_WRONG, "%s: %s", j->set->plot, strerror(error)) : CLI_OK;
-}
 
 /* What would have no effect is refused. */
 static int check_options(const fit_settings *s, const char *conditioner)
@@ -498,13 +450,13 @@ static int create(job *j)
 static int fit(job *j, const char *path)
 {
     size_t parameters = 0;
-    int result = check_output(j, path);
+    int result = cli_check_outputs(&cli_fit, j->ctx, path, j->set->out, j->set->plot, &j->checkpoint);
     if (result == CLI_OK)
         result = fit_load(j->ctx, path, j->set, &j->data);
     if (result == CLI_OK)
         result = create(j);
     if (result == CLI_OK)
-        result = open_log(j);
+        result = cli_open_log(&cli_fit, j->set->log, j->set->resume, &j->log);
     if (result != CLI_OK)
         return result;
     for (size_t i = 0; i < hl_flow_nets(hl_density_flow(j->model)); i++)

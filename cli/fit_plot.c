@@ -142,15 +142,6 @@ static hl_status print_density(FILE *g, hl_density *model, double range[2][2])
     return status;
 }
 
-/* A name may hold anything: what is not plain becomes '?'. */
-static void print_label(FILE *g, const char *what, const char *name)
-{
-    fprintf(g, "set %s \"", what);
-    for (; *name; name++)
-        fputc(*name == '"' || *name == '\\' || *name == '`' || (unsigned char)*name < ' ' ? '?' : *name, g);
-    fprintf(g, "\" noenhanced\n");
-}
-
 static int plot_plane(const char *directory, hl_density *model, const fit_data *d, const double *data, size_t rows,
                       const double *samples)
 {
@@ -165,8 +156,8 @@ static int plot_plane(const char *directory, hl_density *model, const fit_data *
     print_points(g, "data", data, rows, 2);
     print_points(g, "samples", samples, POINTS, 2);
     print_density(g, model, range);
-    print_label(g, "xlabel", d->columns[0].name);
-    print_label(g, "ylabel", d->columns[1].name);
+    cli_plot_label(g, "xlabel", d->columns[0].name);
+    cli_plot_label(g, "ylabel", d->columns[1].name);
     fprintf(g,
             "set multiplot layout 1,3\nset size square\nset xrange [%g:%g]\nset yrange [%g:%g]\nunset key\nunset "
             "colorbox\n"
@@ -202,7 +193,7 @@ static int plot_pairs(const char *directory, const fit_data *d, const double *da
             find_range(d, r, &range[1][0], &range[1][1]);
             fprintf(g, "set xrange [%g:%g]\nset yrange [%g:%g]\n", range[0][0], range[0][1], range[1][0], range[1][1]);
             if (r == c) {
-                print_label(g, "title", d->columns[c].name);
+                cli_plot_label(g, "title", d->columns[c].name);
                 fprintf(g,
                         "w = %g\nset yrange [0:*]\n"
                         "plot $data using (w * floor($%zu / w) + w / 2):(1) smooth frequency with boxes linecolor rgb "

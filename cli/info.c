@@ -18,7 +18,8 @@ static const cli_option options[] = {
 static const char text[] = "Prints the architecture of the network in a model file and its parameters:\n"
                            "name, shape, number of values, and how many of these are zero for good, as a\n"
                            "mask excludes them. Of a density model also its kind, its columns with their\n"
-                           "means and deviations, its solver and its note.\n";
+                           "means and deviations, its solver and its note; of a stochastic equation its\n"
+                           "networks, what is known of it, its times, columns and note.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_info = { "info", "MODEL [--json]", "what a model file holds", text, options, 1, 1, run };
@@ -29,7 +30,7 @@ static size_t masked_values(const hl_net *random, size_t index)
 {
     hl_net_param p;
     size_t count = 0;
-    if (hl_net_param_get(random, index, &p) != HL_OK || strstr(p.name, ".bias"))
+    if (!random || hl_net_param_get(random, index, &p) != HL_OK || strstr(p.name, ".bias"))
         return 0;
     for (size_t i = 0; i < p.size; i++)
         count += cli_get(hl_net_describe(random).dtype, p.values, i) == 0;
@@ -67,33 +68,33 @@ static void print_term(const hl_net_spec *s)
     }
 }
 
-/* A network, and one of the same architecture with random weights. */
+/* A network, one of the same architecture with random weights (NULL if it is plain: then nothing is masked), and what stands
+ * before the names of its parameters. */
 typedef struct subject {
     const hl_net *net;
     hl_net *random;
+    char prefix[24];
 } subject;
 
 static void print_params(const subject *nets, size_t count)
 {
     size_t values = 0, masked = 0, trainable = 0;
-    printf("\n%-32s %16s %10s %10s\n", "parameter", "shape", "values", "masked");
+    printf("\n%-40s %16s %10s %10s\n", "parameter", "shape", "values", "masked");
     for (size_t n = 0; n < count; n++) {
         for (size_t i = 0; i < hl_net_param_count(nets[n].net); i++) {
             hl_net_param p;
-            char shape[120], name[160], number[24] = "";
+            char shape[120], name[160];
             hl_net_param_get(nets[n].net, i, &p);
             shape_text(&p, shape, sizeof shape);
-            if (count > 1)
-                snprintf(number, sizeof number, "%zu.", n);
-            snprintf(name, sizeof name, "%s%s", number, p.name);
+            snprintf(name, sizeof name, "%s%s", nets[n].prefix, p.name);
             size_t zero = masked_values(nets[n].random, i);
-            printf("%-32s %16s %10zu %10zu\n", name, shape, p.size, zero);
+            printf("%-40s %16s %10zu %10zu\n", name, shape, p.size, zero);
             values += p.size;
             masked += zero;
         }
         trainable += hl_net_size(nets[n].net);
     }
-    printf("%-32s %16s %10zu %10zu\n\ntrainable      %zu values\n", "total", "", values, masked, trainable);
+    printf("%-40s %16s %10zu %10zu\n\ntrainable      %zu values\n", "total", "", values, masked, trainable);
 }
 
 static void print_net(const char *path, const subject *net, long long bytes)
@@ -142,6 +143,59 @@ static void print_density(const char *path, const hl_density *model, const subje
         printf(" %16.9g %16.9g%s\n", c.mean, c.deviation, i < dim ? "" : "  context");
     }
     print_params(nets, hl_flow_nets(hl_density_flow(model)));
+}
+
+static void print_known(const hl_sde *sde, size_t i)
+{
+    hl_sde_spec p = hl_sde_describe(sde);
+    const hl_sde_known *k = &p.known[i];
+    if (k->drift) {
+        printf("known drift    ");
+        print_plain(hl_sde_name(sde, i), 0);
+        printf(" = %g", k->drift_constant);
+        for (size_t j = 0; j < p.dim; j++)
+            if (k->drift_linear[j] != 0) {
+                printf(" %+g ", k->drift_linear[j]);
+                print_plain(hl_sde_name(sde, j), 0);
+            }
+        printf("\n");
+    }
+    if (k->diffusion) {
+        printf("known diffusion ");
+        print_plain(hl_sde_name(sde, i), 0);
+        printf(" = %g\n", k->diffusion_value);
+    }
+}
+
+static void print_sde(const char *path, const hl_sde *sde, const subject *nets, double *scale, long long bytes)
+{
+    hl_sde_spec p = hl_sde_describe(sde);
+    double first, last;
+    hl_sde_get_scale(sde, &first, &last, scale, scale + p.dim);
+    printf("%s: a stochastic equation, %lld bytes\n\n", path, bytes);
+    printf("dimensions     %zu\ntime           %s\nprecision      %s\nnetwork        %s\n", p.dim,
+           p.time ? "yes" : "no", hl_dtype_name(p.dtype), p.network);
+    if (strcmp(p.network, "hollow") == 0)
+        print_term(&p.net);
+    else
+        printf("layers         %d hidden of %zu\nactivation     %s\n", p.layers, p.hidden, p.activation);
+    printf("density        %zu Gaussians with %s covariances, %d hidden layers of %zu\n", p.components,
+           p.diagonal ? "diagonal" : "full", p.density_layers, p.density_hidden);
+    for (size_t i = 0; p.known && i < p.dim; i++)
+        print_known(sde, i);
+    if (*hl_sde_note(sde)) {
+        printf("note           ");
+        print_plain(hl_sde_note(sde), 0);
+        printf("\n");
+    }
+    printf("times          ");
+    print_plain(hl_sde_name(sde, p.dim), 0);
+    printf(", %.9g to %.9g\n\n%-32s %16s %16s\n", first, last, "column", "mean", "deviation");
+    for (size_t i = 0; i < p.dim; i++) {
+        print_plain(hl_sde_name(sde, i), 32);
+        printf(" %16.9g %16.9g\n", scale[i], scale[p.dim + i]);
+    }
+    print_params(nets, 3);
 }
 
 static void json_term(cli_json *json, const hl_net_spec *s)
@@ -247,17 +301,87 @@ static void json_density(cli_json *json, const hl_density *model, const subject 
     cli_json_close(json, ']');
 }
 
-static void print_json(const char *path, const hl_density *model, const subject *nets, long long bytes)
+static void json_known(cli_json *json, const hl_sde_spec *p)
+{
+    cli_json_open(json, "known", '[');
+    for (size_t i = 0; p->known && i < p->dim; i++) {
+        const hl_sde_known *k = &p->known[i];
+        cli_json_open(json, NULL, '{');
+        if (k->drift) {
+            cli_json_exact(json, "drift_constant", k->drift_constant);
+            cli_json_open(json, "drift_linear", '[');
+            for (size_t j = 0; j < p->dim; j++)
+                cli_json_exact(json, NULL, k->drift_linear[j]);
+            cli_json_close(json, ']');
+        }
+        if (k->diffusion)
+            cli_json_exact(json, "diffusion", k->diffusion_value);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
+static void json_sde(cli_json *json, const hl_sde *sde, const subject *nets, double *scale)
+{
+    static const char *const names[] = { "drift", "diffusion", "density" };
+    hl_sde_spec p = hl_sde_describe(sde);
+    double first, last;
+    hl_sde_get_scale(sde, &first, &last, scale, scale + p.dim);
+    cli_json_text(json, "kind", "sde");
+    cli_json_text(json, "network", p.network);
+    cli_json_bool(json, "time", p.time != 0);
+    cli_json_text(json, "dtype", hl_dtype_name(p.dtype));
+    cli_json_count(json, "components", p.components);
+    cli_json_bool(json, "diagonal", p.diagonal != 0);
+    json_known(json, &p);
+    cli_json_open(json, "clock", '{');
+    cli_json_text(json, "name", hl_sde_name(sde, p.dim));
+    cli_json_exact(json, "first", first);
+    cli_json_exact(json, "last", last);
+    cli_json_close(json, '}');
+    cli_json_open(json, "columns", '[');
+    for (size_t i = 0; i < p.dim; i++) {
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "name", hl_sde_name(sde, i));
+        cli_json_exact(json, "mean", scale[i]);
+        cli_json_exact(json, "deviation", scale[p.dim + i]);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+    cli_json_text(json, "note", hl_sde_note(sde));
+    cli_json_open(json, "networks", '[');
+    for (size_t i = 0; i < 3; i++) {
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "name", names[i]);
+        json_params(json, &nets[i]);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
+/* What a file holds: one of the three. */
+typedef struct holding {
+    hl_density *density;
+    hl_sde *sde;
+    hl_net *net;
+    subject *nets;
+    size_t count;
+    double *scale; /* of an equation: room for means and deviations */
+} holding;
+
+static void print_json(const char *path, const holding *h, long long bytes)
 {
     cli_json json = { stdout, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "file", path);
     cli_json_count(&json, "bytes", (uint64_t)bytes);
-    if (model) {
-        json_density(&json, model, nets);
+    if (h->density) {
+        json_density(&json, h->density, h->nets);
+    } else if (h->sde) {
+        json_sde(&json, h->sde, h->nets, h->scale);
     } else {
-        json_architecture(&json, nets[0].net);
-        json_params(&json, &nets[0]);
+        json_architecture(&json, h->nets[0].net);
+        json_params(&json, &h->nets[0]);
     }
     cli_json_close(&json, '}');
     putchar('\n');
@@ -265,16 +389,17 @@ static void print_json(const char *path, const hl_density *model, const subject 
 
 /* ---- from the call to the file ---- */
 
-/* Does the file say that it is a density model? Its format is the first of the metadata, which come first. */
-static bool is_density(const char *path)
+/* Does the file say that it is of this format? It is the first of the metadata, which come first. */
+static bool is_format(const char *path, const char *format)
 {
-    char start[512] = "";
+    char start[512] = "", quoted[40];
     FILE *file = fopen(path, "rb");
     size_t count = file ? fread(start, 1, sizeof start - 1, file) : 0;
+    snprintf(quoted, sizeof quoted, "\"%s ", format);
     if (file)
         fclose(file);
     for (size_t i = 8; i < count; i++) /* after the header's length */
-        if (strncmp(start + i, "\"hollow-density", 15) == 0)
+        if (strncmp(start + i, quoted, strlen(quoted)) == 0)
             return true;
     return false;
 }
@@ -283,34 +408,59 @@ static hl_status make_subject(hl_context *ctx, const hl_net *net, subject *s)
 {
     hl_net_spec spec = hl_net_describe(net);
     s->net = net;
+    if (!spec.dim) /* a plain network has no specification */
+        return HL_OK;
     hl_status status = hl_net_create(ctx, &spec, &s->random);
     return status == HL_OK ? hl_net_init(s->random, 1) : status;
 }
 
+static hl_status load(hl_context *ctx, const char *path, holding *h)
+{
+    static const char *const names[] = { "drift.", "diffusion.", "density." };
+    bool density = is_format(path, "hollow-density"), sde = is_format(path, "hollow-sde");
+    hl_status status = density ? hl_density_load(ctx, path, &h->density)
+                       : sde   ? hl_sde_load(ctx, path, &h->sde)
+                               : hl_net_load(ctx, path, &h->net);
+    h->count = density ? hl_flow_nets(hl_density_flow(h->density)) : sde ? 3 : 1;
+    if (status == HL_OK) {
+        h->nets = calloc(h->count, sizeof *h->nets);
+        h->scale = calloc(hl_sde_describe(h->sde).dim + 1, 2 * sizeof *h->scale);
+        status = h->nets && h->scale ? HL_OK : HL_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < h->count && status == HL_OK; i++) {
+        status = make_subject(ctx,
+                              density ? hl_flow_net(hl_density_flow(h->density), i)
+                              : sde   ? hl_sde_net(h->sde, i)
+                                      : h->net,
+                              &h->nets[i]);
+        if (sde)
+            snprintf(h->nets[i].prefix, sizeof h->nets[i].prefix, "%s", names[i]);
+        else if (h->count > 1)
+            snprintf(h->nets[i].prefix, sizeof h->nets[i].prefix, "%zu.", i);
+    }
+    return status;
+}
+
 static int describe(hl_context *ctx, const char *path, bool as_json, long long bytes)
 {
-    hl_density *model = NULL;
-    hl_net *net = NULL;
-    subject *nets = NULL;
-    bool density = is_density(path);
-    hl_status status = density ? hl_density_load(ctx, path, &model) : hl_net_load(ctx, path, &net);
-    size_t count = density ? hl_flow_nets(hl_density_flow(model)) : 1;
-    if (status == HL_OK && !(nets = calloc(count, sizeof *nets)))
-        status = HL_ERR_NOMEM;
-    for (size_t i = 0; i < count && status == HL_OK; i++)
-        status = make_subject(ctx, density ? hl_flow_net(hl_density_flow(model), i) : net, &nets[i]);
+    holding h = { 0 };
+    hl_status status = load(ctx, path, &h);
     int result = status == HL_OK ? CLI_OK : cli_fail_library(&cli_info, ctx, status);
     if (status == HL_OK && as_json)
-        print_json(path, model, nets, bytes);
-    else if (status == HL_OK && density)
-        print_density(path, model, nets, bytes);
+        print_json(path, &h, bytes);
+    else if (status == HL_OK && h.density)
+        print_density(path, h.density, h.nets, bytes);
+    else if (status == HL_OK && h.sde)
+        print_sde(path, h.sde, h.nets, h.scale, bytes);
     else if (status == HL_OK)
-        print_net(path, nets, bytes);
-    for (size_t i = 0; nets && i < count; i++)
-        hl_net_free(nets[i].random);
-    free(nets);
-    hl_net_free(net);
-    hl_density_free(model);
+        print_net(path, h.nets, bytes);
+    for (size_t i = 0; h.nets && i < h.count; i++)
+        hl_net_free(h.nets[i].random);
+    free(h.nets);
+    free(h.scale);
+    hl_net_free(h.net);
+    hl_sde_free(h.sde);
+    hl_density_free(h.density);
     return result;
 }
 

@@ -4,7 +4,8 @@
 
 #include "cli.h"
 
-static const cli_command *const commands[] = { &cli_fit, &cli_logp, &cli_sample, &cli_info, &cli_paper, &cli_bench };
+static const cli_command *const commands[] = { &cli_fit,  &cli_logp,  &cli_sample, &cli_sde,
+                                               &cli_info, &cli_paper, &cli_bench };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static const cli_command *find(const char *name)
@@ -47,6 +48,8 @@ static int help(int argc, char **argv)
     const cli_command *command = find(argv[0]);
     if (!command)
         return unknown(argv[0]);
+    if (argc > 1 && !command->options) /* it has commands of its own */
+        return command->run(2, (char *[]){ argv[1], "--help", NULL });
     cli_print_help(command);
     return CLI_OK;
 }

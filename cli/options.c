@@ -21,8 +21,11 @@ static void print_option(const char *name, const char *value, const char *help)
 
 void cli_print_help(const cli_command *command)
 {
-    printf("hollow %s - %s\n\nusage: hollow %s %s\n\n%s\nOptions:\n", command->name, command->summary, command->name,
+    printf("hollow %s - %s\n\nusage: hollow %s %s\n\n%s", command->name, command->summary, command->name,
            command->arguments, command->text);
+    if (!command->options)
+        return;
+    printf("\nOptions:\n");
     for (const cli_option *o = command->options; o && o->name; o++)
         print_option(o->name, o->value, o->help);
     print_option("help", NULL, "print this text");

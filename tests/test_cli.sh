@@ -32,7 +32,7 @@ for name in paper bench info fit logp sample; do
     expect 2 "$name" one two three
     stderr_has "unexpected argument"
 done
-for name in sde vae nonsense; do
+for name in vae nonsense; do
     expect 2 "$name"
     stderr_has "hollow: unknown command '$name'; there are "
     stdout_empty

@@ -8,6 +8,7 @@
 #include "hollow/fit.h"
 #include "hollow/flow.h"
 #include "hollow/graph.h"
+#include "hollow/judge.h"
 #include "hollow/learn.h"
 #include "hollow/net.h"
 #include "hollow/ode.h"

@@ -173,6 +173,21 @@ HL_API hl_status hl_sde_fit_finish(hl_sde_fit *fit);
 HL_API size_t hl_sde_fit_state_size(const hl_sde_fit *fit);
 HL_API void hl_sde_fit_get_state(const hl_sde_fit *fit, double *state);
 HL_API hl_status hl_sde_fit_set_state(hl_sde_fit *fit, const double *state);
+/* A checkpoint: the state in a file, and a text of settings that must be the same when it is read. */
+HL_API hl_status hl_sde_fit_save(const hl_sde_fit *fit, const char *settings, const char *path);
+HL_API hl_status hl_sde_fit_load(hl_sde_fit *fit, const char *settings, const char *path);
+
+/* ---- model files ---- */
+
+/* The names of the columns, at first "x1".., and of time (column dim), at first "t": UTF-8 of at most 255 bytes. Copied. */
+HL_API hl_status hl_sde_set_name(hl_sde *sde, size_t column, const char *name);
+HL_API const char *hl_sde_name(const hl_sde *sde, size_t column); /* borrowed until the model is freed */
+/* Any text about the model; "" at first. Copied. */
+HL_API hl_status hl_sde_set_note(hl_sde *sde, const char *note);
+HL_API const char *hl_sde_note(const hl_sde *sde);
+/* Safetensors, with everything but the values in the header's metadata. Written atomically. */
+HL_API hl_status hl_sde_save(const hl_sde *sde, const char *path);
+HL_API hl_status hl_sde_load(hl_context *context, const char *path, hl_sde **sde);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* checkpoint.c - the state of a fit in a file: one tensor of doubles, and the settings it belongs to. A sum over its bytes shows
- * damage, which would otherwise go on training. */
+/* checkpoint.c - the state of a fit, of whatever kind, in a file: one tensor of doubles, and the settings it belongs to. A sum
+ * over its bytes shows damage, which would otherwise go on training. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "hollow/density.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "learn/checkpoint.h"
 #include "learn/fit.h"
 #include "nn/model.h"
 
@@ -26,23 +27,14 @@ static void sum_text(const double *state, size_t size, char *text)
     snprintf(text, SUM_TEXT, "%016" PRIx64, sum);
 }
 
-hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path)
+hl_status hl_checkpoint_write(hl_context *ctx, const char *settings, const char *path, size_t size, const double *state)
 {
-    if (!fit)
-        return HL_ERR_INVALID;
-    hl_context *ctx = hl_fit_context(fit);
-    if (!path || !settings)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_fit_save: the path or the settings are NULL");
-    size_t size = hl_fit_state_size(fit);
-    double *state = hl_calloc(ctx, size, sizeof *state);
     hl_tensors *t = NULL;
     char sum[SUM_TEXT];
-    hl_status status = state ? hl_tensors_create(ctx, &t) : HL_ERR_NOMEM;
-    if (status == HL_OK) {
-        hl_fit_get_state(fit, state);
-        sum_text(state, size, sum);
+    hl_status status = hl_tensors_create(ctx, &t);
+    sum_text(state, size, sum);
+    if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "format", format_text);
-    }
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "sum", sum);
     if (status == HL_OK)
@@ -52,7 +44,6 @@ hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path)
     if (status == HL_OK)
         status = hl_tensors_write(t, path);
     hl_tensors_free(t);
-    hl_free(ctx, state);
     return status;
 }
 
@@ -68,17 +59,9 @@ static hl_status other_settings(hl_context *ctx, const char *path, const char *b
                    hl_path_shown(path), before + at, now + at);
 }
 
-hl_status hl_fit_load(hl_fit *fit, const char *settings, const char *path)
+static hl_status take_state(hl_context *ctx, const hl_tensors *t, const char *settings, const char *path, size_t size,
+                            double *to)
 {
-    if (!fit)
-        return HL_ERR_INVALID;
-    hl_context *ctx = hl_fit_context(fit);
-    if (!path || !settings)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_fit_load: the path or the settings are NULL");
-    hl_tensors *t = NULL;
-    hl_status status = hl_tensors_read(ctx, path, &t);
-    if (status != HL_OK)
-        return status;
     const char *format = hl_tensors_metadata(t, "format"), *before = hl_tensors_metadata(t, "settings");
     const hl_tensor *state = hl_tensors_find(t, "state");
     const char *sum = hl_tensors_metadata(t, "sum");
@@ -86,15 +69,60 @@ hl_status hl_fit_load(hl_fit *fit, const char *settings, const char *path)
     if (state && state->dtype == HL_F64)
         sum_text(state->data, state->bytes / sizeof(double), found);
     if (!format || strcmp(format, format_text) != 0 || !before || !state)
-        status = hl_fail(ctx, HL_ERR_FORMAT, "%s: not a checkpoint of hollow", hl_path_shown(path));
-    else if (strcmp(before, settings) != 0)
-        status = other_settings(ctx, path, before, settings);
-    else if (state->dtype != HL_F64 || state->rank != 1 || state->dims[0] != hl_fit_state_size(fit))
-        status = hl_fail(ctx, HL_ERR_FORMAT, "%s: its state does not fit the model", hl_path_shown(path));
-    else if (!sum || strcmp(sum, found) != 0)
-        status = hl_fail(ctx, HL_ERR_FORMAT, "%s: it is damaged: its values do not add up", hl_path_shown(path));
-    else if ((status = hl_fit_set_state(fit, state->data)) != HL_OK)
-        status = hl_model_blame(ctx, status, path, "");
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: not a checkpoint of hollow", hl_path_shown(path));
+    if (strcmp(before, settings) != 0)
+        return other_settings(ctx, path, before, settings);
+    if (state->dtype != HL_F64 || state->rank != 1 || state->dims[0] != size)
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: its state does not fit the model", hl_path_shown(path));
+    if (!sum || strcmp(sum, found) != 0)
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: it is damaged: its values do not add up", hl_path_shown(path));
+    memcpy(to, state->data, size * sizeof *to);
+    return HL_OK;
+}
+
+hl_status hl_checkpoint_read(hl_context *ctx, const char *settings, const char *path, size_t size, double **state)
+{
+    hl_tensors *t = NULL;
+    *state = NULL;
+    hl_status status = hl_tensors_read(ctx, path, &t);
+    if (status != HL_OK)
+        return status;
+    *state = hl_calloc(ctx, size, sizeof **state);
+    status = *state ? take_state(ctx, t, settings, path, size, *state) : HL_ERR_NOMEM;
     hl_tensors_free(t);
+    return status;
+}
+
+/* ---- of a flow's fit ---- */
+
+hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path)
+{
+    if (!fit)
+        return HL_ERR_INVALID;
+    hl_context *ctx = hl_fit_context(fit);
+    if (!path || !settings)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_fit_save: the path or the settings are NULL");
+    size_t size = hl_fit_state_size(fit);
+    double *state = hl_calloc(ctx, size, sizeof *state);
+    if (!state)
+        return HL_ERR_NOMEM;
+    hl_fit_get_state(fit, state);
+    hl_status status = hl_checkpoint_write(ctx, settings, path, size, state);
+    hl_free(ctx, state);
+    return status;
+}
+
+hl_status hl_fit_load(hl_fit *fit, const char *settings, const char *path)
+{
+    if (!fit)
+        return HL_ERR_INVALID;
+    hl_context *ctx = hl_fit_context(fit);
+    if (!path || !settings)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_fit_load: the path or the settings are NULL");
+    double *state;
+    hl_status status = hl_checkpoint_read(ctx, settings, path, hl_fit_state_size(fit), &state);
+    if (status == HL_OK && (status = hl_fit_set_state(fit, state)) != HL_OK)
+        status = hl_model_blame(ctx, status, path, "");
+    hl_free(ctx, state);
     return status;
 }

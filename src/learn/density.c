@@ -402,22 +402,14 @@ static hl_status read_columns(const reader *r, hl_density_column *columns)
 static hl_status check_nets(reader *r)
 {
     hl_status status = hl_model_check_size(r->ctx, r->path, r->t, r->architecture->spec, r->spec.flows);
-    size_t elements = 0, needed = 0, tensors = 0;
+    size_t needed = 0, tensors = 0, flows = r->spec.flows;
+    if (status == HL_OK)
+        status = hl_model_count(r->ctx, r->path, r->architecture->spec, &tensors, &needed);
     if (status != HL_OK)
         return status;
-    for (size_t i = 0; i < hl_tensors_count(r->t); i++)
-        elements += hl_tensors_get(r->t, i)->bytes / hl_dtype_size(r->spec.net.dtype);
-    hl_net *net = NULL;
-    status = hl_net_declare(r->ctx, r->architecture->spec, &net);
-    if (status != HL_OK)
-        return hl_model_blame(r->ctx, status, r->path, "architecture: ");
-    for (size_t p = 0; p < net->params; p++)
-        needed = hl_size_add(needed, hl_shape_size(&net->param[p].shape));
-    tensors = hl_size_mul(net->params, r->spec.flows);
-    hl_net_free(net);
-    return hl_size_mul(needed, r->spec.flows) > elements || tensors > hl_tensors_count(r->t)
-               ? bad(r, "the tensors are too few for the architecture")
-               : HL_OK;
+    bool few = hl_size_mul(needed, flows) > hl_model_values(r->t, r->spec.net.dtype) ||
+               hl_size_mul(tensors, flows) > hl_tensors_count(r->t);
+    return few ? bad(r, "the tensors are too few for the architecture") : HL_OK;
 }
 
 static hl_status read_solver(const reader *r, hl_density *m)
@@ -452,10 +444,9 @@ static hl_status fill(const reader *r, hl_density *m)
 
 static hl_status read_density(reader *r, hl_density **out)
 {
-    const char *format = hl_tensors_metadata(r->t, "format");
-    if (!format || strcmp(format, format_text) != 0)
-        return bad(r, "not a density model of hollow (its metadata have no format 'hollow-density 1')");
-    hl_status status = read_flow(r);
+    hl_status status = hl_model_check_format(r->ctx, r->path, r->t, format_text, "a density model");
+    if (status == HL_OK)
+        status = read_flow(r);
     if (status == HL_OK)
         status = check_nets(r);
     if (status != HL_OK)

@@ -254,6 +254,19 @@ hl_status hl_model_dtype(hl_context *ctx, const char *path, const hl_tensors *t,
     return HL_OK;
 }
 
+hl_status hl_model_check_format(hl_context *ctx, const char *path, const hl_tensors *t, const char *format,
+                                const char *what)
+{
+    const char *found = hl_tensors_metadata(t, "format");
+    if (found && strcmp(found, format) == 0)
+        return HL_OK;
+    char is[80] = "";
+    if (found && strncmp(found, "hollow-", 7) == 0)
+        snprintf(is, sizeof is, ", but '%.30s'", found);
+    return hl_fail(ctx, HL_ERR_FORMAT, "%s: not %s of hollow (its metadata have no format '%s'%s)", hl_path_shown(path),
+                   what, format, is);
+}
+
 hl_status hl_model_blame(hl_context *ctx, hl_status status, const char *path, const char *where)
 {
     char detail[300];
@@ -264,14 +277,34 @@ hl_status hl_model_blame(hl_context *ctx, hl_status status, const char *path, co
     return hl_fail(ctx, status, "%s: %s%s", hl_path_shown(path), where, detail);
 }
 
+size_t hl_model_values(const hl_tensors *t, hl_dtype dtype)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < hl_tensors_count(t); i++)
+        values += hl_tensors_get(t, i)->bytes / hl_dtype_size(dtype);
+    return values;
+}
+
+hl_status hl_model_count(hl_context *ctx, const char *path, const hl_net_spec *spec, size_t *tensors, size_t *values)
+{
+    hl_net *net = NULL;
+    hl_status status = hl_net_declare(ctx, spec, &net);
+    *tensors = *values = 0;
+    if (status != HL_OK)
+        return hl_model_blame(ctx, status, path, "architecture: ");
+    *tensors = net->params;
+    for (size_t p = 0; p < net->params; p++)
+        *values = hl_size_add(*values, hl_shape_size(&net->param[p].shape));
+    hl_net_free(net);
+    return HL_OK;
+}
+
 /* A specification cannot ask for more than the file holds: every unit of every layer has a bias, and conditioners have at
  * least an output for each half of h. */
 hl_status hl_model_check_size(hl_context *ctx, const char *path, const hl_tensors *t, const hl_net_spec *s,
                               size_t count)
 {
-    size_t elements = 0, needed = 0, element = hl_dtype_size(s->dtype);
-    for (size_t i = 0; i < hl_tensors_count(t); i++)
-        elements += hl_tensors_get(t, i)->bytes / element;
+    size_t elements = hl_model_values(t, s->dtype), needed = 0;
     for (; s; s = s->plus) {
         size_t hidden = s->hidden_layers > 0 ? s->hidden * (size_t)s->hidden_layers : 0;
         size_t width = s->layers > 0 && strcmp(s->transformer, "additive") != 0 && strcmp(s->transformer, "affine") != 0
@@ -341,13 +374,12 @@ static hl_status make_net(hl_context *ctx, const char *path, const hl_tensors *t
 
 static hl_status read_net(hl_context *ctx, const char *path, const hl_tensors *t, hl_net **net)
 {
-    const char *format = hl_tensors_metadata(t, "format"), *text = hl_tensors_metadata(t, "architecture");
+    const char *text = hl_tensors_metadata(t, "architecture");
     hl_architecture *a = NULL;
     hl_dtype dtype = HL_F32;
-    if (text && (!format || strcmp(format, format_text) != 0))
-        return hl_fail(ctx, HL_ERR_FORMAT, "%s: not a model of hollow (its metadata have no format 'hollow-net 1')",
-                       hl_path_shown(path));
-    hl_status status = hl_architecture_read(ctx, path, text, dtype, &a);
+    hl_status status = text ? hl_model_check_format(ctx, path, t, format_text, "a model") : HL_OK;
+    if (status == HL_OK)
+        status = hl_architecture_read(ctx, path, text, dtype, &a);
     if (status == HL_OK)
         status = hl_model_dtype(ctx, path, t, &a->spec[0].dtype);
     if (status == HL_OK)

@@ -21,9 +21,16 @@ hl_status hl_architecture_read(hl_context *ctx, const char *path, const char *te
 void hl_architecture_free(hl_architecture *architecture); /* takes NULL */
 /* The dtype that a file's metadata name. */
 hl_status hl_model_dtype(hl_context *ctx, const char *path, const hl_tensors *t, hl_dtype *dtype);
+/* Is this the file's format? If not, the message says that it is not `what`, and what it says to be. */
+hl_status hl_model_check_format(hl_context *ctx, const char *path, const hl_tensors *t, const char *format,
+                                const char *what);
 /* Can `count` networks of this specification be in the file at all? Says so before memory is taken for them. */
 hl_status hl_model_check_size(hl_context *ctx, const char *path, const hl_tensors *t, const hl_net_spec *spec,
                               size_t count);
+/* The number of parameters of such a network, and of their values. */
+hl_status hl_model_count(hl_context *ctx, const char *path, const hl_net_spec *spec, size_t *tensors, size_t *values);
+/* Values in all tensors of a file, in elements of a precision. */
+size_t hl_model_values(const hl_tensors *t, hl_dtype dtype);
 
 /* The network's parameters in a table of tensors, each name after `prefix`; borrowed by the table. */
 hl_status hl_net_add_tensors(const hl_net *net, const char *prefix, hl_tensors *t);

@@ -210,6 +210,11 @@ hl_status hl_sde_fit_create(hl_sde *sde, const hl_sde_data *data, const hl_sde_f
     return HL_OK;
 }
 
+hl_context *hl_sde_fit_context(const hl_sde_fit *fit)
+{
+    return fit->ctx;
+}
+
 void hl_sde_fit_free(hl_sde_fit *fit)
 {
     if (!fit)

@@ -230,6 +230,8 @@ hl_status hl_sde_create(hl_context *ctx, const hl_sde_spec *spec, hl_sde **out)
     if (status == HL_OK)
         status = compile(s);
     if (status == HL_OK)
+        status = hl_sde_start_labels(s);
+    if (status == HL_OK)
         status = hl_sde_set_scale(s, 0, HL_SDE_SPAN, s->mean, s->deviation);
     if (status != HL_OK) {
         hl_sde_free(s);
@@ -257,7 +259,7 @@ void hl_sde_free(hl_sde *s)
     for (size_t k = 0; k < 4; k++)
         hl_free(s->ctx, s->out[k]);
     void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t, s->x,
-                             s->v,     s->diagonal };
+                             s->v,     s->diagonal,     s->name, s->note };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(s->ctx, blocks[i]);
     hl_free(s->ctx, s);

@@ -97,7 +97,13 @@ bool hl_sde_flow_draw(const hl_sde_flow *flow, size_t rows, double *x);
 
 /* ---- models (model.c, model_graph.c) ---- */
 
-enum { HL_SDE_NETS = 3, HL_SDE_KNOWN = 7, HL_SDE_ROWS = 256, HL_SDE_SPAN = 5 /* of standardised time */ };
+enum {
+    HL_SDE_NETS = 3,
+    HL_SDE_KNOWN = 7,
+    HL_SDE_ROWS = 256,
+    HL_SDE_SPAN = 5 /* of standardised time */,
+    HL_SDE_NAME = 256
+};
 
 typedef enum hl_sde_curvature { HL_SDE_EXACT, HL_SDE_PROJECTED, HL_SDE_PROPAGATED } hl_sde_curvature;
 
@@ -121,7 +127,11 @@ struct hl_sde {
     hl_plan
         *bend; /* flow: v H v, elementwise, of an input v and the Hessian H of log p; its diagonal is input to `all` */
     char *t, *x, *v, *diagonal, *out[4]; /* v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
+    char (*name)[HL_SDE_NAME];           /* of the columns, then of time */
+    char *note;
 };
+/* Default names and an empty note (file.c). */
+hl_status hl_sde_start_labels(hl_sde *sde);
 
 /* The model in a graph: standardised t and x to everything. */
 typedef struct hl_sde_graph {
@@ -165,5 +175,9 @@ void hl_sde_objective_free(hl_sde_objective *o);
  * two probes where the curvature is estimated; in the model's precision, standardised. */
 void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
                           double *gradient);
+
+/* ---- fits (fit.c) ---- */
+
+hl_context *hl_sde_fit_context(const hl_sde_fit *fit);
 
 #endif

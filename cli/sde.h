@@ -1,0 +1,78 @@
+/* sde.h - the parts of `hollow sde`: its commands, and observations (trajectory, t, x) from tables. */
+#ifndef CLI_SDE_H
+#define CLI_SDE_H
+
+#include "cli.h"
+
+extern const cli_command sde_command_fit, sde_command_sample, sde_command_grid, sde_command_eval;
+
+/* Where observations come from, and which columns they are. NULL, 0: the defaults. */
+typedef struct sde_source {
+    const char *path, *time, *trajectory, *columns, *array;
+    double dt; /* > 0: no column of times; rows are so far apart */
+    bool drop;
+    const hl_sde *model; /* NULL: x is all columns that are left; else those of the model */
+    size_t extra;        /* further columns after those of the model, with these names: */
+    const char *const *extra_names;
+    bool unordered; /* rows are points, not trajectories */
+    size_t least;   /* rows */
+} sde_source;
+
+/* The options that say so, as lines of a table of options. */
+#define SDE_SOURCE_OPTIONS(type, member)                                                                                   \
+    { "time",                                                                                                              \
+      CLI_TEXT,                                                                                                            \
+      offsetof(type, member.time),                                                                                         \
+      "COL",                                                                                                               \
+      "the column of times; default t or time; dates are years",                                                           \
+      0,                                                                                                                   \
+      0,                                                                                                                   \
+      NULL },                                                                                                              \
+        { "trajectory",                                                                                                    \
+          CLI_TEXT,                                                                                                        \
+          offsetof(type, member.trajectory),                                                                               \
+          "COL",                                                                                                           \
+          "the column that numbers trajectories; default trajectory",                                                      \
+          0,                                                                                                               \
+          0,                                                                                                               \
+          NULL },                                                                                                          \
+        { "dt", CLI_REAL, offsetof(type, member.dt), "X", "no column of times: rows are X apart", 0, 1e300, NULL },        \
+        { "drop-missing", CLI_FLAG, offsetof(type, member.drop), NULL, "leave rows with missing values out", 0, 0, NULL }, \
+    {                                                                                                                      \
+        "array", CLI_TEXT, offsetof(type, member.array), "NAME", "npz: the arrays to read; default all", 0, 0, NULL        \
+    }
+
+/* Observations in memory: rows of a trajectory stand together, times rising. */
+typedef struct sde_rows {
+    size_t dim, rows, trajectories;
+    double *t, *x, *extra; /* [rows], [rows][dim], [rows][source's extra] */
+    size_t *trajectory;    /* numbers 0.. */
+    bool paired;           /* the trajectories were given, or there is but one */
+    char **name;           /* dim, then that of time */
+    hl_table *table;       /* for places in messages */
+    size_t *place;         /* the table's row of each row */
+    size_t *column;        /* the table's column of each name; time may be HL_NO_COLUMN */
+    uint64_t hash;         /* of all numbers */
+} sde_rows;
+
+/* Read, sort and check. Returns CLI_OK or an exit status, having said what is wrong. */
+int sde_read(const cli_command *command, hl_context *ctx, const sde_source *source, sde_rows *rows);
+void sde_rows_free(sde_rows *rows);
+/* Where row r stands, in the column of a name (dim: time; HL_NO_COLUMN: the row), for messages. */
+const char *sde_place(const sde_rows *rows, size_t r, size_t name, char *buffer, size_t size);
+
+/* "x1=x2;x2=0.5-2*x1" (drift) or "x1=0" (diffusion), in the names of the columns, to known (dim). `linear` is dim x dim. */
+int sde_read_known(const cli_command *command, const char *option, const char *text, bool drift, size_t dim,
+                   char *const *names, hl_sde_known *known, double *linear);
+
+/* Curves of training for pictures: iteration, loss, nll. */
+typedef struct sde_curves {
+    size_t count, capacity;
+    double (*point)[3];
+} sde_curves;
+void sde_curves_add(sde_curves *curves, double iteration, double loss, double nll);
+/* Pictures as PNG files in a directory: training, drift and diffusion, marginals. The judge has compared the model. */
+int sde_plot(const char *directory, hl_sde *sde, const sde_rows *rows, hl_judge *judge, bool matching,
+             const sde_curves *curves);
+
+#endif

@@ -1,0 +1,456 @@
+/* sde_data.c - observations (trajectory, t, x) from tables: which columns they are, in which order, and what is wrong. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sde.h"
+
+static const char *const time_names[] = { "t", "time", NULL };
+static const double days_of_a_year = 365.2425;
+
+/* A table, and which of its columns is what. */
+typedef struct sheet {
+    const cli_command *command;
+    hl_context *ctx;
+    const sde_source *source;
+    hl_table *table;
+    bool dates;
+    size_t time, trajectory; /* or HL_NO_COLUMN */
+    size_t *x, count;        /* x, then what is extra */
+} sheet;
+
+static int no_memory(const cli_command *command)
+{
+    return cli_fail(command, CLI_FAILED, "out of memory");
+}
+
+/* ---- opening ---- */
+
+static bool is_archive(const char *path)
+{
+    char head[2] = "";
+    FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "rb");
+    size_t count = file ? fread(head, 1, 2, file) : 0;
+    if (file)
+        fclose(file);
+    return count == 2 && memcmp(head, "PK", 2) == 0;
+}
+
+/* All arrays of an archive, if they go together; else the one that a table would be. */
+static hl_status open_list(const sheet *s, const char *columns, int dates, hl_table **table)
+{
+    const sde_source *from = s->source;
+    hl_table_options o = { .columns = columns, .array = from->array, .drop_missing = from->drop, .dates = dates };
+    if (!o.array && is_archive(from->path)) {
+        o.array = "*";
+        hl_status status = hl_table_open(s->ctx, from->path, &o, table);
+        if (status == HL_OK)
+            return status;
+        o.array = NULL;
+    }
+    return hl_table_open(s->ctx, from->path, &o, table);
+}
+
+/* Is what stands in this column dates, all of it? */
+static bool holds_dates(const sheet *s, const char *column)
+{
+    hl_table *table = NULL;
+    bool plain = open_list(s, column, 0, &table) == HL_OK;
+    hl_table_free(table);
+    table = NULL;
+    bool dates = !plain && open_list(s, column, 1, &table) == HL_OK;
+    hl_table_free(table);
+    return dates;
+}
+
+/* Open with these columns, with dates in that of times alone: `others`, unless NULL, are the rest, which must do without. */
+static hl_status open_columns(sheet *s, const char *list, const char *time, const char *others)
+{
+    hl_table *rest = NULL;
+    hl_status status = open_list(s, list, 0, &s->table);
+    if (status != HL_ERR_FORMAT || !time || strcmp(s->source->path, "-") == 0)
+        return status;
+    if (!holds_dates(s, time))
+        return open_list(s, list, 0, &s->table); /* again, for its message */
+    status = others ? open_list(s, others, 0, &rest) : HL_OK;
+    hl_table_free(rest);
+    s->dates = status == HL_OK;
+    return status == HL_OK ? open_list(s, list, 1, &s->table) : status;
+}
+
+/* The names of the model's columns and of those that are extra, to be freed; NULL if a comma is in one. */
+static char *list_model(const sde_source *from)
+{
+    size_t dim = hl_sde_describe(from->model).dim, size = 1, used = 0;
+    for (size_t i = 0; i < dim + from->extra; i++) {
+        const char *name = i < dim ? hl_sde_name(from->model, i) : from->extra_names[i - dim];
+        if (strchr(name, ','))
+            return NULL;
+        size += strlen(name) + 1;
+    }
+    char *list = malloc(size);
+    for (size_t i = 0; list && i < dim + from->extra; i++)
+        used += (size_t)snprintf(list + used, size - used, "%s%s", i ? "," : "",
+                                 i < dim ? hl_sde_name(from->model, i) : from->extra_names[i - dim]);
+    return list;
+}
+
+/* Open "trajectory,time,x" with a list for x, so that other columns may hold text; on success the columns stand in this order.
+ * HL_ERR_INVALID: the file has no such columns. */
+static hl_status open_chosen(sheet *s, const char *list, const char *const *times)
+{
+    const sde_source *from = s->source;
+    const char *const some[] = { from->trajectory ? from->trajectory : "trajectory", NULL, NULL };
+    hl_status status = HL_ERR_INVALID;
+    size_t room = strlen(list) + 600;
+    char *all = malloc(room);
+    if (!all)
+        return HL_ERR_NOMEM;
+    for (size_t k = 0; k < (from->trajectory ? 1 : 2) && status == HL_ERR_INVALID; k++)
+        for (size_t i = 0; status == HL_ERR_INVALID && (times[i] || (from->dt > 0 && i == 0)); i++) {
+            if (k == 0 && from->unordered && !from->trajectory)
+                break;
+            snprintf(all, room, "%.250s%s%.250s%s%s", some[k] ? some[k] : "", some[k] ? "," : "",
+                     times[i] ? times[i] : "", times[i] ? "," : "", list);
+            status = open_columns(s, all, times[i], list);
+            s->trajectory = some[k] ? 0 : HL_NO_COLUMN;
+            s->time = times[i] ? (size_t)(some[k] != NULL) : HL_NO_COLUMN;
+        }
+    free(all);
+    return status;
+}
+
+/* ---- which column is what ---- */
+
+static size_t find(const hl_table *table, const char *name)
+{
+    for (size_t i = 0; i < hl_table_columns(table); i++)
+        if (strcmp(hl_table_name(table, i), name) == 0)
+            return i;
+    return HL_NO_COLUMN;
+}
+
+/* A column by name, or by number from 1. */
+static size_t find_one(const hl_table *table, const char *name)
+{
+    char *end;
+    size_t at = find(table, name);
+    if (at != HL_NO_COLUMN)
+        return at;
+    unsigned long number = strtoul(name, &end, 10);
+    return number >= 1 && !*end && number <= hl_table_columns(table) ? (size_t)number - 1 : HL_NO_COLUMN;
+}
+
+static int no_time(const sheet *s)
+{
+    const char *given = s->source->time;
+    return cli_fail(
+        s->command, CLI_WRONG,
+        "%s: no column of times, %s%s%s: name it by --time COL, or give --dt X if rows are equally spaced in "
+        "time",
+        s->source->path, given ? "'" : "", given ? given : "t or time", given ? "'" : "");
+}
+
+/* x in a table of all columns: those of the list, those of the model, or all that are left. */
+static int assign_x(sheet *s, bool by_place)
+{
+    const sde_source *from = s->source;
+    size_t all = hl_table_columns(s->table), dim = from->model ? hl_sde_describe(from->model).dim : 0;
+    if (from->columns) {
+        hl_status status = hl_table_find(s->table, from->columns, s->x, &s->count);
+        return status == HL_OK ? CLI_OK : cli_fail_library(s->command, s->ctx, status);
+    }
+    for (size_t i = 0; from->model && i < dim + from->extra; i++) {
+        const char *name = i < dim ? hl_sde_name(from->model, i) : from->extra_names[i - dim];
+        size_t at = by_place ? i + (s->time == 0) : find(s->table, name);
+        if (at == HL_NO_COLUMN)
+            return cli_fail(s->command, CLI_WRONG, "%s: no column '%s'%s", from->path, name,
+                            i < dim ? ", which the model needs" : "");
+        s->x[s->count++] = at;
+    }
+    for (size_t i = 0; !from->model && i < all; i++)
+        if (i != s->time && i != s->trajectory)
+            s->x[s->count++] = i;
+    return s->count ? CLI_OK
+                    : cli_fail(s->command, CLI_WRONG, "%s: no columns are left for x beside that of times", from->path);
+}
+
+/* Which column is what in a table of all columns. A table without names is t, x1, x2, ... as the model has them. */
+static int assign_all(sheet *s, const char *const *times)
+{
+    const sde_source *from = s->source;
+    size_t all = hl_table_columns(s->table);
+    s->time = HL_NO_COLUMN;
+    for (size_t i = 0; times[i] && s->time == HL_NO_COLUMN; i++)
+        s->time = find_one(s->table, times[i]);
+    s->trajectory = find_one(s->table, from->trajectory ? from->trajectory : "trajectory");
+    if (from->trajectory && s->trajectory == HL_NO_COLUMN)
+        return cli_fail(s->command, CLI_WRONG, "%s: no column '%s', which --trajectory names", from->path,
+                        from->trajectory);
+    bool by_place = from->model && !hl_table_named(s->table) &&
+                    all == hl_sde_describe(from->model).dim + from->extra + !(from->dt > 0);
+    if (by_place && s->time == HL_NO_COLUMN && !(from->dt > 0))
+        s->time = 0;
+    if (s->time == HL_NO_COLUMN && !(from->dt > 0))
+        return no_time(s);
+    if (from->dt > 0 && !from->model && !from->columns && find(s->table, "t") != HL_NO_COLUMN)
+        return cli_fail(s->command, CLI_WRONG,
+                        "%s: it has a column 't'; --dt is for rows without times: choose the others by --columns",
+                        from->path);
+    return assign_x(s, by_place);
+}
+
+/* Numbers of the columns but time's, for a second look: "1,3,4"; to be freed. */
+static char *list_numbers(const sheet *s)
+{
+    size_t all = hl_table_columns(s->table), used = 0;
+    char *list = calloc(all + 1, 24);
+    for (size_t i = 0; list && i < all; i++)
+        if (i != s->time)
+            used += (size_t)sprintf(list + used, "%s%zu", used ? "," : "", i + 1);
+    return list;
+}
+
+/* All columns, with dates in that of times alone. */
+static hl_status open_all(sheet *s, const char *const *times)
+{
+    hl_status status = HL_ERR_FORMAT;
+    for (size_t i = 0; (i == 0 || times[i]) && status == HL_ERR_FORMAT; i++)
+        status = open_columns(s, NULL, times[i], NULL);
+    if (status != HL_OK || !s->dates)
+        return status;
+    s->time = HL_NO_COLUMN;
+    for (size_t i = 0; times[i] && s->time == HL_NO_COLUMN; i++)
+        s->time = find_one(s->table, times[i]);
+    hl_table *rest = NULL;
+    char *list = list_numbers(s);
+    status = !list ? HL_ERR_NOMEM : *list ? open_list(s, list, 0, &rest) : HL_OK;
+    free(list);
+    hl_table_free(rest);
+    return status;
+}
+
+/* The names that the column of times may have. */
+static void name_times(const sde_source *from, const char *times[4])
+{
+    size_t n = 0;
+    if (from->time)
+        times[n++] = from->time;
+    else if (from->model)
+        times[n++] = hl_sde_name(from->model, hl_sde_describe(from->model).dim);
+    for (size_t i = 0; !from->time && time_names[i]; i++)
+        times[n++] = time_names[i];
+    times[from->dt > 0 ? 0 : n] = NULL;
+}
+
+static int open_sheet(sheet *s)
+{
+    const sde_source *from = s->source;
+    const char *times[4];
+    bool pipe = strcmp(from->path, "-") == 0;
+    if (from->dt > 0 && from->time)
+        return cli_fail(s->command, CLI_WRONG, "--dt is for rows without times, and --time names a column of them");
+    name_times(from, times);
+    char *list = from->columns ? strdup(from->columns) : from->model ? list_model(from) : NULL;
+    hl_status status = list && !pipe ? open_chosen(s, list, times) : HL_ERR_INVALID;
+    free(list);
+    bool chosen = status == HL_OK;
+    if (status == HL_ERR_INVALID && from->columns && !pipe) { /* is it x that is missing, or time? */
+        status = open_list(s, from->columns, 0, &s->table);
+        return status == HL_OK ? no_time(s) : cli_fail_library(s->command, s->ctx, status);
+    }
+    if (status == HL_ERR_INVALID) /* also: names with commas; the file has no names */
+        status = open_all(s, times);
+    if (status != HL_OK)
+        return cli_fail_library(s->command, s->ctx, status);
+    s->x = calloc(hl_table_columns(s->table), sizeof *s->x);
+    if (!s->x)
+        return no_memory(s->command);
+    if (!chosen)
+        return assign_all(s, times);
+    for (size_t i = (s->time != HL_NO_COLUMN) + (s->trajectory != HL_NO_COLUMN); i < hl_table_columns(s->table); i++)
+        s->x[s->count++] = i;
+    return CLI_OK;
+}
+
+/* ---- rows ---- */
+
+const char *sde_place(const sde_rows *rows, size_t r, size_t name, char *buffer, size_t size)
+{
+    hl_table_place(rows->table, rows->place[r], name == HL_NO_COLUMN ? name : rows->column[name], buffer, size);
+    return buffer;
+}
+
+static int take_names(const sheet *s, sde_rows *rows)
+{
+    rows->dim = s->count - s->source->extra;
+    rows->name = calloc(rows->dim + 1, sizeof *rows->name);
+    rows->column = calloc(rows->dim + 1, sizeof *rows->column);
+    if (!rows->name || !rows->column)
+        return no_memory(s->command);
+    for (size_t i = 0; i <= rows->dim; i++) {
+        rows->column[i] = i < rows->dim ? s->x[i] : s->time;
+        const char *name = rows->column[i] == HL_NO_COLUMN ? "t" : hl_table_name(s->table, rows->column[i]);
+        if (strlen(name) > 255)
+            return cli_fail(s->command, CLI_WRONG, "%s: the name of column %zu has more than 255 bytes",
+                            s->source->path, rows->column[i] + 1);
+        rows->name[i] = strdup(name);
+        if (!rows->name[i])
+            return no_memory(s->command);
+    }
+    return CLI_OK;
+}
+
+typedef struct key {
+    double trajectory;
+    size_t row;
+} key;
+
+static int by_trajectory(const void *a, const void *b)
+{
+    const key *x = a, *y = b;
+    if (x->trajectory != y->trajectory)
+        return x->trajectory < y->trajectory ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+/* The order of the rows, trajectory by trajectory; each keeps the file's. */
+static int sort_rows(const sheet *s, sde_rows *rows)
+{
+    key *keys = calloc(rows->rows, sizeof *keys);
+    double *ids = calloc(rows->rows, sizeof *ids);
+    int result = keys && ids ? CLI_OK : no_memory(s->command);
+    hl_status status = HL_OK;
+    if (result == CLI_OK && s->trajectory != HL_NO_COLUMN)
+        status = hl_table_read_columns(s->table, 0, rows->rows, 1, &s->trajectory, ids);
+    if (status != HL_OK)
+        result = cli_fail_library(s->command, s->ctx, status);
+    for (size_t r = 0; result == CLI_OK && r < rows->rows; r++)
+        keys[r] = (key){ ids[r], r };
+    if (result == CLI_OK && s->trajectory != HL_NO_COLUMN)
+        qsort(keys, rows->rows, sizeof *keys, by_trajectory);
+    for (size_t r = 0; result == CLI_OK && r < rows->rows; r++) {
+        rows->trajectories += r == 0 || keys[r].trajectory != keys[r - 1].trajectory;
+        rows->trajectory[r] = rows->trajectories - 1;
+        rows->place[r] = keys[r].row;
+    }
+    free(keys);
+    free(ids);
+    return result;
+}
+
+static int read_values(const sheet *s, sde_rows *rows)
+{
+    size_t d = rows->dim, extra = s->source->extra, wide = s->count + (s->time != HL_NO_COLUMN), start = 0;
+    double *all = calloc(rows->rows, wide * sizeof *all);
+    size_t *index = calloc(wide, sizeof *index);
+    int result = all && index ? CLI_OK : no_memory(s->command);
+    for (size_t i = 0; index && i < wide; i++)
+        index[i] = i < s->count ? s->x[i] : s->time;
+    hl_status status = HL_OK;
+    if (result == CLI_OK)
+        status = hl_table_read_columns(s->table, 0, rows->rows, wide, index, all);
+    if (status != HL_OK)
+        result = cli_fail_library(s->command, s->ctx, status);
+    for (size_t r = 0; result == CLI_OK && r < rows->rows; r++) {
+        const double *line = all + rows->place[r] * wide;
+        memcpy(rows->x + r * d, line, d * sizeof *line);
+        memcpy(rows->extra + r * extra, line + d, extra * sizeof *line);
+        if (r > 0 && rows->trajectory[r] != rows->trajectory[r - 1])
+            start = r;
+        rows->t[r] = s->time == HL_NO_COLUMN ? s->source->dt * (double)(r - start) : line[s->count];
+        if (s->dates)
+            rows->t[r] = 1970 + rows->t[r] / days_of_a_year;
+    }
+    free(all);
+    free(index);
+    return result;
+}
+
+/* Times must rise in a trajectory; without a column of them, rows with rising times are one. */
+static int check_times(const sheet *s, sde_rows *rows)
+{
+    bool given = s->trajectory != HL_NO_COLUMN, rising = true;
+    char place[400];
+    rows->paired = given;
+    for (size_t r = 1; r < rows->rows; r++) {
+        bool after = rows->t[r] > rows->t[r - 1], same = rows->trajectory[r] == rows->trajectory[r - 1];
+        rising = rising && after;
+        if (given && same && !after)
+            return cli_fail(s->command, CLI_WRONG, "%s: time %.10g %s in its trajectory, after %.10g",
+                            sde_place(rows, r, rows->dim, place, sizeof place), rows->t[r],
+                            rows->t[r] == rows->t[r - 1] ? "comes twice" : "goes back", rows->t[r - 1]);
+    }
+    if (!given && rising)
+        rows->paired = true;
+    for (size_t r = 0; !given && !rising && r < rows->rows; r++)
+        rows->trajectory[r] = r;
+    if (!given && !rising)
+        rows->trajectories = rows->rows;
+    return CLI_OK;
+}
+
+static void hash_values(uint64_t *hash, const void *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, (const char *)values + i * sizeof bits, sizeof bits);
+        *hash = (*hash ^ bits) * 0x100000001b3ULL;
+        *hash ^= *hash >> 29;
+    }
+}
+
+static int read_sheet(const sheet *s, sde_rows *rows)
+{
+    size_t least = s->source->least;
+    rows->table = s->table;
+    rows->rows = hl_table_rows(s->table);
+    if (rows->rows < least)
+        return cli_fail(s->command, CLI_WRONG, "%s: it has only %zu row%s; at least %zu are needed", s->source->path,
+                        rows->rows, rows->rows == 1 ? "" : "s", least);
+    if (hl_table_dropped(s->table))
+        cli_say(s->command, "%s: %zu rows with missing values are left out", s->source->path,
+                hl_table_dropped(s->table));
+    int result = take_names(s, rows);
+    if (result != CLI_OK)
+        return result;
+    rows->t = calloc(rows->rows, sizeof *rows->t);
+    rows->x = calloc(rows->rows * rows->dim, sizeof *rows->x);
+    rows->extra = calloc(rows->rows * s->source->extra + 1, sizeof *rows->extra);
+    rows->trajectory = calloc(rows->rows, sizeof *rows->trajectory);
+    rows->place = calloc(rows->rows, sizeof *rows->place);
+    if (!rows->t || !rows->x || !rows->extra || !rows->trajectory || !rows->place)
+        return no_memory(s->command);
+    result = sort_rows(s, rows);
+    if (result == CLI_OK)
+        result = read_values(s, rows);
+    if (result == CLI_OK && !s->source->unordered)
+        result = check_times(s, rows);
+    hash_values(&rows->hash, rows->t, rows->rows);
+    hash_values(&rows->hash, rows->x, rows->rows * rows->dim);
+    for (size_t r = 0; r < rows->rows; r++)
+        hash_values(&rows->hash, &(uint64_t){ rows->trajectory[r] }, 1);
+    return result;
+}
+
+int sde_read(const cli_command *command, hl_context *ctx, const sde_source *source, sde_rows *rows)
+{
+    sheet s = { .command = command, .ctx = ctx, .source = source, .time = HL_NO_COLUMN, .trajectory = HL_NO_COLUMN };
+    *rows = (sde_rows){ 0 };
+    int result = open_sheet(&s);
+    rows->table = s.table;
+    if (result == CLI_OK)
+        result = read_sheet(&s, rows);
+    free(s.x);
+    return result;
+}
+
+void sde_rows_free(sde_rows *rows)
+{
+    for (size_t i = 0; rows->name && i <= rows->dim; i++)
+        free(rows->name[i]);
+    void *const blocks[] = { rows->name, rows->column, rows->t, rows->x, rows->extra, rows->trajectory, rows->place };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        free(blocks[i]);
+    hl_table_free(rows->table);
+}

@@ -1,0 +1,107 @@
+/* sde_grid.c - `hollow sde grid`: drift, diffusion and log-density at points. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sde.h"
+
+typedef struct settings {
+    sde_source source;
+    uint64_t threads;
+    const char *out;
+} settings;
+
+static const cli_option options[] = {
+    { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
+    { "time", CLI_TEXT, offsetof(settings, source.time), "COL", "the column of times; default the model's", 0, 0,
+      NULL },
+    { "array", CLI_TEXT, offsetof(settings, source.array), "NAME", "npz: the arrays to read; default all", 0, 0, NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
+      "default 1, as there is little to share; changes no bit", 1, 256, NULL },
+    { 0 },
+};
+
+static const char text[] =
+    "For every row t,x1,x2,... of POINTS (csv, npy, npz, or - for stdin) prints a row\n"
+    "f1,f2,...,g1,g2,...,logp of csv with this header: drift, diffusion and log-density of the model, in\n"
+    "the units of the data, with digits that read back to the same bits. Columns are found by the names\n"
+    "of the model's if the file has names, else by place.\n";
+
+static int run(int argc, char **argv);
+const cli_command sde_command_grid = {
+    "sde grid", "MODEL POINTS [--option VALUE ...]", "drift, diffusion and log-density at points", text, options, 2, 2,
+    run
+};
+static const cli_command *const me = &sde_command_grid;
+
+enum { CHUNK = 4096 };
+
+static hl_status write_rows(hl_sde *sde, const sde_rows *rows, hl_table_writer *writer, double *values)
+{
+    size_t d = rows->dim, wide = 2 * d + 1;
+    double *f = values + CHUNK * wide, *g = f + CHUNK * d, *logp = g + CHUNK * d;
+    hl_status status = HL_OK;
+    for (size_t start = 0; start < rows->rows && status == HL_OK; start += CHUNK) {
+        size_t count = rows->rows - start < CHUNK ? rows->rows - start : CHUNK;
+        status = hl_sde_eval(sde, count, rows->t + start, rows->x + start * d,
+                             &(hl_sde_values){ .f = f, .g = g, .logp = logp });
+        for (size_t r = 0; r < count; r++) {
+            memcpy(values + r * wide, f + r * d, d * sizeof *f);
+            memcpy(values + r * wide + d, g + r * d, d * sizeof *g);
+            values[r * wide + 2 * d] = logp[r];
+        }
+        if (status == HL_OK)
+            status = hl_table_write_rows(writer, count, values);
+    }
+    return status == HL_OK ? hl_table_writer_finish(writer) : status;
+}
+
+static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *out)
+{
+    size_t d = rows->dim, wide = 2 * d + 1;
+    char(*name)[24] = calloc(wide, sizeof *name);
+    const char **names = calloc(wide, sizeof *names);
+    double *values = calloc(CHUNK, 2 * wide * sizeof *values);
+    hl_table_writer *writer = NULL;
+    hl_status status = name && names && values ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < wide && status == HL_OK; i++) {
+        snprintf(name[i], sizeof *name, i < d ? "f%zu" : i < 2 * d ? "g%zu" : "logp", i < d ? i + 1 : i - d + 1);
+        names[i] = name[i];
+    }
+    if (status == HL_OK)
+        status = hl_table_writer_create(ctx, out ? out : "-", wide,
+                                        &(hl_table_writer_options){ .names = names, .rows = rows->rows }, &writer);
+    if (status == HL_OK)
+        status = write_rows(sde, rows, writer, values);
+    hl_table_writer_free(writer);
+    free(name);
+    free(names);
+    free(values);
+    return status == HL_OK ? CLI_OK : cli_fail_library(me, ctx, status);
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = { .threads = 1, .source = { .unordered = true, .least = 1 } };
+    const char *path[3];
+    int result = cli_parse(me, argc, argv, &set, path);
+    if (result >= 0)
+        return result;
+    hl_context *ctx = NULL;
+    hl_sde *sde = NULL;
+    sde_rows rows = { 0 };
+    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &ctx);
+    if (status == HL_OK)
+        status = hl_sde_load(ctx, path[0], &sde);
+    result = status == HL_OK ? CLI_OK : cli_fail_library(me, ctx, status);
+    set.source.path = path[1];
+    set.source.model = sde;
+    if (result == CLI_OK)
+        result = sde_read(me, ctx, &set.source, &rows);
+    if (result == CLI_OK)
+        result = grid(ctx, sde, &rows, set.out);
+    sde_rows_free(&rows);
+    hl_sde_free(sde);
+    hl_context_free(ctx);
+    return result;
+}

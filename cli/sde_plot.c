@@ -1,0 +1,344 @@
+/* sde_plot.c - pictures of `hollow sde fit`: curves of training; drift and diffusion as curves in one dimension and as fields in
+ * two; observations, density and simulations at some times. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sde.h"
+
+enum { CURVE = 201, FIELD = 61, ARROWS = 17, SHOWN_TIMES = 5, SHOWN_COLUMNS = 3, BINS = 25, POINTS = 1500 };
+static const cli_command *const me = &sde_command_fit;
+
+void sde_curves_add(sde_curves *curves, double iteration, double loss, double nll)
+{
+    if (curves->count == curves->capacity) {
+        size_t capacity = curves->capacity ? 2 * curves->capacity : 256;
+        void *grown = realloc(curves->point, capacity * sizeof *curves->point);
+        if (!grown)
+            return; /* pictures are not worth failing for */
+        curves->point = grown;
+        curves->capacity = capacity;
+    }
+    double *to = curves->point[curves->count++];
+    to[0] = iteration;
+    to[1] = loss;
+    to[2] = nll;
+}
+
+static int open_plot(cli_file *file, const char *directory, const char *name, int width, int height)
+{
+    int error = cli_plot_open(file, directory, name, width, height);
+    if (error)
+        return cli_fail(me, CLI_WRONG, "%s/%s: %s", directory, name, strerror(error));
+    fprintf(file->stream, "set grid linecolor rgb '#dddddd'\nunset key\n");
+    return CLI_OK;
+}
+
+static int keep(cli_file *file, const char *directory, const char *name)
+{
+    return cli_plot_keep(file) == 0 ? CLI_OK
+                                    : cli_fail(me, CLI_FAILED, "%s/%s: gnuplot could not draw it", directory, name);
+}
+
+/* ---- training ---- */
+
+/* Means over stretches of iterations, as a block of data called `name`. */
+static void print_curve(FILE *g, const char *name, const sde_curves *c, int which)
+{
+    size_t stretch = c->count / 400 + 1;
+    fprintf(g, "$%s << E\n", name);
+    for (size_t i = 0; i + stretch <= c->count; i += stretch) {
+        double mean = 0;
+        for (size_t k = i; k < i + stretch; k++)
+            mean += c->point[k][which] / (double)stretch;
+        fprintf(g, "%g %.9g\n", c->point[i + stretch - 1][0], mean);
+    }
+    fprintf(g, "E\n");
+}
+
+static int plot_training(const char *directory, bool matching, const sde_curves *c)
+{
+    cli_file file;
+    int result = c->count < 2 ? CLI_OK : open_plot(&file, directory, "training.png", 900, 700);
+    if (result != CLI_OK || c->count < 2)
+        return result;
+    FILE *g = file.stream;
+    print_curve(g, "loss", c, 1);
+    print_curve(g, "nll", c, 2);
+    fprintf(g,
+            "set multiplot layout 2,1\nset lmargin 10\nset rmargin 3\nset xrange [%g:%g]\n"
+            "set title '%s' font ',15'\n%s"
+            "plot $loss with lines linewidth 2 linecolor rgb '#d55e00'\nunset logscale\n"
+            "set title 'Mean -log p(t, x) of the observations'\nset xlabel 'iteration'\n"
+            "plot $nll with lines linewidth 2 linecolor rgb '#0072b2'\nunset multiplot\n",
+            c->point[0][0], c->point[c->count - 1][0],
+            matching ? "Mean penalty of the residual of the Fokker-Planck equation, standardised"
+                     : "Mean -log likelihood of a step, standardised, without constants",
+            matching ? "set logscale y\n" : "");
+    return keep(&file, directory, "training.png");
+}
+
+/* ---- drift and diffusion ---- */
+
+/* Where the observations are in a column, without the outermost in a thousand. */
+static int find_range(const sde_rows *rows, size_t column, double *low, double *high)
+{
+    double *v = calloc(rows->rows, sizeof *v);
+    if (!v)
+        return cli_fail(me, CLI_FAILED, "out of memory");
+    for (size_t r = 0; r < rows->rows; r++)
+        v[r] = rows->x[r * rows->dim + column];
+    cli_median(v, rows->rows); /* sorts */
+    *low = v[rows->rows / 1000];
+    *high = v[rows->rows - 1 - rows->rows / 1000];
+    double margin = 0.05 * (*high - *low);
+    *low -= margin;
+    *high += margin;
+    free(v);
+    return CLI_OK;
+}
+
+/* Three times, or one if nothing depends on them. */
+static size_t pick_times(const hl_sde *sde, double times[3])
+{
+    double first, last;
+    hl_sde_get_scale(sde, &first, &last, NULL, NULL);
+    times[0] = first;
+    times[1] = 0.5 * (first + last);
+    times[2] = last;
+    return hl_sde_describe(sde).time ? 3 : 1;
+}
+
+static int plot_curves(const char *directory, hl_sde *sde, const sde_rows *rows)
+{
+    static const char *const colours[] = { "#0072b2", "#009e73", "#d55e00" };
+    double low, high, times[3], x[CURVE], t[CURVE], f[CURVE], g[CURVE];
+    size_t count = pick_times(sde, times);
+    cli_file file;
+    int result = find_range(rows, 0, &low, &high);
+    if (result == CLI_OK)
+        result = open_plot(&file, directory, "equation.png", 1100, 480);
+    if (result != CLI_OK)
+        return result;
+    FILE *to = file.stream;
+    for (size_t k = 0; k < count; k++) {
+        for (size_t i = 0; i < CURVE; i++) {
+            x[i] = low + (high - low) * (double)i / (CURVE - 1);
+            t[i] = times[k];
+        }
+        hl_sde_eval(sde, CURVE, t, x, &(hl_sde_values){ .f = f, .g = g });
+        fprintf(to, "$curve%zu << E\n", k);
+        for (size_t i = 0; i < CURVE; i++)
+            fprintf(to, "%.9g %.9g %.9g\n", x[i], f[i], g[i]);
+        fprintf(to, "E\n");
+    }
+    fprintf(to, "set multiplot layout 1,2\nset offsets 0, 0, graph 0.05, 0\nset xrange [%g:%g]\n%s", low, high,
+            count > 1 ? "set key top right\n" : "");
+    cli_plot_label(to, "xlabel", rows->name[0]);
+    for (int which = 0; which < 2; which++) {
+        fprintf(to, "set title '%s' font ',15'\n%splot ", which ? "diffusion g" : "drift f",
+                which ? "set yrange [0:*]\n" : "");
+        for (size_t k = 0; k < count; k++)
+            fprintf(to, "$curve%zu using 1:%d with lines linewidth 2.5 linecolor rgb '%s' title '%s = %.5g', ", k,
+                    which + 2, colours[k], "t", times[k]);
+        fprintf(to, "0 notitle linecolor rgb '#888888'\n");
+    }
+    fprintf(to, "unset multiplot\n");
+    return keep(&file, directory, "equation.png");
+}
+
+/* Values on a grid of n x n points at the middle time. */
+static void print_field(FILE *to, const char *name, hl_sde *sde, double range[2][2], size_t n)
+{
+    static double x[2 * FIELD * FIELD], t[FIELD * FIELD], f[2 * FIELD * FIELD], g[2 * FIELD * FIELD];
+    double times[3], longest = 0, step[2];
+    pick_times(sde, times);
+    for (size_t k = 0; k < n * n; k++) {
+        x[2 * k] = range[0][0] + (range[0][1] - range[0][0]) * ((double)(k % n) + 0.5) / (double)n;
+        x[2 * k + 1] = range[1][0] + (range[1][1] - range[1][0]) * ((double)(k / n) + 0.5) / (double)n;
+        t[k] = times[1];
+    }
+    hl_sde_eval(sde, n * n, t, x, &(hl_sde_values){ .f = f, .g = g });
+    for (size_t i = 0; i < 2; i++)
+        step[i] = (range[i][1] - range[i][0]) / (double)n;
+    for (size_t k = 0; k < n * n; k++)
+        longest = fmax(longest, hypot(f[2 * k] / step[0], f[2 * k + 1] / step[1]));
+    longest = longest > 0 ? longest : 1;
+    fprintf(to, "$%s << E\n", name);
+    for (size_t k = 0; k < n * n; k++) /* long arrows are shortened, so that small ones are seen */
+        fprintf(to, "%.7g %.7g %.7g %.7g %.7g %.7g %.7g\n%s", x[2 * k], x[2 * k + 1], 1.2 * f[2 * k] / longest,
+                1.2 * f[2 * k + 1] / longest, g[2 * k], g[2 * k + 1], hypot(f[2 * k], f[2 * k + 1]),
+                k % n == n - 1 ? "\n" : "");
+    fprintf(to, "E\n");
+}
+
+static void print_scatter(FILE *to, const char *name, const double *x, size_t rows, size_t dim)
+{
+    size_t shown = rows < POINTS ? rows : POINTS;
+    fprintf(to, "$%s << E\n", name);
+    for (size_t k = 0; k < shown; k++) {
+        const double *row = x + k * rows / shown * dim;
+        for (size_t i = 0; i < dim && i < 2; i++)
+            fprintf(to, "%.7g ", row[i]);
+        fputc('\n', to);
+    }
+    fprintf(to, "nan nan\nE\n");
+}
+
+static int plot_field(const char *directory, hl_sde *sde, const sde_rows *rows)
+{
+    double range[2][2], times[3];
+    char when[40] = "";
+    cli_file file;
+    int result = find_range(rows, 0, &range[0][0], &range[0][1]);
+    if (result == CLI_OK)
+        result = find_range(rows, 1, &range[1][0], &range[1][1]);
+    if (result == CLI_OK)
+        result = open_plot(&file, directory, "equation.png", 1500, 520);
+    if (result != CLI_OK)
+        return result;
+    FILE *to = file.stream;
+    if (pick_times(sde, times) > 1)
+        snprintf(when, sizeof when, ", t = %.5g", times[1]);
+    print_field(to, "arrows", sde, range, ARROWS);
+    print_field(to, "field", sde, range, FIELD);
+    print_scatter(to, "data", rows->x, rows->rows, 2);
+    cli_plot_label(to, "xlabel", rows->name[0]);
+    cli_plot_label(to, "ylabel", rows->name[1]);
+    fprintf(to,
+            "set multiplot layout 1,3\nset xrange [%g:%g]\nset yrange [%g:%g]\nset title 'drift f and observations%s' "
+            "font ',15'\n"
+            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '#bbbbbb', $arrows using "
+            "1:2:3:4 with vectors head size graph 0.015,20 filled linewidth 1.4 linecolor rgb "
+            "'#0072b2'\n"
+            "unset grid\nset palette defined (0 '#ffffd9', 0.5 '#41b6c4', 1 '#081d58')\nset cbrange [0:*]\n",
+            range[0][0], range[0][1], range[1][0], range[1][1], when);
+    for (int i = 0; i < 2; i++)
+        fprintf(to, "set title 'diffusion g%d%s'\nplot $field using 1:2:%d with image\n", i + 1, when, 5 + i);
+    fprintf(to, "unset multiplot\n");
+    return keep(&file, directory, "equation.png");
+}
+
+/* ---- marginals ---- */
+
+/* A histogram of column `c` of rows x dim values, as a density. */
+static void print_histogram(FILE *to, const char *name, size_t number, const double *x, size_t rows, size_t dim,
+                            size_t c, double low, double high)
+{
+    double count[BINS] = { 0 }, width = (high - low) / BINS;
+    for (size_t r = 0; r < rows; r++) {
+        double at = (x[r * dim + c] - low) / width;
+        if (at >= 0 && at < BINS)
+            count[(size_t)at]++;
+    }
+    fprintf(to, "$%s%zu << E\n", name, number);
+    for (size_t b = 0; b < BINS; b++)
+        fprintf(to, "%.7g %.7g\n", low + width * ((double)b + 0.5), count[b] / (double)rows / width);
+    fprintf(to, "E\n");
+}
+
+static const char *const sources[] = { "data", "density", "simulated" };
+
+/* Histograms: a column of panels for each time, a row for each of the first columns. */
+static int plot_histograms(const char *directory, const sde_rows *rows, hl_judge *judge, const size_t *shown,
+                           size_t times, double *x)
+{
+    size_t d = rows->dim, lines = d < SHOWN_COLUMNS ? d : SHOWN_COLUMNS;
+    cli_file file;
+    int result = open_plot(&file, directory, "marginals.png", 300 * (int)times + 40, 260 * (int)lines + 60);
+    if (result != CLI_OK)
+        return result;
+    FILE *to = file.stream;
+    fprintf(to,
+            "set multiplot layout %zu,%zu title 'grey: observations; blue: density of the model; orange: simulations' "
+            "font ',14'\nset format y ''\n",
+            lines, times);
+    for (size_t c = 0; c < lines && result == CLI_OK; c++) {
+        double low, high;
+        result = find_range(rows, c, &low, &high);
+        for (size_t k = 0; k < times && result == CLI_OK; k++) {
+            hl_judge_group g = hl_judge_get(judge, shown[k]);
+            for (int s = 0; s < 3; s++) {
+                hl_judge_rows(judge, shown[k], (hl_judge_source)s, x);
+                print_histogram(to, sources[s], c * times + k, x, g.rows, d, c, low, high);
+            }
+            fprintf(to, "set xrange [%g:%g]\nset yrange [0:*]\nset title 't = %.4g'\n", low, high,
+                    0.5 * (g.t_first + g.t_last));
+            cli_plot_label(to, "xlabel", rows->name[c]);
+            fprintf(
+                to,
+                "plot $data%zu with boxes linecolor rgb '#cccccc' fillstyle solid, $density%zu with lines linewidth "
+                "2 linecolor rgb '#0072b2', $simulated%zu with lines linewidth 2 linecolor rgb '#d55e00'\n",
+                c * times + k, c * times + k, c * times + k);
+        }
+    }
+    fprintf(to, "unset multiplot\n");
+    int kept = keep(&file, directory, "marginals.png");
+    return result == CLI_OK ? kept : result;
+}
+
+/* Two dimensions: observations, density and simulations below each other, a column of panels for each time. */
+static int plot_planes(const char *directory, const sde_rows *rows, hl_judge *judge, const size_t *shown, size_t times,
+                       double *x)
+{
+    static const char *const titles[] = { "observations", "density", "simulations" };
+    static const char *const colours[] = { "#444444", "#0072b2", "#d55e00" };
+    double range[2][2];
+    cli_file file;
+    int result = find_range(rows, 0, &range[0][0], &range[0][1]);
+    if (result == CLI_OK)
+        result = find_range(rows, 1, &range[1][0], &range[1][1]);
+    if (result == CLI_OK)
+        result = open_plot(&file, directory, "marginals.png", 280 * (int)times + 60, 860);
+    if (result != CLI_OK)
+        return result;
+    FILE *to = file.stream;
+    fprintf(to,
+            "set datafile missing 'nan'\nset tics font ',10'\nset multiplot layout 3,%zu\nset xrange [%g:%g]\nset "
+            "yrange [%g:%g]\n",
+            times, range[0][0], range[0][1], range[1][0], range[1][1]);
+    for (int s = 0; s < 3; s++)
+        for (size_t k = 0; k < times; k++) {
+            hl_judge_group g = hl_judge_get(judge, shown[k]);
+            char name[40];
+            hl_judge_rows(judge, shown[k], (hl_judge_source)s, x);
+            snprintf(name, sizeof name, "%s%zu", sources[s], k);
+            print_scatter(to, name, x, g.rows, 2);
+            fprintf(to, "set title '%s, t = %.4g'\nplot $%s with points pointtype 7 pointsize 0.3 linecolor rgb '%s'\n",
+                    titles[s], 0.5 * (g.t_first + g.t_last), name, colours[s]);
+        }
+    fprintf(to, "unset multiplot\n");
+    return keep(&file, directory, "marginals.png");
+}
+
+static int plot_marginals(const char *directory, const sde_rows *rows, hl_judge *judge)
+{
+    size_t groups = hl_judge_groups(judge), times = groups < SHOWN_TIMES ? groups : SHOWN_TIMES, shown[SHOWN_TIMES];
+    size_t most = 0;
+    for (size_t k = 0; k < groups; k++)
+        most = hl_judge_get(judge, k).rows > most ? hl_judge_get(judge, k).rows : most;
+    for (size_t k = 0; k < times; k++)
+        shown[k] = times > 1 ? k * (groups - 1) / (times - 1) : 0;
+    double *x = calloc(most * rows->dim, sizeof *x);
+    if (!x)
+        return cli_fail(me, CLI_FAILED, "out of memory");
+    int result = rows->dim == 2 ? plot_planes(directory, rows, judge, shown, times, x)
+                                : plot_histograms(directory, rows, judge, shown, times, x);
+    free(x);
+    return result;
+}
+
+int sde_plot(const char *directory, hl_sde *sde, const sde_rows *rows, hl_judge *judge, bool matching,
+             const sde_curves *curves)
+{
+    if (!cli_have_gnuplot()) {
+        cli_say(me, "no pictures: gnuplot is not there");
+        return CLI_OK;
+    }
+    int result = plot_training(directory, matching, curves);
+    if (result == CLI_OK && rows->dim == 1)
+        result = plot_curves(directory, sde, rows);
+    if (result == CLI_OK && rows->dim == 2)
+        result = plot_field(directory, sde, rows);
+    return result == CLI_OK ? plot_marginals(directory, rows, judge) : result;
+}

@@ -1,0 +1,239 @@
+/* sde_sample.c - `hollow sde sample`: trajectories of a model. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sde.h"
+
+static const char *const methods[] = { "euler", "milstein", "heun", "srk", "sra", NULL };
+
+typedef struct settings {
+    uint64_t threads, seed, rows, steps, level;
+    double t0, t1;
+    const char *out, *times, *method, *start, *array;
+} settings;
+
+enum { NO_LEVEL = 99, FINE = 512, CHUNK_VALUES = 1 << 20, SEGMENT_BITS = 28, MOST_TIMES = 4096 };
+
+#define AT(member) offsetof(settings, member)
+static const cli_option options[] = {
+    { "n", CLI_INTEGER, AT(rows), "N", "how many trajectories; default 100, or the rows of --start", 1,
+      1 << SEGMENT_BITS, NULL },
+    { "t0", CLI_REAL, AT(t0), "T", "where they start; default the first time of the data", -1e300, 1e300, NULL },
+    { "t1", CLI_REAL, AT(t1), "T", "where they end; default the last time of the data", -1e300, 1e300, NULL },
+    { "steps", CLI_INTEGER, AT(steps), "N", "print N + 1 equally spaced times; default 50", 1, 1 << 20, NULL },
+    { "times", CLI_TEXT, AT(times), "LIST", "print these times instead, such as 0,0.5,2", 0, 0, NULL },
+    { "start", CLI_TEXT, AT(start), "FILE", "start from its rows; default: draw from the density at the start", 0, 0,
+      NULL },
+    { "method", CLI_CHOICE, AT(method), "NAME", "euler, milstein, heun, srk (default), sra (g must not depend on x)", 0,
+      0, methods },
+    { "level", CLI_INTEGER, AT(level), "K", "2^K steps between printed times; default: 512 or more in all", 0, 20,
+      NULL },
+    { "seed", CLI_INTEGER, AT(seed), "N", "other seeds give other trajectories; default 0", 0, 9e15, NULL },
+    { "array", CLI_TEXT, AT(array), "NAME", "npz: the arrays of --start; default all", 0, 0, NULL },
+    { "out", CLI_TEXT, AT(out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "default 1, as there is little to share; changes no bit", 1, 256,
+      NULL },
+    { 0 },
+};
+
+static const char text[] =
+    "Prints simulated trajectories as csv with the header trajectory,t,x1,x2,..., in the units of the\n"
+    "data. They start at any time, drawn from the model's density there, or from given rows. The same\n"
+    "seed gives the same trajectories, and more begin with the same ones; with equally spaced times a\n"
+    "finer --level follows the same Brownian paths.\n";
+
+static int run(int argc, char **argv);
+const cli_command sde_command_sample = {
+    "sde sample", "MODEL [-n N] [--option VALUE ...]", "simulate trajectories of a model", text, options, 1, 1, run
+};
+static const cli_command *const me = &sde_command_sample;
+
+typedef struct job {
+    const settings *set;
+    hl_context *ctx;
+    hl_sde *sde;
+    sde_rows start;
+    hl_simulator *simulator;
+    hl_table_writer *writer;
+    size_t dim, rows, times;
+    double *time;                 /* those printed */
+    bool even;                    /* equally spaced: one run */
+    double *x, *t, *saved, *line; /* a chunk */
+} job;
+
+/* ---- times ---- */
+
+static int read_times(job *j)
+{
+    const char *at = j->set->times;
+    char *end;
+    for (;; at = end + 1) {
+        if (j->times == MOST_TIMES)
+            return cli_fail(me, CLI_WRONG, "--times: more than %d times", (int)MOST_TIMES);
+        errno = 0;
+        double v = strtod(at, &end);
+        if (end == at || !isfinite(v) || (*end && *end != ','))
+            return cli_fail(me, CLI_WRONG, "--times: '%s' is not a list of numbers, at '%s'", j->set->times, at);
+        if (j->times && !(v > j->time[j->times - 1]))
+            return cli_fail(me, CLI_WRONG, "--times: %g does not come after %g", v, j->time[j->times - 1]);
+        j->time[j->times++] = v;
+        if (!*end)
+            return CLI_OK;
+    }
+}
+
+static int choose_times(job *j)
+{
+    const settings *s = j->set;
+    double first, last;
+    hl_sde_get_scale(j->sde, &first, &last, NULL, NULL);
+    if (s->times && (!isnan(s->t0) || !isnan(s->t1) || s->steps))
+        return cli_fail(me, CLI_WRONG, "--times says all times; --t0, --t1 and --steps are for equally spaced ones");
+    size_t steps = s->steps ? (size_t)s->steps : 50;
+    j->even = !s->times;
+    j->time = calloc(s->times ? MOST_TIMES : steps + 1, sizeof *j->time);
+    if (!j->time)
+        return cli_fail(me, CLI_FAILED, "out of memory");
+    if (s->times) {
+        int result = read_times(j);
+        if (result != CLI_OK)
+            return result;
+    } else {
+        double from = isnan(s->t0) ? first : s->t0, to = isnan(s->t1) ? last : s->t1;
+        if (!(to > from))
+            return cli_fail(me, CLI_WRONG, "the start, %g, does not come before the end, %g", from, to);
+        j->times = steps + 1;
+        for (size_t i = 0; i <= steps; i++)
+            j->time[i] = from + (to - from) / (double)steps * (double)i;
+    }
+    double slack = 1e-9 * (last - first);
+    if (j->time[0] < first - slack || j->time[j->times - 1] > last + slack)
+        cli_say(me, "warning: times %g..%g reach beyond those of the data, %g..%g", j->time[0], j->time[j->times - 1],
+                first, last);
+    return CLI_OK;
+}
+
+/* ---- simulation ---- */
+
+static int prepare(job *j)
+{
+    const settings *s = j->set;
+    int level = (int)s->level;
+    hl_noise_system system;
+    if (s->start) {
+        sde_source source = {
+            .path = s->start, .array = s->array, .dt = 1, .model = j->sde, .unordered = true, .least = 1
+        };
+        int result = sde_read(me, j->ctx, &source, &j->start);
+        if (result != CLI_OK)
+            return result;
+    }
+    j->rows = s->rows ? (size_t)s->rows : s->start ? j->start.rows : 100;
+    if (level == NO_LEVEL)
+        for (level = 0; (j->times - 1) << level < FINE; level++)
+            ;
+    hl_status status = hl_sde_system(j->sde, &system);
+    if (status == HL_OK)
+        status = hl_simulator_create(j->ctx, &system,
+                                     &(hl_simulator_options){ .method = s->method, .seed = s->seed, .level = level },
+                                     &j->simulator);
+    size_t d = j->dim;
+    const char **names = calloc(d + 2, sizeof *names);
+    if (!names)
+        return cli_fail(me, CLI_FAILED, "out of memory");
+    names[0] = "trajectory";
+    names[1] = hl_sde_name(j->sde, d);
+    for (size_t i = 0; i < d; i++)
+        names[2 + i] = hl_sde_name(j->sde, i);
+    if (status == HL_OK)
+        status = hl_table_writer_create(j->ctx, s->out ? s->out : "-", d + 2,
+                                        &(hl_table_writer_options){ .names = names, .rows = j->rows * j->times },
+                                        &j->writer);
+    free(names);
+    return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
+}
+
+/* Trajectories first .. first + count - 1 to saved: count x times x dim. */
+static hl_status simulate(job *j, size_t first, size_t count)
+{
+    size_t d = j->dim;
+    hl_status status = HL_OK;
+    for (size_t r = 0; r < count; r++)
+        j->t[r] = j->time[0];
+    for (size_t r = 0; r < count && j->set->start; r++)
+        memcpy(j->x + r * d, j->start.x + (first + r) % j->start.rows * d, d * sizeof *j->x);
+    if (!j->set->start)
+        status = hl_sde_sample(j->sde, count, j->t, j->set->seed, first, j->x);
+    if (status == HL_OK && j->even)
+        return hl_simulator_run(j->simulator, count, first, j->t,
+                                (j->time[j->times - 1] - j->time[0]) / (double)(j->times - 1), j->times - 1, j->x,
+                                j->saved);
+    for (size_t k = 0; k < j->times && status == HL_OK; k++) { /* paths of its own for every stretch */
+        if (k > 0)
+            status = hl_simulator_run(j->simulator, count, (uint64_t)k << SEGMENT_BITS | first, j->t,
+                                      j->time[k] - j->time[k - 1], 1, j->x, NULL);
+        for (size_t r = 0; r < count; r++)
+            memcpy(j->saved + (r * j->times + k) * d, j->x + r * d, d * sizeof *j->x);
+    }
+    return status;
+}
+
+static int write_all(job *j)
+{
+    size_t d = j->dim, chunk = CHUNK_VALUES / (j->times * d);
+    chunk = chunk < 1 ? 1 : chunk > j->rows ? j->rows : chunk;
+    j->x = calloc(chunk * d, sizeof *j->x);
+    j->t = calloc(chunk, sizeof *j->t);
+    j->saved = calloc(chunk * j->times, d * sizeof *j->saved);
+    j->line = calloc(d + 2, sizeof *j->line);
+    hl_status status = j->x && j->t && j->saved && j->line ? HL_OK : HL_ERR_NOMEM;
+    for (size_t first = 0; first < j->rows && status == HL_OK; first += chunk) {
+        size_t count = j->rows - first < chunk ? j->rows - first : chunk;
+        status = simulate(j, first, count);
+        if (status == HL_ERR_NOT_FINITE)
+            return cli_fail(me, CLI_FAILED, "the simulation failed: %s (--level, --steps)", hl_context_message(j->ctx));
+        for (size_t k = 0; k < count * j->times && status == HL_OK; k++) {
+            j->line[0] = (double)(first + k / j->times);
+            j->line[1] = j->time[k % j->times];
+            memcpy(j->line + 2, j->saved + k * d, d * sizeof *j->line);
+            status = hl_table_write_rows(j->writer, 1, j->line);
+        }
+        if (cli_interrupted())
+            return cli_fail(me, CLI_STOPPED, "stopped");
+    }
+    if (status == HL_OK)
+        status = hl_table_writer_finish(j->writer);
+    return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = { .threads = 1, .t0 = NAN, .t1 = NAN, .level = NO_LEVEL };
+    const char *path[2];
+    int result = cli_parse(me, argc, argv, &set, path);
+    if (result >= 0)
+        return result;
+    job j = { .set = &set };
+    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
+    if (status == HL_OK)
+        status = hl_sde_load(j.ctx, path[0], &j.sde);
+    result = status == HL_OK ? CLI_OK : cli_fail_library(me, j.ctx, status);
+    j.dim = hl_sde_describe(j.sde).dim;
+    if (result == CLI_OK)
+        result = choose_times(&j);
+    if (result == CLI_OK)
+        result = prepare(&j);
+    if (result == CLI_OK)
+        result = write_all(&j);
+    hl_table_writer_free(j.writer);
+    hl_simulator_free(j.simulator);
+    sde_rows_free(&j.start);
+    hl_sde_free(j.sde);
+    hl_context_free(j.ctx);
+    void *const blocks[] = { j.time, j.x, j.t, j.saved, j.line };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        free(blocks[i]);
+    return result;
+}

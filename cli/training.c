@@ -1,0 +1,53 @@
+/* training.c - what the commands that train share: outputs that can be written, logs that go on. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *data, const char *out, const char *plot,
+                      char **checkpoint)
+{
+    struct stat st, from;
+    *checkpoint = malloc(strlen(out) + 6);
+    if (!*checkpoint)
+        return cli_fail(command, CLI_FAILED, "out of memory");
+    sprintf(*checkpoint, "%s.ckpt", out);
+    if (strcmp(out, "-") == 0)
+        return cli_fail(command, CLI_WRONG, "-o -: a model needs a file");
+    if (stat(data, &from) == 0 && stat(out, &st) == 0 && from.st_dev == st.st_dev && from.st_ino == st.st_ino)
+        return cli_fail(command, CLI_WRONG, "%s: the model would replace the data", out);
+    if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
+        return cli_fail(command, CLI_WRONG, "%s: %s", out, strerror(EISDIR));
+    hl_table_writer *probe = NULL; /* which makes a temporary file beside it */
+    hl_status status = hl_table_writer_create(ctx, out, 1, NULL, &probe);
+    hl_table_writer_free(probe);
+    if (status != HL_OK)
+        return cli_fail_library(command, ctx, status);
+    int error = plot ? cli_make_directory(plot) : 0;
+    return error ? cli_fail(command, CLI_WRONG, "%s: %s", plot, strerror(error)) : CLI_OK;
+}
+
+int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log)
+{
+    *log = NULL;
+    if (path && resume)
+        *log = fopen(path, "r+");
+    if (path && !*log)
+        *log = fopen(path, "w");
+    return path && !*log ? cli_fail(command, CLI_WRONG, "%s: %s", path, strerror(errno)) : CLI_OK;
+}
+
+void cli_cut_log(FILE *log, size_t iteration)
+{
+    char line[1000];
+    size_t number;
+    long end = 0;
+    rewind(log);
+    while (fgets(line, sizeof line, log) && sscanf(line, "{\"iteration\": %zu", &number) == 1 && number <= iteration)
+        end = ftell(log);
+    if (end >= 0 && ftruncate(fileno(log), end) == 0)
+        fseek(log, end, SEEK_SET);
+}

@@ -1,0 +1,86 @@
+/* hollow/judge.h - compare a learned equation with observations, time by time, and say how far it can be trusted.
+ *
+ *     hl_judge_create(ctx, 2, &data, NULL, &judge);          before training: do the data say enough?
+ *     hl_judge_model(judge, sde);                            after it: does the model do as the data do?
+ *     switch (hl_judge_verdict(judge).kind) ...
+ *
+ * A small residual of the Fokker-Planck equation is no success: a density and a drift that both stand still have none. What
+ * counts is whether the density, and trajectories simulated from the first observations, move as the data do. */
+#ifndef HOLLOW_JUDGE_H
+#define HOLLOW_JUDGE_H
+
+#include "hollow/sde.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- distances of samples ---- */
+
+/* 2 E|X - Y| - E|X - X'| - E|Y - Y'| of two samples, rows x dim, of at least two rows each: without bias, so that it may be
+ * below 0. 0 in the mean exactly if both have one distribution (Szekely and Rizzo, 2004). */
+HL_API double hl_energy_distance(size_t dim, size_t a_rows, const double *a, size_t b_rows, const double *b);
+/* The integral of |F - G| of two samples of numbers; sorts both. */
+HL_API double hl_wasserstein_distance(size_t a_rows, double *a, size_t b_rows, double *b);
+
+/* ---- comparison ---- */
+
+/* Zero in any field means the default. */
+typedef struct hl_judge_options {
+    size_t groups; /* stretches of time, at most; default 20 */
+    size_t rows;   /* of a group, at most; others are left out at random; default 400 */
+    size_t steps;  /* of a simulation over the whole time; default 400 */
+    uint64_t seed;
+} hl_judge_options;
+
+/* A stretch of time. Energy distances are between columns of deviation 1; NaN without a model. */
+typedef struct hl_judge_group {
+    double t_first, t_last;
+    size_t rows;      /* compared */
+    double moved;     /* from the observations of all times */
+    double travelled; /* from those of the first stretch */
+    double noise;     /* between one half of the observations and the other */
+    double density;   /* from draws from the model's density at the same times */
+    double simulated; /* from simulations that start at observations of the first stretch; infinite if they fail */
+    double residual;  /* mean |R| */
+    const double *density_columns, *simulated_columns; /* dim Wasserstein distances, in the user's units; borrowed */
+} hl_judge_group;
+
+typedef enum hl_verdict_kind {
+    HL_VERDICT_SOUND = 0,
+    HL_VERDICT_FEW, /* fewer than 10 trajectories: the density of a time, and so its movement, cannot be known */
+    HL_VERDICT_STILL, /* the observations look the same at all times: drift and diffusion cannot be told apart by density */
+    HL_VERDICT_FROZEN, /* the model's density does not move as the observations do */
+    HL_VERDICT_ASTRAY  /* its density does, but simulations do not */
+} hl_verdict_kind;
+
+typedef struct hl_verdict {
+    hl_verdict_kind kind;
+    size_t trajectories;
+    double movement;  /* of the observations: mean of moved, over twice the mean distance of two observations; 0 to 1 */
+    double noise;     /* what chance makes of it */
+    double density;   /* the share of the movement that the density misses: 0 none, 1 all; NaN without a model */
+    double simulated; /* the same of simulations, of the way from the first observations: 1 if they stay there */
+    double residual;  /* mean |R| */
+} hl_verdict;
+
+typedef struct hl_judge hl_judge; /* opaque */
+/* Sort the observations into groups and see how they move. The data are copied, as far as they are needed. */
+HL_API hl_status hl_judge_create(hl_context *context, size_t dim, const hl_sde_data *data,
+                                 const hl_judge_options *options, hl_judge **judge);
+HL_API void hl_judge_free(hl_judge *judge); /* takes NULL */
+/* Compare with a model of the same columns, which is borrowed until the judge is freed or given another. */
+HL_API hl_status hl_judge_model(hl_judge *judge, hl_sde *sde);
+HL_API size_t hl_judge_groups(const hl_judge *judge);
+HL_API hl_judge_group hl_judge_get(const hl_judge *judge, size_t group);
+/* What was compared in a group: its observations, draws from the density at their times, or simulations there, in the user's
+ * units, to x: as many rows as the group has. */
+typedef enum hl_judge_source { HL_JUDGE_DATA = 0, HL_JUDGE_DENSITY, HL_JUDGE_SIMULATED } hl_judge_source;
+HL_API hl_status hl_judge_rows(hl_judge *judge, size_t group, hl_judge_source source, double *x);
+HL_API hl_verdict hl_judge_verdict(const hl_judge *judge);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

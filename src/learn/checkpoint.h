@@ -1,0 +1,13 @@
+/* checkpoint.h - states of fits in files. */
+#ifndef HL_CHECKPOINT_H
+#define HL_CHECKPOINT_H
+
+#include "base/base.h"
+
+/* Write `size` doubles and the text of the settings that they belong to, atomically. */
+hl_status hl_checkpoint_write(hl_context *ctx, const char *settings, const char *path, size_t size,
+                              const double *state);
+/* Read them back, if settings and size are the same and nothing is damaged. The caller frees *state, on failure as well. */
+hl_status hl_checkpoint_read(hl_context *ctx, const char *settings, const char *path, size_t size, double **state);
+
+#endif

@@ -1,0 +1,499 @@
+/* judge.c - observations and models, time by time.
+ *
+ * Energy distances are squares of a norm of P - Q, so that for a group k of a share w of all observations
+ *   moved_k = |P_k - P_all|^2 = (1 - w)^2 |P_k - P_others|^2,
+ * which two samples without a common row estimate without bias. A model that stands still at P_all misses all of it:
+ * sum_k |P_k - model_k|^2 / sum_k moved_k = 1, and one that follows the data nothing. Simulations that stay where they start miss
+ * all of sum_k |P_k - P_0|^2. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hollow/judge.h"
+#include "sde/sde.h"
+
+enum { STREAM_SPLIT = 20, STREAM_PICK = 21, LEAST_ROWS = 20, FEW = 10 };
+static const double still = 0.01, frozen = 0.3, astray = 0.5; /* limits of the verdict */
+
+typedef struct group {
+    hl_judge_group seen;
+    size_t first, count; /* of `order` */
+    size_t *pick;        /* seen.rows of these */
+} group;
+
+struct hl_judge {
+    hl_context *ctx;
+    hl_judge_options options;
+    size_t dim, rows, groups, trajectories;
+    double *t, *x, *mean, *deviation; /* observations; their columns' */
+    size_t *order, *picks;            /* rows by time; the groups' own */
+    group *group;
+    double *columns;        /* [groups][2][dim] Wasserstein distances */
+    double *a, *b, *sorted; /* two samples; two columns */
+    double *path;           /* [paths][steps + 1][dim] simulations */
+    double spread;          /* twice the mean distance of two observations */
+    hl_sde *sde;            /* with which the observations were compared */
+    double interval;        /* of a path's steps */
+    bool lost;              /* simulations failed */
+};
+
+/* ---- distances ---- */
+
+static double gap(size_t dim, const double *a, const double *b)
+{
+    double square = 0;
+    for (size_t i = 0; i < dim; i++)
+        square += (a[i] - b[i]) * (a[i] - b[i]);
+    return sqrt(square);
+}
+
+static double mean_inside(size_t dim, size_t rows, const double *a)
+{
+    double sum = 0;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < i; j++)
+            sum += gap(dim, a + i * dim, a + j * dim);
+    return 2 * sum / ((double)rows * (double)(rows - 1));
+}
+
+double hl_energy_distance(size_t dim, size_t a_rows, const double *a, size_t b_rows, const double *b)
+{
+    if (a_rows < 2 || b_rows < 2 || !a || !b)
+        return NAN;
+    double sum = 0;
+    for (size_t i = 0; i < a_rows; i++)
+        for (size_t j = 0; j < b_rows; j++)
+            sum += gap(dim, a + i * dim, b + j * dim);
+    return 2 * sum / ((double)a_rows * (double)b_rows) - mean_inside(dim, a_rows, a) - mean_inside(dim, b_rows, b);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double hl_wasserstein_distance(size_t a_rows, double *a, size_t b_rows, double *b)
+{
+    if (a_rows < 1 || b_rows < 1 || !a || !b)
+        return NAN;
+    qsort(a, a_rows, sizeof *a, ascending);
+    qsort(b, b_rows, sizeof *b, ascending);
+    double sum = 0, at = fmin(a[0], b[0]);
+    for (size_t i = 0, j = 0; i < a_rows || j < b_rows;) {
+        double next = j == b_rows || (i < a_rows && a[i] <= b[j]) ? a[i] : b[j];
+        sum += (next - at) * fabs((double)i / (double)a_rows - (double)j / (double)b_rows);
+        at = next;
+        while (i < a_rows && a[i] == at)
+            i++;
+        while (j < b_rows && b[j] == at)
+            j++;
+    }
+    return sum;
+}
+
+/* ---- groups ---- */
+
+static hl_status make_arrays(hl_judge *j)
+{
+    hl_context *ctx = j->ctx;
+    size_t d = j->dim, rows = j->options.rows, paths = rows;
+    j->t = hl_calloc(ctx, j->rows, sizeof *j->t);
+    j->x = hl_calloc(ctx, hl_size_mul(j->rows, d), sizeof *j->x);
+    j->mean = hl_calloc(ctx, d, 2 * sizeof *j->mean);
+    j->order = hl_calloc(ctx, j->rows, sizeof *j->order);
+    j->picks = hl_calloc(ctx, hl_size_mul(j->options.groups + 2, rows), sizeof *j->picks);
+    j->group = hl_calloc(ctx, j->options.groups + 1, sizeof *j->group);
+    j->columns = hl_calloc(ctx, hl_size_mul(j->options.groups + 1, d), 2 * sizeof *j->columns);
+    j->a = hl_calloc(ctx, hl_size_mul(rows, d), sizeof *j->a);
+    j->b = hl_calloc(ctx, hl_size_mul(rows, d), sizeof *j->b);
+    j->sorted = hl_calloc(ctx, rows, 2 * sizeof *j->sorted);
+    j->path = hl_calloc(ctx, hl_size_mul(hl_size_mul(paths, j->options.steps + 1), d), sizeof *j->path);
+    if (!j->t || !j->x || !j->mean || !j->order || !j->picks || !j->group || !j->columns || !j->a || !j->b ||
+        !j->sorted || !j->path)
+        return HL_ERR_NOMEM;
+    j->deviation = j->mean + d;
+    return HL_OK;
+}
+
+static hl_status take_data(hl_judge *j, const hl_sde_data *data)
+{
+    size_t d = j->dim;
+    memcpy(j->t, data->t, j->rows * sizeof *j->t);
+    memcpy(j->x, data->x, j->rows * d * sizeof *j->x);
+    for (size_t r = 0; r < j->rows; r++) {
+        j->trajectories += !data->trajectory || r == 0 || data->trajectory[r] != data->trajectory[r - 1];
+        if (!isfinite(j->t[r]))
+            return hl_fail(j->ctx, HL_ERR_NOT_FINITE, "row %zu: the time is not finite", r);
+    }
+    for (size_t i = 0; i < d; i++) {
+        double top = 0, sum = 0, square = 0;
+        for (size_t r = 0; r < j->rows; r++) {
+            if (!isfinite(j->x[r * d + i]))
+                return hl_fail(j->ctx, HL_ERR_NOT_FINITE, "row %zu, column %zu, is not finite", r, i);
+            top = fmax(top, fabs(j->x[r * d + i]));
+        }
+        for (size_t r = 0; r < j->rows && top > 0; r++)
+            sum += j->x[r * d + i] / top / (double)j->rows;
+        for (size_t r = 0; r < j->rows && top > 0; r++)
+            square += (j->x[r * d + i] / top - sum) * (j->x[r * d + i] / top - sum) / (double)j->rows;
+        j->mean[i] = sum * top;
+        j->deviation[i] = square > 0 ? sqrt(square) * top : 1;
+    }
+    return HL_OK;
+}
+
+/* Rows by time, by merging: no row moves past another of the same time. */
+static hl_status sort_rows(hl_judge *j)
+{
+    size_t n = j->rows, *from = j->order, *to = hl_calloc(j->ctx, n, sizeof *to), *own = to;
+    if (!to)
+        return HL_ERR_NOMEM;
+    for (size_t r = 0; r < n; r++)
+        from[r] = r;
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t start = 0; start < n; start += 2 * width) {
+            size_t middle = start + width < n ? start + width : n, end = middle + width < n ? middle + width : n;
+            for (size_t l = start, r = middle, k = start; k < end; k++)
+                to[k] = l < middle && (r == end || j->t[from[l]] <= j->t[from[r]]) ? from[l++] : from[r++];
+        }
+        size_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != j->order)
+        memcpy(j->order, from, n * sizeof *from);
+    hl_free(j->ctx, own);
+    return HL_OK;
+}
+
+/* `count` rows of order[first..first + all) to pick, without putting back: Floyd's way would forget the order, this keeps it. */
+static void pick_rows(const hl_judge *j, uint64_t number, size_t first, size_t all, size_t count, size_t *pick)
+{
+    for (size_t k = 0, left = count; k < all && left; k++)
+        if (hl_random_uniform(j->options.seed, STREAM_PICK + number, k) * (double)(all - k) < (double)left) {
+            pick[count - left] = j->order[first + k];
+            left--;
+        }
+}
+
+/* Stretches of about equally many rows; rows of one time stay together. */
+static void make_groups(hl_judge *j)
+{
+    size_t most = j->options.groups, wanted = j->rows / LEAST_ROWS, distinct = 1;
+    for (size_t k = 1; k < j->rows; k++)
+        distinct += j->t[j->order[k]] > j->t[j->order[k - 1]];
+    if (wanted < 2)
+        wanted = 2;
+    if (most > wanted)
+        most = wanted;
+    bool each = distinct <= most;
+    for (size_t start = 0, end; start < j->rows; start = end) {
+        size_t share = each ? 1 : (j->rows - start) / (j->groups < most ? most - j->groups : 1);
+        end = start + (share ? share : 1);
+        while (end < j->rows && !(j->t[j->order[end]] > j->t[j->order[end - 1]]))
+            end++;
+        if (j->groups + 1 >= most && !each)
+            end = j->rows;
+        group *g = &j->group[j->groups];
+        *g = (group){ .first = start, .count = end - start, .pick = j->picks + j->groups * j->options.rows };
+        g->seen = (hl_judge_group){ .t_first = j->t[j->order[start]],
+                                    .t_last = j->t[j->order[end - 1]],
+                                    .rows = g->count < j->options.rows ? g->count : j->options.rows,
+                                    .density = NAN,
+                                    .simulated = NAN,
+                                    .residual = NAN,
+                                    .density_columns = j->columns + 2 * j->groups * j->dim,
+                                    .simulated_columns = j->columns + (2 * j->groups + 1) * j->dim };
+        pick_rows(j, 2 * j->groups + 1, start, g->count, g->seen.rows, g->pick);
+        j->groups++;
+    }
+}
+
+/* Rows of the data, standardised. */
+static void load(const hl_judge *j, size_t count, const size_t *rows, double *to)
+{
+    for (size_t k = 0; k < count * j->dim; k++) {
+        size_t i = k % j->dim;
+        to[k] = (j->x[rows[k / j->dim] * j->dim + i] - j->mean[i]) / j->deviation[i];
+    }
+}
+
+/* Rows that are not of group g: those before and after it, in shares. */
+static size_t load_others(const hl_judge *j, const group *g, size_t number, double *to)
+{
+    size_t after = g->first + g->count, others = j->rows - g->count, *pick = j->picks + j->groups * j->options.rows;
+    size_t count = others < j->options.rows ? others : j->options.rows;
+    if (!others)
+        return 0;
+    size_t before = (size_t)((double)count * (double)g->first / (double)others + 0.5);
+    before = before > g->first ? g->first : before;
+    size_t rest = count - before > j->rows - after ? j->rows - after : count - before;
+    pick_rows(j, 2 * number + 2, 0, g->first, before, pick);
+    pick_rows(j, 2 * number + 2, after, j->rows - after, rest, pick + before);
+    load(j, before + rest, pick, to);
+    return before + rest;
+}
+
+/* The n rows in a to two halves in b, at random: what alternates in the file must not tell them apart. */
+static void split(hl_judge *j, size_t number, size_t n, size_t half)
+{
+    size_t d = j->dim, low = 0, high = half;
+    for (size_t r = 0; r < n; r++) {
+        double u = hl_random_uniform(j->options.seed, STREAM_SPLIT, number * j->options.rows + r);
+        bool first = low < half && u * (double)(n - r) < (double)(half - low);
+        memcpy(j->b + (first ? low++ : high++) * d, j->a + r * d, d * sizeof *j->a);
+    }
+}
+
+/* How the observations move, and what chance does. */
+static void measure_data(hl_judge *j)
+{
+    size_t d = j->dim;
+    for (size_t k = 0; k < j->groups; k++) {
+        group *g = &j->group[k];
+        size_t n = g->seen.rows, half = n / 2;
+        load(j, n, g->pick, j->a);
+        size_t others = load_others(j, g, k, j->b);
+        double left = 1 - (double)g->count / (double)j->rows;
+        g->seen.moved = others ? left * left * hl_energy_distance(d, n, j->a, others, j->b) : 0;
+        load(j, j->group[0].seen.rows, j->group[0].pick, j->b);
+        g->seen.travelled = k > 0 ? hl_energy_distance(d, n, j->a, j->group[0].seen.rows, j->b) : 0;
+        split(j, k, n, half);
+        g->seen.noise = hl_energy_distance(d, half, j->b, n - half, j->b + half * d);
+    }
+    size_t all = j->rows < j->options.rows ? j->rows : j->options.rows, *pick = j->picks + j->groups * j->options.rows;
+    pick_rows(j, 0, 0, j->rows, all, pick);
+    load(j, all, pick, j->a);
+    j->spread = 2 * mean_inside(d, all, j->a);
+}
+
+hl_status hl_judge_create(hl_context *ctx, size_t dim, const hl_sde_data *data, const hl_judge_options *options,
+                          hl_judge **out)
+{
+    static const hl_judge_options defaults;
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!data || !out || dim < 1 || !data->t || !data->x || data->rows < 2)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_judge_create: at least two rows of t and x, and a result, are needed");
+    *out = NULL;
+    hl_judge *j = hl_calloc(ctx, 1, sizeof *j);
+    if (!j)
+        return HL_ERR_NOMEM;
+    j->ctx = ctx;
+    j->dim = dim;
+    j->rows = data->rows;
+    j->options = options ? *options : defaults;
+    j->options.groups = j->options.groups ? j->options.groups : 20;
+    j->options.rows = j->options.rows ? j->options.rows : 400;
+    j->options.steps = j->options.steps ? j->options.steps : 400;
+    hl_status status = make_arrays(j);
+    if (status == HL_OK)
+        status = take_data(j, data);
+    if (status == HL_OK)
+        status = sort_rows(j);
+    if (status != HL_OK) {
+        hl_judge_free(j);
+        return status;
+    }
+    make_groups(j);
+    measure_data(j);
+    *out = j;
+    return HL_OK;
+}
+
+void hl_judge_free(hl_judge *j)
+{
+    if (!j)
+        return;
+    void *const blocks[] = { j->t,       j->x, j->mean, j->order,  j->picks, j->group,
+                             j->columns, j->a, j->b,    j->sorted, j->path };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(j->ctx, blocks[i]);
+    hl_free(j->ctx, j);
+}
+
+/* ---- models ---- */
+
+/* Paths from observations of the first group, each from its own time, over all the time there is. */
+static hl_status simulate(hl_judge *j, hl_sde *sde)
+{
+    size_t d = j->dim, paths = j->options.rows;
+    const group *g = &j->group[0];
+    double *start = hl_calloc(j->ctx, paths, (d + 1) * sizeof *start), *t = start + (start ? paths * d : 0);
+    hl_noise_system system;
+    hl_simulator *simulator = NULL;
+    hl_status status = start ? hl_sde_system(sde, &system) : HL_ERR_NOMEM;
+    j->interval = (j->group[j->groups - 1].seen.t_last - g->seen.t_first) / (double)j->options.steps;
+    for (size_t p = 0; p < paths && status == HL_OK; p++) {
+        size_t row = g->pick[p % g->seen.rows];
+        memcpy(start + p * d, j->x + row * d, d * sizeof *start);
+        t[p] = j->t[row];
+    }
+    if (status == HL_OK)
+        status = hl_simulator_create(j->ctx, &system,
+                                     &(hl_simulator_options){ .method = "euler", .seed = j->options.seed }, &simulator);
+    if (status == HL_OK && j->interval > 0)
+        status = hl_simulator_run(simulator, paths, 0, t, j->interval, j->options.steps, start, j->path);
+    hl_simulator_free(simulator);
+    hl_free(j->ctx, start);
+    return status;
+}
+
+/* Path p at a time, between its steps along a line. */
+static void look_up(const hl_judge *j, size_t p, double t, double *to)
+{
+    size_t d = j->dim, last = j->options.steps, row = j->group[0].pick[p % j->group[0].seen.rows];
+    double at = j->interval > 0 ? (t - j->t[row]) / j->interval : 0;
+    at = at < 0 ? 0 : at > (double)last ? (double)last : at;
+    size_t step = (size_t)at < last ? (size_t)at : last - 1;
+    const double *from = j->path + (p * (last + 1) + step) * d;
+    for (size_t i = 0; i < d; i++)
+        to[i] = from[i] + (at - (double)step) * (from[d + i] - from[i]);
+}
+
+/* The sample in b, of the user's units, against the group's rows: standardises b. */
+static double compare(hl_judge *j, const group *g, double *columns)
+{
+    size_t d = j->dim, n = g->seen.rows;
+    for (size_t i = 0; i < d; i++) {
+        for (size_t r = 0; r < n; r++) {
+            j->sorted[r] = j->x[g->pick[r] * d + i];
+            j->sorted[n + r] = j->b[r * d + i];
+        }
+        columns[i] = hl_wasserstein_distance(n, j->sorted, n, j->sorted + n);
+    }
+    for (size_t k = 0; k < n * d; k++)
+        j->b[k] = (j->b[k] - j->mean[k % d]) / j->deviation[k % d];
+    load(j, n, g->pick, j->a);
+    return hl_energy_distance(d, n, j->a, n, j->b);
+}
+
+hl_status hl_judge_rows(hl_judge *j, size_t k, hl_judge_source source, double *x)
+{
+    if (!j)
+        return HL_ERR_INVALID;
+    if (k >= j->groups || !x || (source != HL_JUDGE_DATA && !j->sde))
+        return hl_fail(j->ctx, HL_ERR_INVALID, "hl_judge_rows: there is no such group, no result, or no model");
+    const group *g = &j->group[k];
+    size_t d = j->dim, n = g->seen.rows;
+    for (size_t r = 0; r < n; r++) {
+        j->sorted[r] = j->t[g->pick[r]];
+        if (source == HL_JUDGE_DATA)
+            memcpy(x + r * d, j->x + g->pick[r] * d, d * sizeof *x);
+        else if (source == HL_JUDGE_SIMULATED)
+            look_up(j, r, j->t[g->pick[r]], x + r * d);
+    }
+    for (size_t i = 0; i < n * d && source == HL_JUDGE_SIMULATED && j->lost; i++)
+        x[i] = NAN;
+    if (source != HL_JUDGE_DENSITY)
+        return HL_OK;
+    return hl_sde_sample(j->sde, n, j->sorted, j->options.seed, k * j->options.rows, x);
+}
+
+static hl_status compare_group(hl_judge *j, size_t k)
+{
+    group *g = &j->group[k];
+    size_t d = j->dim, n = g->seen.rows;
+    double *columns = j->columns + 2 * k * d, *residual = j->sorted + n;
+    hl_status status = hl_judge_rows(j, k, HL_JUDGE_DATA, j->b); /* leaves the times in sorted */
+    if (status == HL_OK)
+        status = hl_sde_eval(j->sde, n, j->sorted, j->b, &(hl_sde_values){ .residual = residual });
+    g->seen.residual = 0;
+    for (size_t r = 0; r < n; r++)
+        g->seen.residual += fabs(residual[r]) / (double)n;
+    if (status == HL_OK)
+        status = hl_judge_rows(j, k, HL_JUDGE_DENSITY, j->b);
+    if (status != HL_OK)
+        return status;
+    g->seen.density = compare(j, g, columns);
+    status = hl_judge_rows(j, k, HL_JUDGE_SIMULATED, j->b);
+    g->seen.simulated = j->lost ? INFINITY : compare(j, g, columns + d);
+    for (size_t i = 0; i < d && j->lost; i++)
+        columns[d + i] = INFINITY;
+    return status;
+}
+
+hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
+{
+    if (!j)
+        return HL_ERR_INVALID;
+    if (!sde || hl_sde_describe(sde).dim != j->dim)
+        return hl_fail(j->ctx, HL_ERR_INVALID,
+                       "hl_judge_model: the model is NULL or has other dimensions than the data");
+    hl_status status = simulate(j, sde);
+    j->lost = status == HL_ERR_NOT_FINITE;
+    j->sde = sde;
+    if (j->lost)
+        status = HL_OK;
+    for (size_t k = 0; k < j->groups && status == HL_OK; k++)
+        status = compare_group(j, k);
+    if (status != HL_OK)
+        j->sde = NULL;
+    return status;
+}
+
+/* ---- results ---- */
+
+size_t hl_judge_groups(const hl_judge *j)
+{
+    return j ? j->groups : 0;
+}
+
+hl_judge_group hl_judge_get(const hl_judge *j, size_t k)
+{
+    return j && k < j->groups ? j->group[k].seen : (hl_judge_group){ 0 };
+}
+
+/* Sums over the groups; those of few rows say nothing. */
+typedef struct sums {
+    double groups, moved, travelled, square, density, simulated, residual;
+} sums;
+
+static sums add_up(const hl_judge *j)
+{
+    sums s = { 0 };
+    for (size_t k = 0; k < j->groups; k++) {
+        const hl_judge_group *g = &j->group[k].seen;
+        if (g->rows < 4)
+            continue;
+        s.groups++;
+        s.moved += g->moved;
+        s.square += g->noise * g->noise;
+        s.density += g->density;
+        s.residual += g->residual;
+        s.travelled += g->travelled;
+        s.simulated += k > 0 ? g->simulated : 0; /* they start in the first */
+    }
+    return s;
+}
+
+static double share(double missed, double moved)
+{
+    return missed < 0 ? 0 : missed / moved;
+}
+
+hl_verdict hl_judge_verdict(const hl_judge *j)
+{
+    hl_verdict v = { 0 };
+    if (!j)
+        return v;
+    sums s = add_up(j);
+    double chance = 0.5 * sqrt(s.square / s.groups); /* of whole groups: half of that between halves */
+    double doubt = 2 * chance * s.groups / s.moved;
+    v.trajectories = j->trajectories;
+    v.movement = s.moved / s.groups / j->spread;
+    v.noise = chance / j->spread;
+    v.density = share(s.density, s.moved);
+    v.simulated = share(s.simulated, s.travelled);
+    v.residual = s.residual / s.groups;
+    if (v.trajectories < FEW)
+        v.kind = HL_VERDICT_FEW;
+    else if (!(v.movement > still && v.movement > 3 * v.noise))
+        v.kind = HL_VERDICT_STILL;
+    else if (j->sde && !(v.density - doubt <= frozen))
+        v.kind = HL_VERDICT_FROZEN;
+    else if (j->sde && !(v.simulated - doubt <= astray)) /* doubt: |P_k - P_0|^2 is larger yet */
+        v.kind = HL_VERDICT_ASTRAY;
+    return v;
+}

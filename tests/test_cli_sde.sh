@@ -1,0 +1,465 @@
+#!/bin/sh
+# test_cli_sde.sh PROGRAM - hollow sde fit, sample, grid and eval on small tables: known equations, formats, bits, honest failures,
+# wrong input, kill and Ctrl-C.
+set -u
+. "$(dirname "$0")/cli_support.sh"
+small="--iters 200 --batch 64 --hidden 8 --components 2 --lr 5e-3 --threads 1"
+
+# paths N START SEED: N trajectories of dx = -(x - 20) / 2 dt + 3 dW from N(START, 2^2) at 10 times 100..104, which START 20 lets
+# almost stand still.
+paths() {
+    awk -v n="$1" -v start="$2" -v seed="$3" 'function normal() { return sqrt(-2 * log(1 - rand())) * cos(6.283185307 * rand()) }
+    BEGIN { srand(seed); print "trajectory,t,x"; for (p = 0; p < n; p++) { x = start + (start == 20 ? 3 : 2) * normal(); for (k = 0; k < 10; k++) {
+        printf "%d,%.9g,%.9g\n", p, 100 + 4 * k / 9, x
+        a = exp(-2 / 9); x = 20 + a * (x - 20) + 3 * sqrt(1 - a * a) * normal() } } }'
+}
+# pendulum N: two columns, two modes, 11 times 0..5.
+pendulum() {
+    awk -v n="$1" 'function normal() { return sqrt(-2 * log(1 - rand())) * cos(6.283185307 * rand()) }
+    BEGIN { srand(5); print "trajectory,t,p,v"; for (i = 0; i < n; i++) { p = (i % 2 ? 1 : -1) + 0.1 * normal(); v = 0.1 * normal(); for (k = 0; k < 21; k++) {
+        printf "%d,%.9g,%.9g,%.9g\n", i, k / 4, p, v
+        for (j = 0; j < 10; j++) { v -= 2 * sin(p) / 40; v += 0.2 * sqrt(1 / 40) * normal(); p += v / 40 } } } }'
+}
+data=$work/data.csv
+model=$work/m.hollow
+none=$work/none.hollow
+paths 200 40 1 >"$data"
+
+# fit STATUS DATA MODEL OPTION ...: a small and fast training.
+fit() {
+    status=$1
+    from=$2
+    to=$3
+    shift 3
+    # shellcheck disable=SC2086
+    expect "$status" sde fit "$from" -o "$to" $small "$@"
+    stdout_empty
+}
+# refused TEXT ...: the last call said all this, and wrote nothing.
+refused() {
+    absent "$none"
+    absent "$none.ckpt"
+    for fragment; do stderr_has "$fragment"; done
+    if [ "$(find "$work" -maxdepth 1 -name '.*' -type f | wc -l)" = 0 ]; then pass; else fail "$command: a temporary file is left"; fi
+}
+# close FILE LINE FIELD VALUE TOLERANCE: a number of a csv file.
+close() {
+    if awk -F, -v line="$2" -v field="$3" -v value="$4" -v tolerance="$5" 'NR == line { d = $field - value; ok = d < tolerance && -d < tolerance } END { exit !ok }' "$1"
+    then pass; else fail "$command: line $2, field $3 is not near $4: $(sed -n "$2p" "$1")"; fi
+}
+
+# ---- help ----
+
+for call in "sde" "sde --help" "sde -h" "help sde"; do
+    # shellcheck disable=SC2086
+    expect 0 $call
+    stdout_has "usage: hollow sde fit|sample|grid|eval"
+    stderr_empty
+done
+for name in fit sample grid eval; do
+    expect 0 sde $name --help
+    stdout_has "usage: hollow sde $name"
+    stdout_has "Options:"
+    cp "$out" "$work/help"
+    expect 0 help sde $name
+    same "$out" "$work/help"
+    expect 2 sde $name --nonsense
+    stderr_has "hollow sde $name: unknown option '--nonsense'"
+    stdout_empty
+    expect 2 sde $name
+    stderr_has "usage: hollow sde $name"
+done
+expect 2 sde nonsense
+stderr_has "unknown command 'nonsense'; there are fit, sample, grid, eval"
+
+# ---- learning, by both methods ----
+
+fit 0 "$data" "$model" --log "$work/log"
+file_there "$model"
+absent "$model.ckpt"
+stderr_has "2000 observations of 1 columns, 200 trajectories"
+stderr_has "ETA"
+stderr_has "mean |residual|"
+stderr_has "the density misses"
+json "$work/log" '0 < j["iteration"] <= 200 and j["loss"] > 0 and j["nll"] == j["nll"] and 0 < j["lambda"] <= 0.1'
+if [ "$(wc -l <"$work/log")" = 200 ]; then pass; else fail "$command: the log does not have 200 lines"; fi
+fit 0 "$data" "$work/again.hollow" --threads 2
+same "$model" "$work/again.hollow"
+fit 0 "$data" "$work/other.hollow" --seed 1
+if cmp -s "$model" "$work/other.hollow"; then fail "$command: the same as with seed 0"; else pass; fi
+printf 't,x\n100,40\n102,30\n103,25\n' >"$work/points.csv"
+for method in fp pseudo-ml; do
+    fit 0 "$data" "$work/$method.hollow" --method $method --iters 800
+    expect 0 sde grid "$work/$method.hollow" "$work/points.csv"
+    stderr_empty
+    if [ "$(head -n 1 "$out")" = "f1,g1,logp" ] && [ "$(wc -l <"$out")" = 4 ]; then pass; else fail "$command: not a header and 3 rows"; fi
+    close "$out" 2 1 -10 2.5
+    close "$out" 3 1 -5 1.2
+    close "$out" 3 2 3 1
+    close "$out" 2 3 -1.6 0.3
+done
+
+# Unpaired snapshots: the same rows without trajectories, in any order.
+(echo "t,x" && sed 1d "$data" | cut -d, -f2,3 | sort -t, -k2) >"$work/snapshots.csv"
+fit 0 "$work/snapshots.csv" "$work/snapshots.hollow"
+stderr_has "2000 observations of 1 columns, 2000 trajectories"
+# Trajectories that are not together are put together.
+(head -n 1 "$data" && sed 1d "$data" | sort -t, -s -g -k2,2) >"$work/by_time.csv"
+fit 0 "$work/by_time.csv" "$work/by_time.hollow"
+same "$work/by_time.hollow" "$model"
+
+# ---- columns, formats, dates, units ----
+
+awk -F, 'NR == 1 { print "who,when,level,note" } NR > 1 { print $1 "," $2 "," $3 ",text " NR }' "$data" >"$work/named.csv"
+fit 2 "$work/named.csv" "$none"
+refused "named.csv:2: column 'note'" "text 2"
+fit 2 "$work/named.csv" "$none" --columns level
+refused "named.csv: no column of times, t or time" "--time COL" "--dt X"
+fit 2 "$work/named.csv" "$none" --columns level --time hour
+refused "named.csv: no column of times, 'hour'"
+fit 2 "$work/named.csv" "$none" --columns height --time when
+refused "named.csv" "height"
+fit 0 "$work/named.csv" "$work/named.hollow" --columns level --time when --trajectory who
+expect 0 sde eval "$work/named.hollow" "$work/named.csv" --trajectory who
+json "$out" '("verdict" in j) or j["rows"] == 200'
+expect 0 info --json "$work/named.hollow"
+json "$out" 'j["kind"] == "sde" and j["clock"]["name"] == "when" and j["columns"][0]["name"] == "level" and j["clock"]["last"] == 104'
+json "$out" '[n["name"] for n in j["networks"]] == ["drift", "diffusion", "density"] and "method fp" in j["note"]'
+expect 0 info "$work/named.hollow"
+stdout_has "named.hollow: a stochastic equation"
+stdout_has "times          when, 100 to 104"
+command="hollow sde fit -"
+# shellcheck disable=SC2086
+if "$hollow" sde fit - -o "$work/pipe.hollow" $small <"$data" >"$out" 2>"$err"; then pass; else fail "$command"; fi
+same "$work/pipe.hollow" "$model"
+if [ $have_python = yes ]; then
+    python3 - "$data" "$work" <<'PY'
+import struct, sys, zipfile
+rows = [line.strip().split(",") for line in open(sys.argv[1])][1:]
+def npy(shape, values):
+    head = "{'descr': '<f8', 'fortran_order': False, 'shape': %s, }" % (shape,)
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%dd" % len(values), *values)
+n = len(rows)
+with zipfile.ZipFile(sys.argv[2] + "/arrays.npz", "w") as z:
+    z.writestr("trajectory.npy", npy("(%d,)" % n, [float(r[0]) for r in rows]))
+    z.writestr("t.npy", npy("(%d,)" % n, [float(r[1]) for r in rows]))
+    z.writestr("x.npy", npy("(%d, 1)" % n, [float(r[2]) for r in rows]))
+open(sys.argv[2] + "/table.npy", "wb").write(npy("(%d, 3)" % n, [float(v) for r in rows for v in r]))
+PY
+    fit 0 "$work/arrays.npz" "$work/npz.hollow"
+    (echo "t,x1" && sed 1d "$work/points.csv") >"$work/points1.csv" # the name of an array's first column
+    expect 0 sde grid "$work/npz.hollow" "$work/points1.csv"
+    cp "$out" "$work/grid1"
+    expect 0 sde grid "$model" "$work/points.csv"
+    same "$out" "$work/grid1"
+    fit 2 "$work/table.npy" "$none"
+    refused "table.npy: no column of times"
+    fit 0 "$work/table.npy" "$work/npy.hollow" --trajectory 1 --time 2
+    (echo "t,x3" && sed 1d "$work/points.csv") >"$work/points3.csv"
+    expect 0 sde grid "$work/npy.hollow" "$work/points3.csv"
+    cp "$out" "$work/grid3"
+    expect 0 sde grid "$model" "$work/points.csv"
+    same "$out" "$work/grid3"
+fi
+# Dates are years; nothing else may be a date.
+awk 'BEGIN { srand(2); print "date,rate,made"; x = 5; for (i = 0; i < 400; i++) { x += 0.1 * (4 - x) + 0.3 * (rand() - 0.5)
+    printf "%d-%02d-01,%.4f,2020-01-01\n", 1980 + int(i / 12), i % 12 + 1, x } }' >"$work/dates.csv"
+fit 0 "$work/dates.csv" "$work/dates.hollow" --time date --columns rate --method pseudo-ml
+expect 0 info --json "$work/dates.hollow"
+json "$out" 'abs(j["clock"]["first"] - 1980) < 0.01 and abs(j["clock"]["last"] - 2013.25) < 0.1'
+expect 0 sde eval "$work/dates.hollow" "$work/dates.csv"
+fit 2 "$work/dates.csv" "$none" --time date --method pseudo-ml
+refused "dates.csv:2: column 'made': '2020-01-01' is not a number"
+# Rows that are equally spaced.
+cut -d, -f2 "$work/dates.csv" >"$work/bare.csv"
+fit 2 "$work/bare.csv" "$none" --method pseudo-ml
+refused "bare.csv: no column of times"
+fit 0 "$work/bare.csv" "$work/bare.hollow" --method pseudo-ml --dt 0.25
+expect 0 info --json "$work/bare.hollow"
+json "$out" 'j["clock"]["first"] == 0 and j["clock"]["last"] == 99.75'
+fit 2 "$data" "$none" --dt 1
+refused "it has a column 't'; --dt is for rows without times"
+# Huge scales.
+awk -F, 'NR == 1 { print } NR > 1 { printf "%s,%.9g,%.9g\n", $1, $2 * 1e12, $3 * 1e12 - 7e15 }' "$data" >"$work/huge.csv"
+fit 0 "$work/huge.csv" "$work/huge.hollow" --iters 800
+printf 't,x\n102e12,-6.97e15\n' >"$work/point.csv"
+expect 0 sde grid "$work/huge.hollow" "$work/point.csv"
+close "$out" 2 1 -5 1.2
+close "$out" 2 2 3e6 1e6
+
+# ---- known structure ----
+
+pendulum 150 >"$work/pendulum.csv"
+fit 0 "$work/pendulum.csv" "$work/p.hollow" --known-drift 'p=v' --known-diffusion 'p=0' --components 4 --iters 1000 --plot "$work/plot"
+printf 't,p,v\n1,0.5,0.7\n2,-1,0\n' >"$work/state.csv"
+expect 0 sde grid "$work/p.hollow" "$work/state.csv"
+if [ "$(head -n 1 "$out")" = "f1,f2,g1,g2,logp" ]; then pass; else fail "$command: not the header"; fi
+close "$out" 2 1 0.7 1e-5
+close "$out" 2 3 0 1e-9
+close "$out" 3 1 0 1e-5
+expect 0 info "$work/p.hollow"
+stdout_has "known drift    p = 0 +1 v"
+stdout_has "known diffusion p = 0"
+if command -v gnuplot >/dev/null 2>&1; then
+    for name in training equation marginals; do file_there "$work/plot/$name.png"; done
+fi
+for bad in 'p' 'q=v' 'p=' 'p=v*' 'p=2*' 'p=v v' 'p=v;;' 'p=v;p=v' 'p=1e999' 'p=2**v'; do
+    fit 2 "$work/pendulum.csv" "$none" --known-drift "$bad"
+    refused "--known-drift"
+done
+for bad in 'p=v' 'p=-1' 'q=0' 'p'; do
+    fit 2 "$work/pendulum.csv" "$none" --known-diffusion "$bad"
+    refused "--known-diffusion"
+done
+fit 0 "$work/pendulum.csv" "$work/k.hollow" --known-drift ' v = -2 * p + 0.5 - v*0.25 ; p=v' --network mlp --iters 40 --method pseudo-ml
+expect 0 info --json "$work/k.hollow"
+json "$out" 'j["known"][1]["drift_linear"] == [-2, -0.25] and j["known"][1]["drift_constant"] == 0.5 and j["network"] == "mlp"'
+
+# ---- simulation ----
+
+expect 0 sde sample "$model" -n 20 --steps 8 --seed 3
+stderr_empty
+if [ "$(head -n 1 "$out")" = "trajectory,t,x" ] && [ "$(wc -l <"$out")" = 181 ]; then pass; else fail "$command: not a header and 20 x 9 rows"; fi
+close "$out" 2 2 100 1e-9
+close "$out" 10 2 104 1e-9
+cp "$out" "$work/twenty"
+expect 0 sde sample "$model" -n 300 --steps 8 --seed 3 --threads 1
+head -n 181 "$out" >"$work/first"
+same "$work/first" "$work/twenty"
+awk -F, 'NR > 1 && $2 == 104 { s += $3; n++ } END { print s / n }' "$out" >"$work/mean" # 20 + 20 exp(-2)
+close "$work/mean" 1 1 22.7 1.5
+expect 0 sde sample "$model" -n 5 --times 100,100.5,103 --method euler --out "$work/s.csv"
+stdout_empty
+if [ "$(wc -l <"$work/s.csv")" = 16 ]; then pass; else fail "$command: not 5 x 3 rows"; fi
+for method in euler milstein heun srk sra; do expect 0 sde sample "$model" -n 3 --method $method; done
+expect 0 sde sample "$model" -n 3 --t0 101 --t1 102 --steps 2
+close "$out" 2 2 101 1e-9
+expect 0 sde sample "$model" -n 3 --t1 110
+stderr_has "warning: times 100..110 reach beyond those of the data, 100..104"
+printf 'x,other\n30,1\n10,2\n' >"$work/start.csv"
+expect 0 sde sample "$model" --start "$work/start.csv" --steps 4
+if [ "$(wc -l <"$out")" = 11 ]; then pass; else fail "$command: not 2 x 5 rows"; fi
+close "$out" 2 3 30 1e-9
+close "$out" 7 3 10 1e-9
+for bad in "--times 1,0" "--times 1,x" "--times 1,," "--t0 5 --t1 5" "--times 1,2 --t0 1" "--method rk4" "-n 0" "--start $work/pendulum.csv"; do
+    # shellcheck disable=SC2086
+    expect 2 sde sample "$model" $bad --out "$work/never.csv"
+    absent "$work/never.csv"
+    stdout_empty
+done
+
+# ---- comparison ----
+
+expect 0 sde eval "$model" "$data"
+stderr_empty
+json "$out" '("verdict" in j) or (j["rows"] == 200 and abs(j["density"]) < 0.2 and abs(j["simulated"]) < 0.5 and len(j["density_columns"]) == 1 and j["residual"] >= 0)'
+if [ "$(wc -l <"$out")" = 11 ]; then pass; else fail "$command: not a line for each time, and one"; fi
+tail -n 1 "$out" >"$work/last"
+json "$work/last" 'j["verdict"] == "sound" and j["density_misses"] < 0.1 and j["simulations_miss"] < 0.3 and j["trajectories"] == 200 and j["movement"] > 0.1'
+awk -F, 'NR == 1 { print "t,x,f1,g1" } NR > 1 { printf "%s,%s,%.9g,3\n", $2, $3, -($3 - 20) / 2 }' "$data" >"$work/truth.csv"
+expect 0 sde eval "$work/fp.hollow" "$data" --truth "$work/truth.csv"
+tail -n 1 "$out" >"$work/last"
+json "$work/last" '0 < j["drift_mae"] < 1.5 and 0 < j["diffusion_mae"] < 1 and len(j["drift_mae_columns"]) == 1'
+expect 2 sde eval "$model" "$data" --truth "$data"
+stderr_has "data.csv: no column 'f1'"
+stdout_empty
+
+# ---- honest limits ----
+
+# A density and a drift that freeze at a small residual.
+fit 1 "$work/pendulum.csv" "$work/frozen.hollow" --lambda 30 --components 4 --hidden 16 --iters 1000
+stderr_has "training failed: the density does not move as the data do, however small the residual is"
+stderr_has "try a smaller --lambda"
+file_there "$work/frozen.hollow"
+expect 0 sde eval "$work/frozen.hollow" "$work/pendulum.csv"
+tail -n 1 "$out" >"$work/last"
+json "$work/last" 'j["verdict"] == "frozen" and j["density_misses"] > 0.5 and j["residual"] < 0.5'
+fit 0 "$work/pendulum.csv" "$work/moving.hollow" --components 4 --hidden 16 --iters 1000
+# Data that look the same at all times.
+paths 200 20 4 >"$work/still.csv"
+fit 1 "$work/still.csv" "$none"
+refused "the observations look much the same at all times" "what cannot be identified" "f and g are known only together" "--method pseudo-ml"
+fit 0 "$work/still.csv" "$work/still.hollow" --anyway
+stderr_has "warning: "
+fit 0 "$work/still.csv" "$work/still.hollow" --known-diffusion 'x=3'
+stderr_has "warning: "
+fit 0 "$work/still.csv" "$work/still.hollow" --method pseudo-ml
+if grep -q "warning" "$err"; then fail "$command: a warning"; else pass; fi
+# One path.
+fit 1 "$work/dates.csv" "$none" --time date --columns rate
+refused "1 trajectory" "a time that is seen once does not show its density" "--method pseudo-ml"
+
+# ---- wrong data ----
+
+awk -F, -v OFS=, 'NR == 24 { $2 = 99 } { print }' "$data" >"$work/unsorted.csv"
+fit 2 "$work/unsorted.csv" "$none"
+refused "unsorted.csv:24: column 't': time 99 goes back in its trajectory"
+awk 'NR == 24 { print } { print }' "$data" >"$work/doubled.csv"
+fit 2 "$work/doubled.csv" "$none"
+refused "doubled.csv:25: column 't'" "comes twice in its trajectory"
+fit 2 "$work/snapshots.csv" "$none" --method pseudo-ml
+refused "snapshots.csv:" "column 't'" "does not come after" "pseudo-ml needs trajectories"
+awk -F, -v OFS=, 'NR > 1 { $1 = NR } { print }' "$data" >"$work/single.csv"
+fit 2 "$work/single.csv" "$none" --method pseudo-ml
+refused "single.csv: every trajectory has one observation"
+awk -F, -v OFS=, 'NR > 1 { $2 = 7 } { print }' "$work/single.csv" >"$work/one_time.csv"
+fit 2 "$work/one_time.csv" "$none"
+refused "one_time.csv: column 't': all observations have the same time 7"
+awk -F, -v OFS=, '{ print $0, NR == 1 ? "y" : 5 }' "$data" >"$work/constant.csv"
+fit 2 "$work/constant.csv" "$none"
+refused "constant.csv: column 'y' is constant (5)" "--columns"
+for value in nan inf "" many; do
+    for column in 1 2 3; do
+        awk -F, -v OFS=, -v c=$column -v v="$value" 'NR == 77 { $c = v } { print }' "$data" >"$work/missing.csv"
+        fit 2 "$work/missing.csv" "$none"
+        refused "missing.csv:77" "column '$(echo "trajectory,t,x" | cut -d, -f$column)'"
+    done
+done
+awk -F, -v OFS=, 'NR == 77 { $3 = "" } { print }' "$data" >"$work/missing.csv"
+fit 0 "$work/missing.csv" "$work/dropped.hollow" --drop-missing
+stderr_has "1 rows with missing values are left out"
+head -n 2 "$data" >"$work/row.csv"
+fit 2 "$work/row.csv" "$none"
+refused "row.csv: it has only 1 row; at least 2 are needed"
+: >"$work/empty.csv"
+fit 2 "$work/empty.csv" "$none"
+refused "empty.csv"
+cut -d, -f2 "$data" >"$work/times.csv"
+fit 2 "$work/times.csv" "$none"
+refused "times.csv: no columns are left for x"
+fit 2 "$work/absent.csv" "$none"
+refused "absent.csv" "No such file or directory"
+fit 2 "$data" "$none" --trajectory nobody
+refused "data.csv: no column 'nobody', which --trajectory names"
+
+# Columns that are not the model's.
+for name in grid eval; do
+    expect 2 sde $name "$model" "$work/state.csv"
+    stderr_has "state.csv: no column 'x', which the model needs"
+    stdout_empty
+    expect 2 sde $name "$model" "$work/absent.csv"
+    stderr_has "No such file or directory"
+done
+printf '100,40\n102,30\n103,25\n' >"$work/nameless.csv" # by place
+expect 0 sde grid "$model" "$work/nameless.csv"
+cp "$out" "$work/nameless.out"
+expect 0 sde grid "$model" "$work/points.csv" --out "$work/grid.csv"
+stdout_empty
+same "$work/grid.csv" "$work/nameless.out"
+
+# ---- wrong models ----
+
+awk -F, 'NR == 1 || NR % 5 == 0 { print $2 "," $3 }' "$data" >"$work/table.csv"
+expect 0 fit "$work/table.csv" -o "$work/density.hollow" --iters 20 --hidden 4 --width 4 --threads 1
+head -c 500 "$model" >"$work/cut.hollow"
+for wrong in "$work/absent.hollow" "$work/cut.hollow" "$data" "$work" "$work/density.hollow"; do
+    expect 2 sde grid "$wrong" "$work/points.csv" --out "$work/never.csv"
+    stderr_has "$wrong"
+    absent "$work/never.csv"
+    expect 2 sde sample "$wrong"
+    stderr_has "$wrong"
+    stdout_empty
+    expect 2 sde eval "$wrong" "$data"
+    stderr_has "$wrong"
+    stdout_empty
+done
+stderr_has "not a stochastic equation of hollow (its metadata have no format 'hollow-sde 1', but 'hollow-density 1')"
+expect 2 logp "$model" "$data"
+stderr_has "not a density model of hollow"
+stderr_has "'hollow-sde 1'"
+expect 2 sample "$model"
+stderr_has "not a density model of hollow"
+
+# ---- wrong calls, and outputs that cannot be written ----
+
+expect 2 sde fit "$data"
+stderr_has "-o MODEL is needed"
+fit 2 "$data" "$none" --method mle
+refused "unknown method 'mle'; there are fp, pseudo-ml"
+fit 2 "$data" "$none" --dt 1 --time t
+refused "--dt is for rows without times"
+fit 2 "$data" "$none" --resume
+refused "none.hollow.ckpt" "No such file or directory"
+fit 2 "$data" "$work/nowhere/m.hollow"
+stderr_has "nowhere/m.hollow"
+fit 2 "$data" "$none" --log "$work/nowhere/log"
+refused "nowhere/log"
+fit 2 "$data" "$none" --plot "$data/plot"
+refused "Not a directory"
+cp "$data" "$work/precious.csv"
+fit 2 "$work/precious.csv" "$work/precious.csv"
+stderr_has "the model would replace the data"
+same "$work/precious.csv" "$data"
+expect 2 sde sample "$model" --out "$work/nowhere/x.csv"
+stderr_has "nowhere/x.csv"
+if [ -e /dev/full ]; then
+    for call in "sample" "grid" "eval"; do
+        rest=
+        [ $call != grid ] || rest=$work/points.csv
+        [ $call != eval ] || rest=$data
+        # shellcheck disable=SC2086
+        "$hollow" sde $call "$model" $rest >/dev/full 2>"$err"
+        if [ $? = 2 ]; then pass; else fail "sde $call: a full disk goes unnoticed"; fi
+    done
+fi
+
+# ---- training that fails ----
+
+fit 1 "$data" "$work/failed.hollow" --lr 10 --method pseudo-ml
+stderr_has "training failed: its steps are less likely"
+stderr_has "try a smaller --lr"
+fit 1 "$data" "$work/failed.hollow" --lr 10
+stderr_has "training failed"
+
+# ---- stopped and killed, and going on ----
+
+long="--iters 3000 --batch 64 --hidden 8 --components 2 --threads 1"
+# shellcheck disable=SC2086
+expect 0 sde fit "$data" -o "$work/whole.hollow" $long
+killed=$work/killed.hollow
+# shellcheck disable=SC2086
+"$hollow" sde fit "$data" -o "$killed" $long --save-every 0.05 --log "$work/killed.log" >"$out" 2>"$err" &
+pid=$!
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    sleep 0.1
+    [ ! -e "$killed.ckpt" ] || break
+done
+sleep 0.2
+kill -KILL $pid
+wait $pid 2>/dev/null
+command="hollow sde fit, killed, and --resume"
+absent "$killed"
+file_there "$killed.ckpt"
+# shellcheck disable=SC2086
+expect 2 sde fit "$data" -o "$killed" $long --resume --lr 0.02
+stderr_has "it belongs to other settings or data: it has 'lr 0.002"
+# shellcheck disable=SC2086
+expect 2 sde fit "$work/by_time.csv" -o "$killed" $long --resume --known-diffusion x=3
+stderr_has "other settings or data"
+cp "$killed.ckpt" "$work/kept"
+head -c 600 "$work/kept" >"$killed.ckpt"
+# shellcheck disable=SC2086
+expect 2 sde fit "$data" -o "$killed" $long --resume
+stderr_has "$killed.ckpt"
+absent "$killed"
+cp "$work/kept" "$killed.ckpt"
+# shellcheck disable=SC2086
+expect 0 sde fit "$data" -o "$killed" $long --resume --log "$work/killed.log"
+if grep -o '"iteration": [0-9]*' "$work/killed.log" | awk '$2 != NR { bad = 1 } END { exit bad || NR != 3000 }'; then
+    pass
+else
+    fail "$command: the log does not have each iteration once"
+fi
+same "$killed" "$work/whole.hollow"
+absent "$killed.ckpt"
+if [ -n "$restore" ]; then
+    # shellcheck disable=SC2086
+    interrupted sde fit "$data" -o "$work/stopped.hollow" $long --iters 400000
+    stderr_has "stopped.hollow.ckpt is written, and the same call with --resume goes on"
+    stdout_empty
+    absent "$work/stopped.hollow"
+    file_there "$work/stopped.hollow.ckpt"
+fi
+
+finish test_cli_sde

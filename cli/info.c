@@ -179,8 +179,12 @@ static void print_sde(const char *path, const hl_sde *sde, const subject *nets, 
         print_term(&p.net);
     else
         printf("layers         %d hidden of %zu\nactivation     %s\n", p.layers, p.hidden, p.activation);
-    printf("density        %zu Gaussians with %s covariances, %d hidden layers of %zu\n", p.components,
-           p.diagonal ? "diagonal" : "full", p.density_layers, p.density_hidden);
+    if (strcmp(p.density, "flow") == 0)
+        printf("density        a flow of %zu networks, %s, %s, %zu units, curvature %s\n", p.flows, p.flow.conditioner,
+               p.flow.transformer, p.flow.hidden, p.curvature);
+    else
+        printf("density        %zu Gaussians with %s covariances, %d hidden layers of %zu\n", p.components,
+               p.diagonal ? "diagonal" : "full", p.density_layers, p.density_hidden);
     for (size_t i = 0; p.known && i < p.dim; i++)
         print_known(sde, i);
     if (*hl_sde_note(sde)) {
@@ -331,8 +335,13 @@ static void json_sde(cli_json *json, const hl_sde *sde, const subject *nets, dou
     cli_json_text(json, "network", p.network);
     cli_json_bool(json, "time", p.time != 0);
     cli_json_text(json, "dtype", hl_dtype_name(p.dtype));
-    cli_json_count(json, "components", p.components);
-    cli_json_bool(json, "diagonal", p.diagonal != 0);
+    cli_json_text(json, "density", p.density);
+    if (strcmp(p.density, "flow") == 0) {
+        cli_json_count(json, "flows", p.flows);
+    } else {
+        cli_json_count(json, "components", p.components);
+        cli_json_bool(json, "diagonal", p.diagonal != 0);
+    }
     json_known(json, &p);
     cli_json_open(json, "clock", '{');
     cli_json_text(json, "name", hl_sde_name(sde, p.dim));

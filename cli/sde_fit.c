@@ -8,14 +8,17 @@
 
 static const char *const methods[] = { "fp", "pseudo-ml", NULL };
 static const char *const networks[] = { "hollow", "mlp", NULL };
+static const char *const densities[] = { "mixture", "flow", NULL };
+static const char *const curvatures[] = { "exact", "projected", "propagated", NULL };
 static const char *const penalties[] = { "l1", "l2", "huber", NULL };
 static const char *const dtypes[] = { "f32", "f64", NULL };
 
 typedef struct settings {
     sde_source source;
-    uint64_t threads, seed, hidden, components, iterations, batch;
+    uint64_t threads, seed, hidden, components, flows, iterations, batch;
     double lambda, lr, floor, save_every;
-    const char *out, *method, *network, *penalty, *dtype, *log, *plot, *known_drift, *known_diffusion;
+    const char *out, *method, *network, *density, *curvature, *penalty, *dtype, *log, *plot, *known_drift,
+        *known_diffusion;
     bool time, diagonal, density_form, stop, resume, anyway;
 } settings;
 
@@ -34,8 +37,13 @@ static const cli_option options[] = {
     { "network", CLI_CHOICE, AT(network), "NAME", "hollow (default) or mlp", 0, 0, networks },
     { "hidden", CLI_INTEGER, AT(hidden), "N", "units of its layers; default 32 up to 3 columns, else 64", 1, 100000,
       NULL },
-    { "components", CLI_INTEGER, AT(components), "N", "Gaussians of the density; default 5", 1, 1000, NULL },
-    { "diagonal", CLI_FLAG, AT(diagonal), NULL, "Gaussians with diagonal covariances", 0, 0, NULL },
+    { "density", CLI_CHOICE, AT(density), "NAME", "p(t, x): mixture of Gaussians (default) or normalizing flow", 0, 0,
+      densities },
+    { "components", CLI_INTEGER, AT(components), "N", "mixture: Gaussians; default 5", 1, 1000, NULL },
+    { "diagonal", CLI_FLAG, AT(diagonal), NULL, "mixture: diagonal covariances", 0, 0, NULL },
+    { "flows", CLI_INTEGER, AT(flows), "N", "flow: networks one after the other; default 3", 1, 64, NULL },
+    { "curvature", CLI_CHOICE, AT(curvature), "NAME",
+      "flow: second derivatives exact (default to 10 columns), projected, propagated", 0, 0, curvatures },
     { "lambda", CLI_REAL, AT(lambda), "X", "fp: how much the density follows the equation, falling to 0; default 0.1",
       0, 1e6, NULL },
     { "penalty", CLI_CHOICE, AT(penalty), "NAME", "fp: of the residual: l1 (default), l2, huber", 0, 0, penalties },
@@ -259,20 +267,33 @@ static int describe_settings(job *j)
     const settings *s = j->set;
     hl_sde_spec p = hl_sde_describe(j->sde);
     const char *drift = s->known_drift ? s->known_drift : "-", *noise = s->known_diffusion ? s->known_diffusion : "-";
-    size_t room = 700 + strlen(drift) + strlen(noise);
+    size_t room = 800 + strlen(drift) + strlen(noise);
     j->settings = malloc(room);
     if (!j->settings)
         return cli_fail(me, CLI_FAILED, "out of memory");
     snprintf(
         j->settings, room,
-        "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d components %zu diagonal %d dtype %s "
+        "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d density %s components %zu diagonal %d "
+        "flows %zu curvature %s dtype %s "
         "lr %.17g lambda %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s known-diffusion %s "
         "rows %zu data %016llx",
         matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, (unsigned long long)o->seed, p.network,
-        strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.components, p.diagonal,
-        hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, (int)o->penalty, o->density_form, o->stop_gradient,
-        o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
+        strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.density, p.components, p.diagonal,
+        p.flows, p.curvature, hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, (int)o->penalty, o->density_form,
+        o->stop_gradient, o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
     return CLI_OK;
+}
+
+/* What would have no effect is refused. */
+static int check_density(const settings *s)
+{
+    bool flow = s->density && strcmp(s->density, "flow") == 0;
+    const char *wrong = flow && s->components   ? "components"
+                        : flow && s->diagonal   ? "diagonal"
+                        : !flow && s->flows     ? "flows"
+                        : !flow && s->curvature ? "curvature"
+                                                : NULL;
+    return wrong ? cli_fail(me, CLI_WRONG, "--%s is for --density %s", wrong, flow ? "mixture" : "flow") : CLI_OK;
 }
 
 static int create(job *j)
@@ -284,8 +305,11 @@ static int create(job *j)
                          .time = s->time,
                          .hidden = (size_t)s->hidden,
                          .net = { .hidden = (size_t)s->hidden, .width = (size_t)s->hidden },
+                         .density = s->density,
                          .components = (size_t)s->components,
                          .diagonal = s->diagonal,
+                         .flows = (size_t)s->flows,
+                         .curvature = s->curvature,
                          .known = j->known,
                          .dtype = s->dtype && strcmp(s->dtype, "f64") == 0 ? HL_F64 : HL_F32 };
     hl_sde_data data = { d->rows, d->t, d->x, d->paired ? d->trajectory : NULL };
@@ -497,7 +521,9 @@ static int fit(job *j)
 {
     const settings *s = j->set;
     size_t parameters = 0;
-    int result = cli_check_outputs(me, j->ctx, s->source.path, s->out, s->plot, &j->checkpoint);
+    int result = check_density(s);
+    if (result == CLI_OK)
+        result = cli_check_outputs(me, j->ctx, s->source.path, s->out, s->plot, &j->checkpoint);
     if (result == CLI_OK)
         result = sde_read(me, j->ctx, &s->source, &j->rows);
     choose_training(j);

@@ -101,6 +101,14 @@ done
 
 # Unpaired snapshots: the same rows without trajectories, in any order.
 (echo "t,x" && sed 1d "$data" | cut -d, -f2,3 | sort -t, -k2) >"$work/snapshots.csv"
+expect 0 sde fit "$data" -o "$work/flow.hollow" --density flow --flows 2 --iters 400 --batch 64 --hidden 8
+expect 0 info "$work/flow.hollow"
+stdout_has "a flow of 2 networks"
+expect 0 sde sample "$work/flow.hollow" -n 2
+fit 2 "$data" "$none" --density flow
+refused "--components is for --density mixture"
+fit 2 "$data" "$none" --curvature projected
+refused "--curvature is for --density flow"
 fit 0 "$work/snapshots.csv" "$work/snapshots.hollow"
 stderr_has "2000 observations of 1 columns, 2000 trajectories"
 # Trajectories that are not together are put together.

@@ -60,6 +60,9 @@ static hl_sde_spec small_spec(size_t n)
                           .layers = 1 + n % 2,
                           .activation = n % 4 == 3 ? "tanh" : NULL,
                           .net = { .hidden = 6, .width = 5, .features = 4, .order = n == 4 ? order : NULL },
+                          .density = n % 5 == 3 ? "flow" : NULL,
+                          .flows = 2,
+                          .flow = { .hidden = 5, .features = 4, .width = 4 },
                           .components = 2,
                           .diagonal = n % 4 == 2,
                           .density_hidden = 4,
@@ -154,6 +157,9 @@ static void test_round_trip(void **state)
             assert_true(p.known[i].diffusion_value == q.known[i].diffusion_value);
             assert_memory_equal(p.known[i].drift_linear, q.known[i].drift_linear, sizeof row);
         }
+        assert_string_equal(p.density, q.density);
+        assert_string_equal(p.curvature, q.curvature);
+        assert_true(p.flows == q.flows || strcmp(p.density, "flow") != 0);
         check_same(ctx, sde, back);
         CHECK_OK(ctx, hl_sde_save(back, "b.hollow"));
         check_same_file(ctx, "a.hollow", "b.hollow");
@@ -161,6 +167,28 @@ static void test_round_trip(void **state)
         hl_sde_free(sde);
     }
     test_context_free(ctx, &allocator);
+}
+
+static hl_node zero_form(void *user, hl_graph *g, hl_node t, hl_node x)
+{
+    (void)user;
+    (void)x;
+    return hl_scale(g, 0, t);
+}
+
+/* A function of the program has no place in a file. */
+static void test_form(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_known form = { .drift = 1, .drift_form = zero_form };
+    hl_sde *sde;
+    (void)state;
+    CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 1, .known = &form }, &sde));
+    CHECK_STATUS(ctx, hl_sde_save(sde, "form.hollow"), HL_ERR_UNSUPPORTED);
+    check_message(ctx, "a known form is a function of the program");
+    assert_int_equal(access("form.hollow", F_OK), -1);
+    hl_sde_free(sde);
+    test_context_free(ctx, NULL);
 }
 
 static void test_wrong_calls(void **state)
@@ -487,6 +515,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_round_trip, empty_directory),
         cmocka_unit_test_teardown(test_wrong_calls, empty_directory),
+        cmocka_unit_test_teardown(test_form, empty_directory),
         cmocka_unit_test_teardown(test_bad_metadata, empty_directory),
         cmocka_unit_test_teardown(test_damaged_files, empty_directory),
         cmocka_unit_test_teardown(test_checkpoints, empty_directory),

@@ -4,8 +4,10 @@
  *
  *   format        "hollow-sde 1"
  *   model         {"dim": 2, "network": "hollow", "time": false, "hidden": 64, "layers": 3, "activation": "swish", "components":
- *                  5, "diagonal": false, "density_hidden": 64, "density_layers": 3, "clamp": 5, "diffusion_start": 0.3}
+ *                  5, "diagonal": false, "density_hidden": 64, "density_layers": 3, "clamp": 5, "diffusion_start": 0.3,
+ *                  "density": "mixture", "curvature": "exact"}
  *   architecture  of a hollow drift, as in a network's file; not there for plain networks
+ *   flow          architecture of a density that is a flow, the sum of its networks; not there for mixtures
  *   columns       [{"name": "x1", "mean": 0.1, "deviation": 2}, ...]
  *   clock         {"name": "t", "first": 0, "last": 5}
  *   known         [{"drift": {"constant": 0, "linear": [0, 1]}, "diffusion": 0}, {}]; not there if nothing is known
@@ -87,11 +89,12 @@ static char *dump(json_t *j)
 
 static char *model_text(const hl_sde_spec *p)
 {
-    return dump(json_pack("{s:I, s:s, s:b, s:I, s:i, s:s, s:I, s:b, s:I, s:i, s:f, s:f}", "dim", (json_int_t)p->dim,
-                          "network", p->network, "time", p->time != 0, "hidden", (json_int_t)p->hidden, "layers",
-                          p->layers, "activation", p->activation, "components", (json_int_t)p->components, "diagonal",
-                          p->diagonal != 0, "density_hidden", (json_int_t)p->density_hidden, "density_layers",
-                          p->density_layers, "clamp", p->clamp, "diffusion_start", p->diffusion_start));
+    return dump(json_pack("{s:I, s:s, s:b, s:I, s:i, s:s, s:I, s:b, s:I, s:i, s:f, s:f, s:s, s:s}", "dim",
+                          (json_int_t)p->dim, "network", p->network, "time", p->time != 0, "hidden",
+                          (json_int_t)p->hidden, "layers", p->layers, "activation", p->activation, "components",
+                          (json_int_t)p->components, "diagonal", p->diagonal != 0, "density_hidden",
+                          (json_int_t)p->density_hidden, "density_layers", p->density_layers, "clamp", p->clamp,
+                          "diffusion_start", p->diffusion_start, "density", p->density, "curvature", p->curvature));
 }
 
 static char *columns_text(const hl_sde *s)
@@ -132,13 +135,16 @@ static char *known_text(const hl_sde *s)
 
 static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
 {
-    enum { TEXTS = 5 };
-    static const char *const keys[TEXTS] = { "model", "columns", "clock", "architecture", "known" };
-    char *text[TEXTS] = { model_text(&s->spec), columns_text(s),
+    enum { TEXTS = 6 };
+    static const char *const keys[TEXTS] = { "model", "columns", "clock", "architecture", "known", "flow" };
+    char *text[TEXTS] = { model_text(&s->spec),
+                          columns_text(s),
                           dump(json_pack("{s:s, s:f, s:f}", "name", s->name[s->spec.dim], "first", s->t_first, "last",
                                          s->t_last)),
-                          s->hollow ? hl_net_architecture(s->net[0]) : NULL, s->known ? known_text(s) : NULL };
-    bool needed[TEXTS] = { true, true, true, s->hollow, s->known != NULL };
+                          s->hollow ? hl_net_architecture(s->net[0]) : NULL,
+                          s->known ? known_text(s) : NULL,
+                          s->flow.count ? hl_net_architecture(s->flow.net) : NULL };
+    bool needed[TEXTS] = { true, true, true, s->hollow, s->known != NULL, s->flow.count > 0 };
     hl_status status = hl_tensors_set_metadata(t, "format", format_text);
     for (size_t i = 0; i < TEXTS; i++) {
         if (status == HL_OK && needed[i])
@@ -157,6 +163,10 @@ hl_status hl_sde_save(const hl_sde *s, const char *path)
         return HL_ERR_INVALID;
     if (!path)
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_save: the path is NULL");
+    for (size_t i = 0; s->known && i < s->spec.dim; i++)
+        if (s->known[i].drift_form || s->known[i].diffusion_form)
+            return hl_fail(s->ctx, HL_ERR_UNSUPPORTED,
+                           "hl_sde_save: a known form is a function of the program and cannot be in a file");
     hl_tensors *t = NULL;
     hl_status status = hl_tensors_create(s->ctx, &t);
     if (status == HL_OK)
@@ -179,7 +189,7 @@ typedef struct reader {
     const char *path;
     const hl_tensors *t;
     json_t *model, *columns, *clock, *known_list;
-    hl_architecture *architecture;
+    hl_architecture *architecture, *flow;
     hl_sde_spec spec;
     hl_sde_known *known;
     double *linear, *scale; /* scale: means, then deviations */
@@ -256,6 +266,8 @@ static hl_status read_model(reader *r)
     p->density_layers = (int)integer(r, "density_layers", 1, 64);
     p->clamp = number(r, r->model, "model", "clamp");
     p->diffusion_start = number(r, r->model, "model", "diffusion_start");
+    p->density = text(r, "density");
+    p->curvature = text(r, "curvature");
     if (r->status == HL_OK && !(p->clamp > 0 && p->diffusion_start > 0))
         return bad(r, "model: 'clamp' and 'diffusion_start' must be positive");
     if (r->status == HL_OK && strcmp(p->network, "hollow") != 0 && strcmp(p->network, "mlp") != 0)
@@ -271,23 +283,30 @@ static size_t dense_values(size_t in, size_t hidden, size_t layers, size_t out)
     return hl_size_add(between, ends);
 }
 
+/* Tensors and values of a network of which the file must have room for `copies`. */
+static hl_status count_values(const reader *r, const hl_net_spec *spec, size_t copies, size_t *tensors, size_t *values)
+{
+    hl_status status = hl_model_check_size(r->ctx, r->path, r->t, spec, copies);
+    return status == HL_OK ? hl_model_count(r->ctx, r->path, spec, tensors, values) : status;
+}
+
 /* The file holds exactly what the model needs, before memory is taken for it. */
 static hl_status check_size(reader *r)
 {
     const hl_sde_spec *p = &r->spec;
     hl_mixture mixture = { .dim = p->dim, .components = p->components, .diagonal = p->diagonal };
-    size_t values, motion, tensors = 2 * ((size_t)p->layers + 1);
+    size_t values, motion, tensors = 2 * ((size_t)p->layers + 1), of_density = 2 * ((size_t)p->density_layers + 1);
+    hl_status status = HL_OK;
     values = dense_values(1, p->density_hidden, (size_t)p->density_layers, hl_mixture_outputs(&mixture));
     motion = dense_values(p->dim + (p->time != 0), p->hidden, (size_t)p->layers, p->dim);
-    if (r->architecture) {
-        hl_status status = hl_model_check_size(r->ctx, r->path, r->t, r->architecture->spec, 2);
-        if (status == HL_OK)
-            status = hl_model_count(r->ctx, r->path, r->architecture->spec, &tensors, &motion);
-        if (status != HL_OK)
-            return status;
-    }
+    if (r->architecture)
+        status = count_values(r, r->architecture->spec, 2, &tensors, &motion);
+    if (status == HL_OK && r->flow)
+        status = count_values(r, r->flow->spec, 1, &of_density, &values);
+    if (status != HL_OK)
+        return status;
     values = hl_size_add(values, hl_size_mul(2, motion));
-    tensors = 2 * tensors + 2 * ((size_t)p->density_layers + 1);
+    tensors = 2 * tensors + of_density;
     if (values != hl_model_values(r->t, p->dtype) || tensors != hl_tensors_count(r->t))
         return bad(r, "its tensors are not those that the model needs");
     return HL_OK;
@@ -305,6 +324,25 @@ static hl_status read_architecture(reader *r)
     r->spec.net = r->architecture->spec[0];
     if (r->spec.net.dim != r->spec.dim || r->spec.net.context || !r->spec.net.time != !r->spec.time)
         return bad(r, "its architecture has other dimensions than the model, or a context");
+    return HL_OK;
+}
+
+/* The networks of a flow are alike but for the order of the columns. */
+static hl_status read_flow(reader *r)
+{
+    if (strcmp(r->spec.density, "flow") != 0)
+        return HL_OK;
+    hl_status status =
+        hl_architecture_read(r->ctx, r->path, hl_tensors_metadata(r->t, "flow"), r->spec.dtype, &r->flow);
+    if (status != HL_OK)
+        return status;
+    r->spec.flow = r->flow->spec[0];
+    if (r->spec.flow.dim != r->spec.dim || r->spec.flow.context != 1)
+        return bad(r, "its flow has other dimensions than the model");
+    for (const hl_net_spec *term = r->flow->spec; term; term = term->plus)
+        r->spec.flows++;
+    r->spec.flow.order = NULL;
+    r->spec.flow.plus = NULL;
     return HL_OK;
 }
 
@@ -384,6 +422,8 @@ static hl_status read_sde(reader *r, hl_sde **out)
     if (status == HL_OK)
         status = read_architecture(r);
     if (status == HL_OK)
+        status = read_flow(r);
+    if (status == HL_OK)
         status = check_size(r);
     if (status == HL_OK)
         status = read_known(r);
@@ -412,6 +452,7 @@ hl_status hl_sde_load(hl_context *ctx, const char *path, hl_sde **out)
         *out = NULL;
     }
     hl_architecture_free(r.architecture);
+    hl_architecture_free(r.flow);
     json_t *const values[] = { r.model, r.columns, r.clock, r.known_list };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         json_decref(values[i]);

@@ -51,7 +51,8 @@ static const cli_option options[] = {
       5000, 10000000, NULL },
     { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there; solvers: table and picture", 0,
       0, NULL },
-    { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks", 0, 0, NULL },
+    { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks; sde: fewer trajectories", 0, 0,
+      NULL },
     { "problem", CLI_CHOICE, offsetof(settings, problem), "pendulum|chain", "sde: default pendulum", 0, 0,
       problem_names },
     { "method", CLI_CHOICE, offsetof(settings, method), "fp|pseudo-ml", "sde: default both", 0, 0, method_names },
@@ -402,7 +403,7 @@ static int run_one(int which, const settings *set)
     if (which == SDE)
         return bench_sde(&(bench_sde_options){ set->problem, set->method, set->network, (size_t)set->seeds,
                                                (size_t)set->iterations, (size_t)set->hidden, set->kept, set->rate,
-                                               threads });
+                                               threads, set->quick });
     if (threads > 1 && cpu)
         return cli_fail(&cli_bench, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", threads);
     if (which == DDIM)

@@ -52,7 +52,8 @@ static const cli_option options[] = {
       5000, 10000000, NULL },
     { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there; solvers: table and picture", 0,
       0, NULL },
-    { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks", 0, 0, NULL },
+    { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks; sde: fewer trajectories", 0, 0,
+      NULL },
     { "problem", CLI_CHOICE, offsetof(settings, problem), "pendulum|chain", "sde: default pendulum", 0, 0,
       problem_names },
     { "method", CLI_CHOICE, offsetof(settings, method), "fp|pseudo-ml", "sde: default both", 0, 0, method_names },
@@ -407,7 +408,7 @@ static int run_one(int which, const settings *set)
     if (which == SDE)
         return bench_sde(&(bench_sde_options){ set->problem, set->method, set->network, set->density,
                                                (size_t)set->seeds, (size_t)set->iterations, (size_t)set->hidden,
-                                               set->kept, set->rate, threads });
+                                               set->kept, set->rate, threads, set->quick });
     if (which == DENSITY)
         return bench_density(&(bench_density_options){ set->data, (size_t)set->iterations, threads });
     if (threads > 1 && cpu)

@@ -71,6 +71,7 @@ typedef struct bench_sde_options {
     size_t seeds, iterations, hidden;
     double kept, rate;
     int threads;
+    bool quick; /* fewer trajectories */
 } bench_sde_options;
 int bench_sde(const bench_sde_options *options);
 

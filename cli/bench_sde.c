@@ -9,6 +9,16 @@
 
 static const char *const method_names[] = { "fp", "pseudo-ml" };
 
+/* Trajectories to learn from and to judge by. */
+static size_t train_rows(const bench_sde_options *b)
+{
+    return b->quick ? SDE_TRAIN / 10 : SDE_TRAIN;
+}
+static size_t fresh_rows(const bench_sde_options *b)
+{
+    return b->quick ? SDE_FRESH / 10 : SDE_FRESH;
+}
+
 static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_options *fit, double share,
                   const sde_outcome *o)
 {
@@ -55,7 +65,7 @@ static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_
             continue;
         status = sde_problem_learn(p, ctx, &spec, &fit, data, &sde, &outcome);
         if (status == HL_OK)
-            status = sde_problem_judge(p, sde, SDE_FRESH, fresh, &outcome);
+            status = sde_problem_judge(p, sde, fresh_rows(b), fresh, &outcome);
         if (status == HL_OK)
             print(p, sde, &fit, share, &outcome);
         hl_sde_free(sde);
@@ -66,12 +76,12 @@ static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_
 static hl_status run(const sde_problem *p, hl_context *ctx, const bench_sde_options *b, double *states, double *fresh)
 {
     const double shares[] = { b->kept > 0 ? b->kept : 1, 0.05 };
-    hl_status status = sde_problem_simulate(p, ctx, SDE_FRESH, 1000, fresh);
+    hl_status status = sde_problem_simulate(p, ctx, fresh_rows(b), 1000, fresh);
     for (uint64_t seed = 1; seed <= b->seeds && status == HL_OK; seed++) {
-        status = sde_problem_simulate(p, ctx, SDE_TRAIN, seed, states);
+        status = sde_problem_simulate(p, ctx, train_rows(b), seed, states);
         for (int i = 0; i < (b->kept > 0 ? 1 : 2) && status == HL_OK; i++) {
             hl_sde_data data;
-            status = sde_problem_observe(p, SDE_TRAIN, states, shares[i], seed, &data);
+            status = sde_problem_observe(p, train_rows(b), states, shares[i], seed, &data);
             if (status == HL_OK)
                 status = compare(p, ctx, b, seed, shares[i], &data, fresh);
             sde_problem_forget(&data);
@@ -84,8 +94,8 @@ int bench_sde(const bench_sde_options *b)
 {
     const sde_problem *p = strcmp(b->problem, sde_chain.name) == 0 ? &sde_chain : &sde_pendulum;
     hl_context *ctx = NULL;
-    double *states = calloc((size_t)SDE_TRAIN * SDE_TIMES, p->dim * sizeof *states);
-    double *fresh = calloc((size_t)SDE_FRESH * SDE_TIMES, p->dim * sizeof *fresh);
+    double *states = calloc(train_rows(b) * SDE_TIMES, p->dim * sizeof *states);
+    double *fresh = calloc(fresh_rows(b) * SDE_TIMES, p->dim * sizeof *fresh);
     hl_status status = states && fresh ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK)
         status = hl_context_create(&(hl_context_options){ .threads = b->threads }, &ctx);

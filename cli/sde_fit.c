@@ -15,7 +15,7 @@ static const char *const dtypes[] = { "f32", "f64", NULL };
 
 typedef struct settings {
     sde_source source;
-    uint64_t threads, seed, hidden, components, flows, iterations, batch, between;
+    uint64_t threads, seed, hidden, components, flows, iterations, batch;
     double lambda, lr, floor, save_every;
     const char *out, *method, *network, *density, *curvature, *penalty, *dtype, *log, *plot, *known_drift,
         *known_diffusion;
@@ -53,8 +53,6 @@ static const cli_option options[] = {
       NULL },
     { "iters", CLI_INTEGER, AT(iterations), "N", "iterations; default 2000", 1, 1e12, NULL },
     { "batch", CLI_INTEGER, AT(batch), "N", "observations of a batch; default 256", 1, 1000000, NULL },
-    { "between", CLI_INTEGER, AT(between), "N",
-      "fp: more rows of a batch, between the times; 0: none; default 256 if there are at most 8", 0, 1000000, NULL },
     { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 2e-3", 0, 10, NULL },
     { "seed", CLI_INTEGER, AT(seed), "N", "of everything random; default 0", 0, 9e15, NULL },
     { "dtype", CLI_CHOICE, AT(dtype), "f32|f64", "precision of the networks; default f32", 0, 0, dtypes },
@@ -256,9 +254,6 @@ static void choose_training(job *j)
                                   : s->lambda, /* there 0 is the default, and < 0 none */
         .iterations = s->iterations ? (size_t)s->iterations : 2000,
         .batch = s->batch ? (size_t)s->batch : 256,
-        .between = s->between == UINT64_MAX ? 0
-                   : s->between == 0        ? SIZE_MAX
-                                            : (size_t)s->between,
         .optimizer = { .rate = s->lr > 0 ? s->lr : 2e-3 },
         .variance_floor = s->floor > 0 ? s->floor : 1e-6,
         .seed = s->seed,
@@ -278,12 +273,11 @@ static int describe_settings(job *j)
         return cli_fail(me, CLI_FAILED, "out of memory");
     snprintf(
         j->settings, room,
-        "method %s iters %zu batch %zu between %zu seed %llu network %s hidden %zu time %d density %s components %zu "
-        "diagonal %d "
+        "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d density %s components %zu diagonal %d "
         "flows %zu curvature %s dtype %s "
         "lr %.17g lambda %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s known-diffusion %s "
         "rows %zu data %016llx",
-        matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, o->between, (unsigned long long)o->seed, p.network,
+        matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, (unsigned long long)o->seed, p.network,
         strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.density, p.components, p.diagonal,
         p.flows, p.curvature, hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, (int)o->penalty, o->density_form,
         o->stop_gradient, o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
@@ -558,7 +552,7 @@ static int fit(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .between = UINT64_MAX, .lambda = -1, .save_every = 20, .source.least = 2 };
+    settings set = { .threads = 1, .lambda = -1, .save_every = 20, .source.least = 2 };
     const char *path[2];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

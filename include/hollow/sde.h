@@ -138,15 +138,12 @@ typedef enum hl_sde_penalty {
 typedef struct hl_sde_fit_options {
     hl_sde_method method;
     hl_sde_penalty penalty;
-    int density_form;  /* nonzero: penalise p R instead of R */
-    int stop_gradient; /* nonzero: the density does not follow the equation, as if lambda were 0 */
-    double lambda;     /* the density minimises -log p + lambda penalty, lambda falling along a line to 0;
+    int density_form;               /* nonzero: penalise p R instead of R */
+    int stop_gradient;              /* nonzero: the density does not follow the equation, as if lambda were 0 */
+    double lambda;                  /* the density minimises -log p + lambda penalty, lambda falling along a line to 0;
                         * default 0.1; < 0: none */
-    size_t iterations; /* default 2000 */
-    size_t batch;      /* default 256 */
-    size_t between; /* Fokker-Planck: so many more rows of a batch, at times between the observations and drawn from the
-                     * density, where only the equation is asked for; SIZE_MAX: none. Default as many as `batch` if
-                     * there are at most 8 different times, which alone would let the density jump between them */
+    size_t iterations;              /* default 2000 */
+    size_t batch;                   /* default 256 */
     hl_optimizer_options optimizer; /* of each network; defaults here: adam, rate 2e-3 (flow: 5e-3), clip 10 */
     double last_rate;               /* share of the rate at the end of the cosine; default 0.01 */
     size_t warmup;                  /* steps in which the rate rises; default 0 */

@@ -7,7 +7,7 @@
 
 #include "sde/sde.h"
 
-enum { STREAM_SHUFFLE = 1, STREAM_END = 2, STREAM_PROBE = 3, STREAM_BETWEEN = 4, HEAD = 1, INPUTS = 5, FEW_TIMES = 8 };
+enum { STREAM_SHUFFLE = 1, STREAM_END = 2, STREAM_PROBE = 3, HEAD = 1, INPUTS = 5 };
 
 struct hl_sde_fit {
     hl_context *ctx;
@@ -18,8 +18,7 @@ struct hl_sde_fit {
     size_t size[HL_SDE_NETS]; /* of their gradients */
     size_t rows, items, iteration, epoch, *item, *shuffle;
     double *t, *x, *gradient; /* standardised data: [rows], [rows][dim] */
-    char *input[INPUTS];      /* a batch: t, x, dt, dx, end; or t, x, two probes, seen */
-    double *near_t, *near_x;  /* rows between the observations, in the user's units */
+    char *input[INPUTS];      /* a batch: t, x, dt, dx, end; or t, x and two probes */
     double logs;              /* sum of log deviation */
 };
 
@@ -104,35 +103,6 @@ static void standardise(hl_sde_fit *fit, const hl_sde_data *data)
 
 /* ---- creation ---- */
 
-/* Are there at most FEW_TIMES different ones? */
-static bool few_times(const hl_sde_data *data)
-{
-    double seen[FEW_TIMES];
-    size_t count = 0;
-    for (size_t r = 0; r < data->rows; r++) {
-        size_t k = 0;
-        while (k < count && seen[k] != data->t[r])
-            k++;
-        if (k == count && count == FEW_TIMES)
-            return false;
-        if (k == count)
-            seen[count++] = data->t[r];
-    }
-    return true;
-}
-
-/* How many rows of a batch, and how many between. */
-static void set_rows(hl_sde_fit *fit, const hl_sde_data *data)
-{
-    hl_sde_fit_options *o = &fit->options;
-    if (pseudo(fit) || o->between == SIZE_MAX)
-        o->between = 0;
-    else
-        o->between = o->between ? o->between : few_times(data) ? o->batch : 0;
-    if (!pseudo(fit) && o->batch > data->rows)
-        o->batch = data->rows;
-}
-
 static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
 {
     hl_sde_fit_options *o = &fit->options;
@@ -176,13 +146,9 @@ static hl_status make_arrays(hl_sde_fit *fit, size_t rows)
         size_t width = k % 2 ? d : 1;
         if (k > 1 && !pseudo(fit))
             width = k < 4 && fit->objective.probe ? fit->objective.probe : 1;
-        fit->input[k] =
-            hl_calloc(ctx, hl_size_mul(hl_size_add(fit->options.batch, fit->options.between), width), element);
+        fit->input[k] = hl_calloc(ctx, hl_size_mul(fit->options.batch, width), element);
         good = good && fit->input[k];
     }
-    fit->near_t = hl_calloc(ctx, fit->options.between + 1, sizeof *fit->near_t);
-    fit->near_x = hl_calloc(ctx, hl_size_mul(fit->options.between + 1, d), sizeof *fit->near_x);
-    good = good && fit->near_t && fit->near_x;
     return good ? HL_OK : HL_ERR_NOMEM;
 }
 
@@ -201,8 +167,6 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
     hl_status status = set_options(fit, options);
     if (status == HL_OK)
         status = check_data(fit, data);
-    if (status == HL_OK)
-        set_rows(fit, data);
     if (status == HL_OK)
         status = hl_sde_objective_create(fit->sde, &fit->options, &fit->objective);
     if (status == HL_OK)
@@ -260,7 +224,7 @@ void hl_sde_fit_free(hl_sde_fit *fit)
     hl_sde_objective_free(&fit->objective);
     for (size_t k = 0; k < INPUTS; k++)
         hl_free(fit->ctx, fit->input[k]);
-    void *const blocks[] = { fit->t, fit->x, fit->item, fit->shuffle, fit->gradient, fit->near_t, fit->near_x };
+    void *const blocks[] = { fit->t, fit->x, fit->item, fit->shuffle, fit->gradient };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(fit->ctx, blocks[i]);
     hl_free(fit->ctx, fit);
@@ -318,37 +282,6 @@ static void load_row(hl_sde_fit *fit, size_t r, size_t row, size_t number)
     }
 }
 
-static void set_seen(hl_sde_fit *fit, size_t r, double seen)
-{
-    hl_dtype dtype = fit->sde->spec.dtype;
-    hl_to_precision(dtype, 1, &seen, fit->input[4] + r * hl_dtype_size(dtype));
-}
-
-/* Rows between the observations, after those of the batch: times spread evenly over all, x from the density there. */
-static hl_status load_between(hl_sde_fit *fit)
-{
-    const hl_sde_fit_options *o = &fit->options;
-    const hl_sde *s = fit->sde;
-    size_t d = s->spec.dim, count = o->between, element = hl_dtype_size(s->spec.dtype), first = fit->iteration * count;
-    for (size_t r = 0; r < count; r++) {
-        double u = hl_random_uniform(o->seed, STREAM_BETWEEN, first + r);
-        fit->near_t[r] = s->t_first + (s->t_last - s->t_first) * ((double)r + u) / (double)count;
-    }
-    hl_status status = hl_sde_sample(fit->sde, count, fit->near_t, ~o->seed, first, fit->near_x);
-    for (size_t r = 0; r < count && status == HL_OK; r++) {
-        size_t place = o->batch + r;
-        double t = (fit->near_t[r] - s->t_first) / hl_sde_time_unit(s);
-        hl_to_precision(s->spec.dtype, 1, &t, fit->input[0] + place * element);
-        for (size_t i = 0; i < d; i++) {
-            double x = (fit->near_x[r * d + i] - s->mean[i]) / s->deviation[i];
-            hl_to_precision(s->spec.dtype, 1, &x, fit->input[1] + (place * d + i) * element);
-        }
-        load_probes(fit, place, SIZE_MAX / 2 + first + r);
-        set_seen(fit, place, 0);
-    }
-    return status;
-}
-
 /* Batch `iteration` of an endless row of epochs. */
 static void load_batch(hl_sde_fit *fit)
 {
@@ -356,8 +289,6 @@ static void load_batch(hl_sde_fit *fit)
         size_t at = fit->iteration * fit->options.batch + r;
         shuffle(fit, at / fit->items);
         load_row(fit, r, fit->shuffle[at % fit->items], at);
-        if (fit->options.between)
-            set_seen(fit, r, 1);
     }
 }
 
@@ -388,14 +319,8 @@ hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report)
     double loss[2], *gradient = fit->gradient, rows = (double)o->batch;
     report->lambda = o->lambda * (1 - (double)fit->iteration / (double)o->iterations);
     load_batch(fit);
-    hl_status status = o->between ? load_between(fit) : HL_OK;
-    if (status != HL_OK)
-        return status;
-    const void *input[INPUTS] = { fit->input[0], fit->input[1], fit->input[2], fit->input[3], fit->input[4] };
-    if (o->between && !fit->objective.probe)
-        input[2] = fit->input[4];
-    hl_sde_objective_run(&fit->objective, o->batch + o->between, input, report->lambda, loss, gradient);
-    status = check_gradient(fit, loss);
+    hl_sde_objective_run(&fit->objective, o->batch, (const void *const *)fit->input, report->lambda, loss, gradient);
+    hl_status status = check_gradient(fit, loss);
     for (size_t i = 0; i < fit->objective.total; i++)
         gradient[i] /= rows;
     double factor = hl_schedule_cosine(fit->iteration, o->iterations, o->warmup, o->last_rate);

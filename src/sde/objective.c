@@ -100,10 +100,6 @@ static hl_status build_matching(hl_sde_objective *j, const hl_sde_fit_options *o
     if (status != HL_OK)
         return status;
     loss[1] = hl_neg(b->g, b->fp.logp);
-    if (o->between) { /* the mean of R is over all rows, that of log p over the observations */
-        loss[0] = hl_scale(b->g, (double)o->batch / (double)(o->batch + o->between), loss[0]);
-        loss[1] = hl_mul(b->g, hl_input(b->g, "seen", 0, NULL), loss[1]);
-    }
     return hl_graph_status(b->g);
 }
 

@@ -14,7 +14,7 @@ static const char *const dtypes[] = { "f32", "f64", NULL };
 typedef struct settings {
     sde_source source;
     uint64_t threads, seed, hidden, components, iterations, batch;
-    double lambda, lr, floor, save_every;
+    double lambda, lr, floor, save_every, between;
     const char *out, *method, *network, *penalty, *dtype, *log, *plot, *known_drift, *known_diffusion;
     bool time, diagonal, density_form, stop, resume, anyway;
 } settings;
@@ -38,6 +38,8 @@ static const cli_option options[] = {
     { "diagonal", CLI_FLAG, AT(diagonal), NULL, "Gaussians with diagonal covariances", 0, 0, NULL },
     { "lambda", CLI_REAL, AT(lambda), "X", "fp: how much the density follows the equation, falling to 0; default 0.1",
       0, 1e6, NULL },
+    { "between", CLI_REAL, AT(between), "X",
+      "fp: share of the residual at draws between the times; default 1 if there are few (< 20), else 0", 0, 1, NULL },
     { "penalty", CLI_CHOICE, AT(penalty), "NAME", "fp: of the residual: l1 (default), l2, huber", 0, 0, penalties },
     { "p-form", CLI_FLAG, AT(density_form), NULL, "fp: penalise p R instead of R", 0, 0, NULL },
     { "stop-gradient", CLI_FLAG, AT(stop), NULL, "fp: the density does not follow the equation", 0, 0, NULL },
@@ -244,6 +246,9 @@ static void choose_training(job *j)
         .lambda = s->lambda == 0  ? -1
                   : s->lambda < 0 ? 0
                                   : s->lambda, /* there 0 is the default, and < 0 none */
+        .between = s->between == 0  ? -1
+                   : s->between < 0 ? 0
+                                    : s->between,
         .iterations = s->iterations ? (size_t)s->iterations : 2000,
         .batch = s->batch ? (size_t)s->batch : 256,
         .optimizer = { .rate = s->lr > 0 ? s->lr : 2e-3 },
@@ -266,12 +271,13 @@ static int describe_settings(job *j)
     snprintf(
         j->settings, room,
         "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d components %zu diagonal %d dtype %s "
-        "lr %.17g lambda %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s known-diffusion %s "
+        "lr %.17g lambda %.17g between %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s "
+        "known-diffusion %s "
         "rows %zu data %016llx",
         matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, (unsigned long long)o->seed, p.network,
         strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.components, p.diagonal,
-        hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, (int)o->penalty, o->density_form, o->stop_gradient,
-        o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
+        hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, o->between, (int)o->penalty, o->density_form,
+        o->stop_gradient, o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
     return CLI_OK;
 }
 
@@ -526,7 +532,7 @@ static int fit(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .lambda = -1, .save_every = 20, .source.least = 2 };
+    settings set = { .threads = 1, .lambda = -1, .between = -1, .save_every = 20, .source.least = 2 };
     const char *path[2];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

@@ -2,7 +2,8 @@
  *
  * Fokker-Planck matching: the density's parameters minimise -log p + lambda penalty(R), drift and diffusion penalty(R)
  * at weight 1. Both are the gradient of -log p + penalty(R), if what R takes from the density is q' = stop(q) + lambda
- * (q - stop(q)): equal to q, with lambda times its derivative.
+ * (q - stop(q)): equal to q, with lambda times its derivative. R is taken where the observations are, or, as their times may be few,
+ * at places of its own.
  *
  * Pseudo-likelihood: a step dt is one of Euler's, dx_i ~ N(f_i dt, g_i^2 dt + floor). The density is fitted beside it. */
 #include <string.h>
@@ -28,7 +29,15 @@ static hl_node penalise(hl_graph *g, hl_sde_penalty kind, hl_node r)
 
 static hl_status build_matching(const hl_sde *s, const hl_sde_fit_options *o, hl_sde_graph *b, hl_node *loss)
 {
-    hl_status status = hl_sde_graph_motion(s, b, 2);
+    hl_status status = HL_OK;
+    if (o->between > 0) { /* the residual has places of its own */
+        status = hl_sde_graph_density(s, b, 0);
+        loss[1] = hl_neg(b->g, b->fp.logp);
+        b->t = hl_input(b->g, "place.t", 0, NULL);
+        b->x = hl_input(b->g, "place.x", 1, &s->spec.dim);
+    }
+    if (status == HL_OK)
+        status = hl_sde_graph_motion(s, b, 2);
     if (status == HL_OK)
         status = hl_sde_graph_density(s, b, 1);
     if (status != HL_OK)
@@ -43,7 +52,8 @@ static hl_status build_matching(const hl_sde *s, const hl_sde_fit_options *o, hl
     if (status != HL_OK)
         return status;
     loss[0] = penalise(b->g, o->penalty, o->density_form ? fp.residual_p : fp.residual);
-    loss[1] = hl_neg(b->g, b->fp.logp);
+    if (!(o->between > 0))
+        loss[1] = hl_neg(b->g, b->fp.logp);
     return hl_graph_status(b->g);
 }
 

@@ -138,7 +138,7 @@ typedef struct hl_sde_objective {
 hl_status hl_sde_objective_create(hl_sde *sde, const hl_sde_fit_options *options, hl_sde_objective *o);
 void hl_sde_objective_free(hl_sde_objective *o);
 /* Sums over the rows of the losses to loss[2] (penalty or Euler's; -log p, standardised) and of the gradients to
- * `gradient` (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees; in
+ * `gradient` (total). input: t, x, then for options.between the t and x of the residual, for pairs the step dt, its dx, and which end (0 or 1) the density sees; in
  * the model's precision, standardised. */
 void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
                           double *gradient);

@@ -438,11 +438,11 @@ static int conclude(const job *j)
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
     hl_verdict v = hl_judge_verdict(j->judge);
-    if (v.kind == HL_VERDICT_FEW)
+    if (v.kind == HL_VERDICT_FEW || v.kind == HL_VERDICT_STILL)
         fprintf(
-            stderr,
-            "%s: mean |residual| %.4g; %zu trajector%s cannot tell whether simulations move as the data do; %.0f s\n",
-            j->set->out, v.residual, v.trajectories, v.trajectories == 1 ? "y" : "ies", cli_now() - j->start);
+            stderr, "%s: mean |residual| %.4g; whether simulations move as the data do cannot be told, as %s; %.0f s\n",
+            j->set->out, v.residual,
+            v.kind == HL_VERDICT_STILL ? "the data do not move" : "the trajectories are too few", cli_now() - j->start);
     else
         fprintf(stderr,
                 "%s: mean |residual| %.4g; of the movement of the data, which is %.2g of their spread, the density "

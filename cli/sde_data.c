@@ -230,17 +230,19 @@ static hl_status open_all(sheet *s, const char *const *times)
     return status;
 }
 
-/* The names that the column of times may have. */
+/* The names that the column of times may have; the last is NULL. */
 static void name_times(const sde_source *from, const char *times[4])
 {
     size_t n = 0;
+    memset(times, 0, 4 * sizeof *times);
+    if (from->dt > 0)
+        return;
     if (from->time)
         times[n++] = from->time;
     else if (from->model)
         times[n++] = hl_sde_name(from->model, hl_sde_describe(from->model).dim);
     for (size_t i = 0; !from->time && time_names[i]; i++)
         times[n++] = time_names[i];
-    times[from->dt > 0 ? 0 : n] = NULL;
 }
 
 static int open_sheet(sheet *s)

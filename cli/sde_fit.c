@@ -16,7 +16,7 @@ static const char *const dtypes[] = { "f32", "f64", NULL };
 typedef struct settings {
     sde_source source;
     uint64_t threads, seed, hidden, components, flows, iterations, batch;
-    double lambda, lr, floor, save_every;
+    double lambda, lr, floor, save_every, between;
     const char *out, *method, *network, *density, *curvature, *penalty, *dtype, *log, *plot, *known_drift,
         *known_diffusion;
     bool time, diagonal, density_form, stop, resume, anyway;
@@ -46,6 +46,8 @@ static const cli_option options[] = {
       "flow: second derivatives exact (default to 10 columns), projected, propagated", 0, 0, curvatures },
     { "lambda", CLI_REAL, AT(lambda), "X", "fp: how much the density follows the equation, falling to 0; default 0.1",
       0, 1e6, NULL },
+    { "between", CLI_REAL, AT(between), "X",
+      "fp: share of the residual at draws between the times; default 1 if there are few (< 20), else 0", 0, 1, NULL },
     { "penalty", CLI_CHOICE, AT(penalty), "NAME", "fp: of the residual: l1 (default), l2, huber", 0, 0, penalties },
     { "p-form", CLI_FLAG, AT(density_form), NULL, "fp: penalise p R instead of R", 0, 0, NULL },
     { "stop-gradient", CLI_FLAG, AT(stop), NULL, "fp: the density does not follow the equation", 0, 0, NULL },
@@ -252,6 +254,9 @@ static void choose_training(job *j)
         .lambda = s->lambda == 0  ? -1
                   : s->lambda < 0 ? 0
                                   : s->lambda, /* there 0 is the default, and < 0 none */
+        .between = s->between == 0  ? -1
+                   : s->between < 0 ? 0
+                                    : s->between,
         .iterations = s->iterations ? (size_t)s->iterations : 2000,
         .batch = s->batch ? (size_t)s->batch : 256,
         .optimizer = { .rate = s->lr > 0 ? s->lr : 2e-3 },
@@ -275,12 +280,14 @@ static int describe_settings(job *j)
         j->settings, room,
         "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d density %s components %zu diagonal %d "
         "flows %zu curvature %s dtype %s "
-        "lr %.17g lambda %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s known-diffusion %s "
+        "lr %.17g lambda %.17g between %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s "
+        "known-diffusion %s "
         "rows %zu data %016llx",
         matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, (unsigned long long)o->seed, p.network,
         strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.density, p.components, p.diagonal,
-        p.flows, p.curvature, hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, (int)o->penalty, o->density_form,
-        o->stop_gradient, o->variance_floor, drift, noise, j->rows.rows, (unsigned long long)j->rows.hash);
+        p.flows, p.curvature, hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, o->between, (int)o->penalty,
+        o->density_form, o->stop_gradient, o->variance_floor, drift, noise, j->rows.rows,
+        (unsigned long long)j->rows.hash);
     return CLI_OK;
 }
 
@@ -456,11 +463,11 @@ static int conclude(const job *j)
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
     hl_verdict v = hl_judge_verdict(j->judge);
-    if (v.kind == HL_VERDICT_FEW)
+    if (v.kind == HL_VERDICT_FEW || v.kind == HL_VERDICT_STILL)
         fprintf(
-            stderr,
-            "%s: mean |residual| %.4g; %zu trajector%s cannot tell whether simulations move as the data do; %.0f s\n",
-            j->set->out, v.residual, v.trajectories, v.trajectories == 1 ? "y" : "ies", cli_now() - j->start);
+            stderr, "%s: mean |residual| %.4g; whether simulations move as the data do cannot be told, as %s; %.0f s\n",
+            j->set->out, v.residual,
+            v.kind == HL_VERDICT_STILL ? "the data do not move" : "the trajectories are too few", cli_now() - j->start);
     else
         fprintf(stderr,
                 "%s: mean |residual| %.4g; of the movement of the data, which is %.2g of their spread, the density "
@@ -552,7 +559,7 @@ static int fit(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .lambda = -1, .save_every = 20, .source.least = 2 };
+    settings set = { .threads = 1, .lambda = -1, .between = -1, .save_every = 20, .source.least = 2 };
     const char *path[2];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

@@ -99,6 +99,11 @@ for method in fp pseudo-ml; do
     close "$out" 2 3 -1.6 0.3
 done
 
+fit 0 "$data" "$work/between.hollow" --between 0.5
+if cmp -s "$model" "$work/between.hollow"; then fail "$command: the same as without"; else pass; fi
+fit 2 "$data" "$none" --between 2
+refused "--between: '2' is not a number in 0..1"
+
 # Unpaired snapshots: the same rows without trajectories, in any order.
 (echo "t,x" && sed 1d "$data" | cut -d, -f2,3 | sort -t, -k2) >"$work/snapshots.csv"
 expect 0 sde fit "$data" -o "$work/flow.hollow" --density flow --flows 2 --iters 400 --batch 64 --hidden 8

@@ -85,7 +85,9 @@ static void test_gradients(void **state)
         { .penalty = HL_SDE_L2, .density_form = 1 },
         { .penalty = HL_SDE_L2, .stop_gradient = 1 },
         { .method = HL_SDE_PSEUDO_LIKELIHOOD, .variance_floor = 1e-3 },
+        { .penalty = HL_SDE_HUBER, .between = 0.5 }, /* dt and dx are then the residual's places */
     };
+    enum { CASES = sizeof cases / sizeof *cases };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
     for (size_t n = 0; n < 24; n++) {
@@ -106,9 +108,9 @@ static void test_gradients(void **state)
         }
         fill_normal_f64(x, d * ROWS, 3);
         fill_normal_f64(dx, d * ROWS, 4);
-        CHECK_OK(ctx, hl_sde_objective_create(sde, &cases[n % 6], &o));
-        snprintf(label, sizeof label, "case %zu, objective %zu, d = %zu", n, n % 6, d);
-        check_gradient(sde, &o, (const void *[]){ t, x, dt, dx, end }, 0.3, cases[n % 6].stop_gradient, label);
+        CHECK_OK(ctx, hl_sde_objective_create(sde, &cases[n % CASES], &o));
+        snprintf(label, sizeof label, "case %zu, objective %zu, d = %zu", n, n % CASES, d);
+        check_gradient(sde, &o, (const void *[]){ t, x, dt, dx, end }, 0.3, cases[n % CASES].stop_gradient, label);
         hl_sde_objective_free(&o);
         hl_sde_free(sde);
     }
@@ -434,6 +436,43 @@ static void test_learns(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A density of three times can move between them alone, at no residual where the observations are: then the drift learns nothing.
+ * Places between the times show it. */
+static void test_few_times(void **state)
+{
+    static table data;
+    static double f[PATHS * TIMES];
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_data rows = make_data(ctx, &data);
+    double error[2] = { 0 };
+    size_t kept = 0;
+    (void)state;
+    for (size_t k = 0; k < rows.rows; k++)
+        if (k % TIMES == 0 || k % TIMES == 5 || k % TIMES == TIMES - 1) {
+            data.t[kept] = data.t[k];
+            data.x[kept++] = data.x[k];
+        }
+    rows = (hl_sde_data){ kept, data.t, data.x, NULL };
+    for (int n = 0; n < 2; n++) {
+        hl_sde *sde;
+        hl_sde_fit *fit;
+        hl_sde_fit_options options = { .iterations = 800, .batch = 128, .between = n ? 0 : -1 };
+        CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 1, .net = { .hidden = 16, .width = 16 } }, &sde));
+        CHECK_OK(ctx, hl_sde_init(sde, 3));
+        CHECK_OK(ctx, hl_sde_fit_create(sde, &rows, &options, &fit));
+        while (hl_sde_fit_step(fit, NULL) == HL_OK)
+            continue;
+        hl_sde_fit_free(fit);
+        CHECK_OK(ctx, hl_sde_eval(sde, kept, data.t, data.x, &(hl_sde_values){ .f = f }));
+        for (size_t k = 0; k < kept; k++)
+            error[n] += fabs(f[k] + (data.x[k] - 20) / 2) / (double)kept;
+        hl_sde_free(sde);
+    }
+    CHECK_LE(error[1], 1.5, "with places between the times");
+    CHECK_LE(2 * error[1], error[0], "without them it is worse");
+    test_context_free(ctx, NULL);
+}
+
 /* ---- the same bits ---- */
 
 static hl_sde *make_model(hl_context *ctx, uint64_t seed, const char *curvature)
@@ -588,6 +627,9 @@ static void test_wrong_uses(void **state)
            "row 2: time 1 does not come");
     refuse(sde, &(hl_sde_data){ 4, t, x, single }, HL_SDE_PSEUDO_LIKELIHOOD, HL_ERR_INVALID, "pairs");
     refuse(sde, &(hl_sde_data){ 1, t, x, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "two rows");
+    CHECK_STATUS(ctx,
+                 hl_sde_fit_create(sde, &(hl_sde_data){ 4, t, x, two }, &(hl_sde_fit_options){ .between = 1.5 }, &fit),
+                 HL_ERR_INVALID);
     refuse(sde, &(hl_sde_data){ 4, t, x, two }, (hl_sde_method)9, HL_ERR_INVALID, "out of range");
     CHECK_OK(ctx, hl_sde_fit_create(sde, &(hl_sde_data){ 4, t, x, two }, &(hl_sde_fit_options){ .method = 1 }, &fit));
     CHECK_OK(ctx, hl_sde_fit_step(fit, NULL));
@@ -646,7 +688,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_losses),     cmocka_unit_test(test_pseudo_loss), cmocka_unit_test(test_projected),
         cmocka_unit_test(test_propagated), cmocka_unit_test(test_gradients),   cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_allocations), cmocka_unit_test(test_wrong_uses),
+        cmocka_unit_test(test_few_times),  cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_wrong_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

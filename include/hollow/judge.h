@@ -29,7 +29,7 @@ HL_API double hl_wasserstein_distance(size_t a_rows, double *a, size_t b_rows, d
 typedef struct hl_judge_options {
     size_t groups; /* stretches of time, at most; default 20 */
     size_t rows;   /* of a group, at most; others are left out at random; default 400 */
-    size_t steps;  /* of a simulation over the whole time; default 400 */
+    size_t steps;  /* of a simulation over the whole time; default 400, fewer above 100 dimensions */
     uint64_t seed;
 } hl_judge_options;
 

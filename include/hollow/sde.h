@@ -138,10 +138,12 @@ typedef enum hl_sde_penalty {
 typedef struct hl_sde_fit_options {
     hl_sde_method method;
     hl_sde_penalty penalty;
-    int density_form;               /* nonzero: penalise p R instead of R */
-    int stop_gradient;              /* nonzero: the density does not follow the equation, as if lambda were 0 */
-    double lambda;                  /* the density minimises -log p + lambda penalty, lambda falling along a line to 0;
+    int density_form;  /* nonzero: penalise p R instead of R */
+    int stop_gradient; /* nonzero: the density does not follow the equation, as if lambda were 0 */
+    double lambda;     /* the density minimises -log p + lambda penalty, lambda falling along a line to 0;
                         * default 0.1; < 0: none */
+    double between; /* share of the residual's points that are draws from the density at random times, so that it holds
+                        * between the times of the observations, too; default 1 for fewer than 20 times, else 0; < 0: none */
     size_t iterations;              /* default 2000 */
     size_t batch;                   /* default 256 */
     hl_optimizer_options optimizer; /* of each network; defaults here: adam, rate 2e-3 (flow: 5e-3), clip 10 */

@@ -7,7 +7,8 @@
 
 #include "sde/sde.h"
 
-enum { STREAM_SHUFFLE = 1, STREAM_END = 2, STREAM_PROBE = 3, HEAD = 1, INPUTS = 5 };
+enum { STREAM_SHUFFLE = 1, STREAM_END, STREAM_PROBE, STREAM_PLACE };
+enum { FEW_TIMES = 20, HEAD = 1, INPUTS = 6 };
 
 struct hl_sde_fit {
     hl_context *ctx;
@@ -18,8 +19,10 @@ struct hl_sde_fit {
     size_t size[HL_SDE_NETS]; /* of their gradients */
     size_t rows, items, iteration, epoch, *item, *shuffle;
     double *t, *x, *gradient; /* standardised data: [rows], [rows][dim] */
-    char *input[INPUTS];      /* a batch: t, x, dt, dx, end; or t, x and two probes */
-    double logs;              /* sum of log deviation */
+    /* a batch: t, x, dt, dx, end; or t, x, the place's t and x if the residual has its own, two probes */
+    char *input[INPUTS];
+    double *place; /* draws at random times, in the user's units: t, then x */
+    double logs;   /* sum of log deviation */
 };
 
 static const size_t no_epoch = SIZE_MAX;
@@ -83,6 +86,21 @@ static hl_status set_scale(hl_sde_fit *fit, const hl_sde_data *data)
     return hl_sde_set_scale(fit->sde, first, last, mean, deviation);
 }
 
+/* Are there fewer different times than FEW_TIMES? */
+static bool few_times(const hl_sde_data *data)
+{
+    double seen[FEW_TIMES];
+    size_t count = 0;
+    for (size_t r = 0; r < data->rows && count < FEW_TIMES; r++) {
+        size_t k = 0;
+        while (k < count && seen[k] != data->t[r])
+            k++;
+        if (k == count)
+            seen[count++] = data->t[r];
+    }
+    return count < FEW_TIMES;
+}
+
 static void standardise(hl_sde_fit *fit, const hl_sde_data *data)
 {
     const hl_sde *s = fit->sde;
@@ -118,7 +136,7 @@ static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
     o->last_rate = o->last_rate == 0 ? 0.01 : o->last_rate;
     o->variance_floor = o->variance_floor == 0 ? 1e-6 : o->variance_floor;
     if (!isfinite(o->lambda) || !(o->last_rate > 0 && o->last_rate <= 1) || !(o->variance_floor > 0) ||
-        o->penalty < HL_SDE_L1 || o->penalty > HL_SDE_HUBER || o->method < HL_SDE_FOKKER_PLANCK ||
+        !(o->between <= 1) || o->penalty < HL_SDE_L1 || o->penalty > HL_SDE_HUBER || o->method < HL_SDE_FOKKER_PLANCK ||
         o->method > HL_SDE_PSEUDO_LIKELIHOOD)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_create: an option is out of range");
     if (o->method == HL_SDE_FOKKER_PLANCK && fit->sde->curvature != HL_SDE_EXACT) {
@@ -141,11 +159,10 @@ static hl_status make_arrays(hl_sde_fit *fit, size_t rows)
     fit->item = hl_calloc(ctx, rows, sizeof *fit->item);
     fit->shuffle = hl_calloc(ctx, rows, sizeof *fit->shuffle);
     fit->gradient = hl_calloc(ctx, total + 2 * d, sizeof *fit->gradient);
-    bool good = fit->t && fit->x && fit->item && fit->shuffle && fit->gradient;
+    fit->place = hl_calloc(ctx, hl_size_mul(fit->options.batch, d + 1), sizeof *fit->place);
+    bool good = fit->t && fit->x && fit->item && fit->shuffle && fit->gradient && fit->place;
     for (size_t k = 0; k < INPUTS; k++) {
-        size_t width = k % 2 ? d : 1;
-        if (k > 1 && !pseudo(fit))
-            width = k < 4 && fit->objective.probe ? fit->objective.probe : 1;
+        size_t width = k >= 4 && fit->objective.probe ? fit->objective.probe : k % 2 ? d : 1;
         fit->input[k] = hl_calloc(ctx, hl_size_mul(fit->options.batch, width), element);
         good = good && fit->input[k];
     }
@@ -167,6 +184,8 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
     hl_status status = set_options(fit, options);
     if (status == HL_OK)
         status = check_data(fit, data);
+    if (status == HL_OK && fit->options.between == 0 && few_times(data))
+        fit->options.between = 1;
     if (status == HL_OK)
         status = hl_sde_objective_create(fit->sde, &fit->options, &fit->objective);
     if (status == HL_OK)
@@ -224,7 +243,7 @@ void hl_sde_fit_free(hl_sde_fit *fit)
     hl_sde_objective_free(&fit->objective);
     for (size_t k = 0; k < INPUTS; k++)
         hl_free(fit->ctx, fit->input[k]);
-    void *const blocks[] = { fit->t, fit->x, fit->item, fit->shuffle, fit->gradient };
+    void *const blocks[] = { fit->t, fit->x, fit->item, fit->shuffle, fit->gradient, fit->place };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(fit->ctx, blocks[i]);
     hl_free(fit->ctx, fit);
@@ -257,7 +276,7 @@ static void load_probes(hl_sde_fit *fit, size_t r, size_t number)
     for (size_t k = 0; k < 2 * size; k++, bits >>= 1) {
         if (k % 64 == 0)
             bits = hl_random_bits(fit->options.seed, STREAM_PROBE, number * words + k / 64);
-        hl_to_precision(dtype, 1, &sign[bits & 1], fit->input[2 + k / size] + (r * size + k % size) * element);
+        hl_to_precision(dtype, 1, &sign[bits & 1], fit->input[4 + k / size] + (r * size + k % size) * element);
     }
 }
 
@@ -292,6 +311,32 @@ static void load_batch(hl_sde_fit *fit)
     }
 }
 
+/* Where the batch's residual is taken: at its observations, or at draws from the density at random times. */
+static hl_status load_places(hl_sde_fit *fit)
+{
+    const hl_sde *s = fit->sde;
+    hl_dtype dtype = s->spec.dtype;
+    size_t d = s->spec.dim, element = hl_dtype_size(dtype), batch = fit->options.batch, first = fit->iteration * batch;
+    double *t = fit->place, *x = t + batch;
+    for (size_t r = 0; r < batch; r++)
+        t[r] =
+            s->t_first + (s->t_last - s->t_first) * hl_random_uniform(fit->options.seed, STREAM_PLACE, 2 * (first + r));
+    hl_status status = hl_sde_sample(fit->sde, batch, t, hl_random_bits(fit->options.seed, STREAM_PLACE, 0), first, x);
+    memcpy(fit->input[2], fit->input[0], batch * element);
+    memcpy(fit->input[3], fit->input[1], batch * d * element);
+    for (size_t r = 0; r < batch; r++) {
+        if (hl_random_uniform(fit->options.seed, STREAM_PLACE, 2 * (first + r) + 1) >= fit->options.between)
+            continue;
+        double u = (t[r] - s->t_first) / hl_sde_time_unit(s);
+        hl_to_precision(dtype, 1, &u, fit->input[2] + r * element);
+        for (size_t i = 0; i < d; i++) {
+            double z = (x[r * d + i] - s->mean[i]) / s->deviation[i];
+            hl_to_precision(dtype, 1, &z, fit->input[3] + (r * d + i) * element);
+        }
+    }
+    return status;
+}
+
 /* ---- stepping ---- */
 
 /* A gradient that is not finite must stop all networks before the first has moved. */
@@ -319,8 +364,15 @@ hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report)
     double loss[2], *gradient = fit->gradient, rows = (double)o->batch;
     report->lambda = o->lambda * (1 - (double)fit->iteration / (double)o->iterations);
     load_batch(fit);
-    hl_sde_objective_run(&fit->objective, o->batch, (const void *const *)fit->input, report->lambda, loss, gradient);
-    hl_status status = check_gradient(fit, loss);
+    hl_status status = !pseudo(fit) && o->between > 0 ? load_places(fit) : HL_OK;
+    if (status != HL_OK)
+        return status;
+    const void *input[INPUTS]; /* those that there are, in order */
+    size_t skipped = !pseudo(fit) && !(o->between > 0) ? 2 : 0;
+    for (size_t k = 0; k + skipped < INPUTS; k++)
+        input[k] = fit->input[k < 2 ? k : k + skipped];
+    hl_sde_objective_run(&fit->objective, o->batch, input, report->lambda, loss, gradient);
+    status = check_gradient(fit, loss);
     for (size_t i = 0; i < fit->objective.total; i++)
         gradient[i] /= rows;
     double factor = hl_schedule_cosine(fit->iteration, o->iterations, o->warmup, o->last_rate);

@@ -12,7 +12,7 @@
 #include "hollow/judge.h"
 #include "sde/sde.h"
 
-enum { STREAM_SPLIT = 20, STREAM_PICK = 21, LEAST_ROWS = 20, FEW = 10 };
+enum { STREAM_SPLIT = 20, STREAM_PICK = 21, LEAST_ROWS = 20, FEW = 10, MOST_PATH = 1 << 24 };
 static const double still = 0.01, frozen = 0.3, astray = 0.5; /* limits of the verdict */
 
 typedef struct group {
@@ -286,7 +286,9 @@ hl_status hl_judge_create(hl_context *ctx, size_t dim, const hl_sde_data *data, 
     j->options = options ? *options : defaults;
     j->options.groups = j->options.groups ? j->options.groups : 20;
     j->options.rows = j->options.rows ? j->options.rows : 400;
-    j->options.steps = j->options.steps ? j->options.steps : 400;
+    for (size_t steps = 400; !j->options.steps; steps /= 2) /* paths of many columns take coarser steps than memory */
+        if (steps <= 50 || hl_size_mul(j->options.rows * steps, dim) <= MOST_PATH)
+            j->options.steps = steps;
     hl_status status = make_arrays(j);
     if (status == HL_OK)
         status = take_data(j, data);

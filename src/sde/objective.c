@@ -2,7 +2,8 @@
  *
  * Fokker-Planck matching: the density's parameters minimise -log p + lambda penalty(R), drift and diffusion penalty(R)
  * at weight 1. Both are the gradient of -log p + penalty(R), if what R takes from the density is q' = stop(q) + lambda
- * (q - stop(q)): equal to q, with lambda times its derivative.
+ * (q - stop(q)): equal to q, with lambda times its derivative. R is taken where the observations are, or, as their times may be few,
+ * at places of its own.
  *
  * Where the curvature of the density is estimated, R is too: the penalty is then R_1 R_2 / 2 with two independent
  * estimates, whose mean is R^2 / 2, which that of R_1^2 / 2 is not. With u = g v, v random signs, and the Hessian H of log
@@ -87,7 +88,15 @@ static hl_status build_matching(hl_sde_objective *j, const hl_sde_fit_options *o
 {
     const hl_sde *s = j->sde;
     hl_fp_nodes fp;
-    hl_status status = hl_sde_graph_motion(s, b, 2);
+    hl_status status = HL_OK;
+    if (o->between > 0) { /* the residual has places of its own */
+        status = hl_sde_graph_density(s, b, 0);
+        loss[1] = hl_neg(b->g, b->fp.logp);
+        b->t = hl_input(b->g, "place.t", 0, NULL);
+        b->x = hl_input(b->g, "place.x", 1, &s->spec.dim);
+    }
+    if (status == HL_OK)
+        status = hl_sde_graph_motion(s, b, 2);
     if (status == HL_OK && s->curvature != HL_SDE_EXACT) {
         status = build_estimated(j, o, b, &loss[0]);
     } else if (status == HL_OK) {
@@ -99,7 +108,8 @@ static hl_status build_matching(hl_sde_objective *j, const hl_sde_fit_options *o
     }
     if (status != HL_OK)
         return status;
-    loss[1] = hl_neg(b->g, b->fp.logp);
+    if (!(o->between > 0))
+        loss[1] = hl_neg(b->g, b->fp.logp);
     return hl_graph_status(b->g);
 }
 

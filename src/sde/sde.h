@@ -171,8 +171,9 @@ typedef struct hl_sde_objective {
 hl_status hl_sde_objective_create(hl_sde *sde, const hl_sde_fit_options *options, hl_sde_objective *o);
 void hl_sde_objective_free(hl_sde_objective *o);
 /* Sums over the rows of the losses to loss[2] (penalty or Euler's; -log p, standardised) and of the gradients to
- * `gradient` (total). input: t, x, and for pairs also the step dt, its dx, and which end (0 or 1) the density sees, or
- * two probes where the curvature is estimated; in the model's precision, standardised. */
+ * `gradient` (total). input: t, x, and for pairs the step dt, its dx, and which end (0 or 1) the density sees; or for
+ * options.between the t and x of the residual, and two probes where the curvature is estimated; in the model's precision,
+ * standardised. */
 void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
                           double *gradient);
 

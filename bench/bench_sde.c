@@ -3,7 +3,7 @@
  * modes, and a chain of five oscillators with state-dependent noise. One line of JSON for each run: mean absolute
  * errors over the states of 2,000 fresh trajectories, and the seconds of training, by the clock and of the processor.
  *
- *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow [UNITS [KEPT [mixture | flow [NETWORKS]]]]]]]]
+ *     bench_sde [pendulum | chain [SEEDS [ITERATIONS [mlp | hollow [UNITS [KEPT [mixture | flow [NETWORKS [CURVATURE]]]]]]]]]
  *
  * KEPT: this share alone, 0 for both. A flow is learned by Fokker-Planck matching only, as the density makes no difference
  * to pseudo-likelihood. */
@@ -213,7 +213,8 @@ int main(int argc, char **argv)
                          .hidden = units,
                          .net = { .hidden = units, .width = units },
                          .density = argc > 7 ? argv[7] : NULL,
-                         .flows = argc > 8 ? strtoul(argv[8], NULL, 10) : 0 };
+                         .flows = argc > 8 ? strtoul(argv[8], NULL, 10) : 0,
+                         .curvature = argc > 9 ? argv[9] : NULL };
     bool flow = spec.density && strcmp(spec.density, "flow") == 0;
     double *t = doubles((size_t)TRAIN * TIMES), *x = doubles((size_t)TRAIN * TIMES * p->dim);
     size_t *trajectory = calloc((size_t)TRAIN * TIMES, sizeof *trajectory);

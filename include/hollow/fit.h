@@ -8,8 +8,8 @@
  * Data should be standardised: columns of mean 0 and deviation 1. The same seed gives the same bits for any number of threads.
  *
  * Training with few fixed steps can be exploited: the network learns to be wrong between them. So every validation compares the
- * density by the steps of training with the one by the adaptive solver, and doubles the steps when they differ; only the
- * adaptive one decides which parameters are best. */
+ * density by the steps of training with the one by the adaptive solver, and doubles the steps when they differ, going on from the
+ * best parameters so far; only the adaptive one decides which these are. */
 #ifndef HOLLOW_FIT_H
 #define HOLLOW_FIT_H
 
@@ -48,7 +48,8 @@ typedef struct hl_fit_options {
     size_t warmup;                  /* steps in which the rate rises; default iterations / 50 */
     double last_rate;               /* share of the rate at the end of the cosine; default 0.01 */
     const char *train_method;       /* default "rk4" */
-    size_t train_steps;     /* its steps to begin with; default 4; SIZE_MAX: adaptive by `solver`'s tolerances */
+    size_t
+        train_steps; /* its steps to begin with; default 8 to 3 dimensions, else 4; SIZE_MAX: adaptive by `solver`'s tolerances */
     hl_trace train_trace;   /* of training; validations are exact */
     hl_flow_solver solver;  /* of validations; its trace is ignored */
     size_t validate_every;  /* iterations; default iterations / 20 */

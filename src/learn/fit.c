@@ -47,7 +47,7 @@ static size_t at_least_one(size_t n)
 
 static size_t first_steps(const hl_fit *fit)
 {
-    return !fit->discrete_steps ? 0 : fit->options.train_steps ? fit->options.train_steps : 4;
+    return !fit->discrete_steps ? 0 : fit->options.train_steps ? fit->options.train_steps : fit->dim <= 3 ? 8 : 4;
 }
 
 static void set_options(hl_fit *fit, const hl_fit_options *given)
@@ -329,6 +329,14 @@ static hl_status mean_nll(hl_fit *fit, bool training, double *mean)
     return status < 0 ? status : HL_OK;
 }
 
+/* To the best parameters, with an optimiser that knows nothing of what came after them. */
+static void go_back(hl_fit *fit)
+{
+    write_values(fit, fit->best_values);
+    hl_optimizer_reread(fit->optimizer);
+    hl_optimizer_restart(fit->optimizer);
+}
+
 /* Compare both solvers on the averaged parameters, keep the best, and double the steps of training if they cheat. */
 static hl_status validate(hl_fit *fit, hl_fit_report *report)
 {
@@ -352,6 +360,8 @@ static hl_status validate(hl_fit *fit, hl_fit_report *report)
     if (status == HL_OK && fit->continuous && fit->discrete_steps && differs && fit->steps < MOST_STEPS) {
         fit->steps *= 2;
         report->steps_doubled = 1;
+        if (!(report->validation <= fit->best) && isfinite(fit->best))
+            go_back(fit);
     }
     return status;
 }

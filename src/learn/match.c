@@ -17,6 +17,9 @@
 #include "learn/assignment.h"
 
 enum { STREAM_NOISE = 2, STREAM_TIME = 3 }; /* of random numbers */
+enum {
+    GROUP = 128
+}; /* rows that are paired with each other: the cost of all pairs of a batch would grow as its cube */
 
 struct hl_matcher {
     hl_context *ctx;
@@ -43,7 +46,7 @@ static hl_status make_arrays(hl_matcher *m)
     size_t params = hl_net_param_count(m->net);
     m->z = hl_calloc(ctx, values, sizeof *m->z);
     m->target = hl_calloc(ctx, values, sizeof *m->target);
-    m->cost = hl_calloc(ctx, m->how.transport ? hl_size_mul(batch, batch) : 1, sizeof *m->cost);
+    m->cost = hl_calloc(ctx, m->how.transport ? (size_t)GROUP * GROUP : 1, sizeof *m->cost);
     m->work = hl_calloc(ctx, batch + 1, 3 * sizeof *m->work);
     m->places = hl_calloc(ctx, batch + 1, 3 * sizeof *m->places);
     m->pair = hl_calloc(ctx, batch, sizeof *m->pair);
@@ -109,24 +112,32 @@ void hl_matcher_free(hl_matcher *m)
 
 /* ---- noise levels ---- */
 
-/* Which noise goes with which row: by itself, or so that the squares of the distances have the least sum. */
-static void pair_noise(hl_matcher *m, const double *x)
+/* Pair `count` rows with as much noise so that the squares of the distances have the least sum. */
+static void pair_group(hl_matcher *m, size_t first, size_t count, const double *x)
 {
-    size_t batch = m->how.batch, dim = m->dim;
-    for (size_t i = 0; i < batch; i++)
-        m->pair[i] = i;
-    if (!m->how.transport)
-        return;
-    for (size_t i = 0; i < batch; i++)
-        for (size_t j = 0; j < batch; j++) {
+    size_t dim = m->dim;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count; j++) {
             double square = 0;
             for (size_t k = 0; k < dim; k++) {
-                double step = x[i * dim + k] - m->z[j * dim + k];
+                double step = x[(first + i) * dim + k] - m->z[(first + j) * dim + k];
                 square += step * step;
             }
-            m->cost[i * batch + j] = square;
+            m->cost[i * count + j] = square;
         }
-    hl_assign(batch, m->cost, m->work, m->places, m->pair);
+    hl_assign(count, m->cost, m->work, m->places, m->pair + first);
+    for (size_t i = first; i < first + count; i++)
+        m->pair[i] += first;
+}
+
+/* Which noise goes with which row. */
+static void pair_noise(hl_matcher *m, const double *x)
+{
+    size_t batch = m->how.batch;
+    for (size_t i = 0; i < batch; i++)
+        m->pair[i] = i;
+    for (size_t first = 0; first < batch && m->how.transport; first += GROUP)
+        pair_group(m, first, batch - first < GROUP ? batch - first : GROUP, x);
 }
 
 /* t, x_t and context to the buffers; `target` becomes x - z, or for scores x_t. */

@@ -303,6 +303,37 @@ static int check_density(const settings *s)
     return wrong ? cli_fail(me, CLI_WRONG, "--%s is for --density %s", wrong, flow ? "mixture" : "flow") : CLI_OK;
 }
 
+/* Over a long time of a fast equation, drift and diffusion are large in standardised units: start where the steps say.
+ * With q the mean square of a step by its time, g is sqrt(q), and a column of variance 1 is held by a drift of q / 2. */
+static void choose_speed(const job *j, hl_sde_spec *spec)
+{
+    const sde_rows *d = &j->rows;
+    double first = d->t[0], last = d->t[0], q = 0;
+    for (size_t r = 0; r < d->rows; r++) {
+        first = fmin(first, d->t[r]);
+        last = fmax(last, d->t[r]);
+    }
+    for (size_t i = 0; i < d->dim; i++) {
+        double mean = 0, square = 0, steps = 0, time = 0;
+        for (size_t r = 0; r < d->rows; r++)
+            mean += d->x[r * d->dim + i] / (double)d->rows;
+        for (size_t r = 0; r < d->rows; r++) {
+            double gap = d->x[r * d->dim + i] - mean;
+            square += gap * gap / (double)d->rows;
+            if (r + 1 == d->rows || d->trajectory[r] != d->trajectory[r + 1])
+                continue;
+            double step = d->x[(r + 1) * d->dim + i] - d->x[r * d->dim + i];
+            steps += step * step;
+            time += (d->t[r + 1] - d->t[r]) / (last - first) * 5; /* as the library standardises it */
+        }
+        q += steps / square / time / (double)d->dim;
+    }
+    if (!(q > 2) || !isfinite(q))
+        return;
+    spec->diffusion_start = sqrt(q);
+    spec->drift_scale = q / 2;
+}
+
 static int create(job *j)
 {
     const settings *s = j->set;
@@ -320,6 +351,8 @@ static int create(job *j)
                          .known = j->known,
                          .dtype = s->dtype && strcmp(s->dtype, "f64") == 0 ? HL_F64 : HL_F32 };
     hl_sde_data data = { d->rows, d->t, d->x, d->paired ? d->trajectory : NULL };
+    if (!matching(j))
+        choose_speed(j, &spec);
     hl_status status = hl_sde_create(j->ctx, &spec, &j->sde);
     if (status == HL_OK)
         status = hl_sde_init(j->sde, s->seed + 1);

@@ -68,7 +68,8 @@ static hl_sde_spec small_spec(size_t n)
                           .density_hidden = 4,
                           .density_layers = 1,
                           .clamp = 4.5,
-                          .diffusion_start = 0.1 + 0.01 * (double)n,
+                          .diffusion_start = n == 5 ? 2.5 : 0.1 + 0.01 * (double)n,
+                          .drift_scale = n % 2 ? 3.25 : 0,
                           .known = n % 3 == 2 ? known : NULL,
                           .dtype = n % 4 < 2 ? HL_F32 : HL_F64 };
 }
@@ -150,7 +151,8 @@ static void test_round_trip(void **state)
         assert_string_equal(p.network, q.network);
         assert_string_equal(p.activation, q.activation);
         assert_true(p.time == q.time && p.diagonal == q.diagonal && p.components == q.components && p.dtype == q.dtype);
-        assert_true(p.clamp == q.clamp && p.diffusion_start == q.diffusion_start && !p.known == !q.known);
+        assert_true(p.clamp == q.clamp && p.diffusion_start == q.diffusion_start && p.drift_scale == q.drift_scale &&
+                    !p.known == !q.known);
         for (size_t i = 0; i < 3 && p.known; i++) {
             assert_true(p.known[i].drift == q.known[i].drift && p.known[i].diffusion == q.known[i].diffusion);
             assert_true(p.known[i].drift_constant == q.known[i].drift_constant);

@@ -84,6 +84,8 @@ typedef struct hl_sde_spec {
                               * (default) or affine transformer; default hidden 64, up to 3 dimensions 32, features 8,
                               * width 16, layers 1 */
     double diffusion_start;    /* g to begin with, standardised; default 0.3 */
+    double drift_scale;        /* factor of the drift's network, standardised; default 1. Large for fast equations that
+                                * are observed for long: a network learns outputs of about 1 best */
     const hl_sde_known *known; /* dim of them, or NULL; copied */
     hl_dtype dtype;
 } hl_sde_spec;

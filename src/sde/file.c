@@ -5,7 +5,7 @@
  *   format        "hollow-sde 1"
  *   model         {"dim": 2, "network": "hollow", "time": false, "hidden": 64, "layers": 3, "activation": "swish", "components":
  *                  5, "diagonal": false, "density_hidden": 64, "density_layers": 3, "clamp": 5, "diffusion_start": 0.3,
- *                  "density": "mixture", "curvature": "exact"}
+ *                  "drift_scale": 1, "density": "mixture", "curvature": "exact"}
  *   architecture  of a hollow drift, as in a network's file; not there for plain networks
  *   flow          architecture of a density that is a flow, the sum of its networks; not there for mixtures
  *   columns       [{"name": "x1", "mean": 0.1, "deviation": 2}, ...]
@@ -89,12 +89,12 @@ static char *dump(json_t *j)
 
 static char *model_text(const hl_sde_spec *p)
 {
-    return dump(json_pack("{s:I, s:s, s:b, s:I, s:i, s:s, s:I, s:b, s:I, s:i, s:f, s:f, s:s, s:s}", "dim",
-                          (json_int_t)p->dim, "network", p->network, "time", p->time != 0, "hidden",
-                          (json_int_t)p->hidden, "layers", p->layers, "activation", p->activation, "components",
-                          (json_int_t)p->components, "diagonal", p->diagonal != 0, "density_hidden",
-                          (json_int_t)p->density_hidden, "density_layers", p->density_layers, "clamp", p->clamp,
-                          "diffusion_start", p->diffusion_start, "density", p->density, "curvature", p->curvature));
+    return dump(json_pack(
+        "{s:I, s:s, s:b, s:I, s:i, s:s, s:I, s:b, s:I, s:i, s:f, s:f, s:f, s:s, s:s}", "dim", (json_int_t)p->dim,
+        "network", p->network, "time", p->time != 0, "hidden", (json_int_t)p->hidden, "layers", p->layers, "activation",
+        p->activation, "components", (json_int_t)p->components, "diagonal", p->diagonal != 0, "density_hidden",
+        (json_int_t)p->density_hidden, "density_layers", p->density_layers, "clamp", p->clamp, "diffusion_start",
+        p->diffusion_start, "drift_scale", p->drift_scale, "density", p->density, "curvature", p->curvature));
 }
 
 static char *columns_text(const hl_sde *s)
@@ -266,10 +266,11 @@ static hl_status read_model(reader *r)
     p->density_layers = (int)integer(r, "density_layers", 1, 64);
     p->clamp = number(r, r->model, "model", "clamp");
     p->diffusion_start = number(r, r->model, "model", "diffusion_start");
+    p->drift_scale = number(r, r->model, "model", "drift_scale");
     p->density = text(r, "density");
     p->curvature = text(r, "curvature");
-    if (r->status == HL_OK && !(p->clamp > 0 && p->diffusion_start > 0))
-        return bad(r, "model: 'clamp' and 'diffusion_start' must be positive");
+    if (r->status == HL_OK && !(p->clamp > 0 && p->diffusion_start > 0 && p->drift_scale > 0))
+        return bad(r, "model: 'clamp', 'diffusion_start' and 'drift_scale' must be positive");
     if (r->status == HL_OK && strcmp(p->network, "hollow") != 0 && strcmp(p->network, "mlp") != 0)
         return bad(r, "model: 'network' is neither hollow nor mlp");
     return r->status;

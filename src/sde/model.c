@@ -55,6 +55,7 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
     p->density_layers = p->density_layers ? p->density_layers : 3;
     p->clamp = p->clamp == 0 ? 5 : p->clamp;
     p->diffusion_start = p->diffusion_start == 0 ? 0.3 : p->diffusion_start;
+    p->drift_scale = p->drift_scale == 0 ? 1 : p->drift_scale;
     if (p->dim < 1 || p->dim > 10000 || p->components > 1000 || p->layers < 0 || p->density_layers < 0 ||
         p->layers > 64 || p->density_layers > 64 || p->hidden > 100000 || p->density_hidden > 100000)
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: dim, components, layers or hidden are out of range");
@@ -63,8 +64,10 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
                        p->activation ? "unknown network '%.60s'; there are mlp and hollow"
                                      : "unknown activation '%.60s'; there are swish, tanh and softplus",
                        p->activation ? given->network : given->activation);
-    if (!(p->clamp > 0) || !isfinite(p->clamp) || !(p->diffusion_start > 0) || !isfinite(p->diffusion_start))
-        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: clamp and diffusion_start must be positive");
+    if (!(p->clamp > 0) || !isfinite(p->clamp) || !(p->diffusion_start > 0) || !isfinite(p->diffusion_start) ||
+        !(p->drift_scale > 0) || !isfinite(p->drift_scale))
+        return hl_fail(s->ctx, HL_ERR_INVALID,
+                       "hl_sde_create: clamp, diffusion_start and drift_scale must be positive");
     if (!hl_dtype_size(p->dtype))
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: unknown precision %d", (int)p->dtype);
     s->hollow = strcmp(p->network, "hollow") == 0;

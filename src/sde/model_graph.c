@@ -143,6 +143,11 @@ static hl_status forms(const hl_sde *s, hl_sde_graph *b, bool drift, int order, 
     return order ? hl_fp_derive(g, *y, b->x, order, d) : hl_graph_status(g);
 }
 
+static hl_node scaled(hl_graph *g, double factor, hl_node y)
+{
+    return factor == 1 ? y : hl_scale(g, factor, y);
+}
+
 static hl_status drift(const hl_sde *s, hl_sde_graph *b, int order)
 {
     hl_graph *g = b->g;
@@ -153,9 +158,9 @@ static hl_status drift(const hl_sde *s, hl_sde_graph *b, int order)
         status = forms(s, b, true, order > 0, &form, slope);
     if (status != HL_OK)
         return status;
-    b->fp.f = masked(g, mask, y);
+    b->fp.f = masked(g, mask, scaled(g, s->spec.drift_scale, y));
     if (order)
-        b->fp.df = masked(g, mask, d[0]);
+        b->fp.df = masked(g, mask, scaled(g, s->spec.drift_scale, d[0]));
     if (mask != HL_NONE) {
         b->fp.f = hl_add(g, b->fp.f, hl_add(g, hl_linear(g, b->x, fixed[0]), fixed[2]));
         if (order)
@@ -174,15 +179,17 @@ static hl_status diffusion(const hl_sde *s, hl_sde_graph *b, int order)
         status = forms(s, b, false, order, &form, more);
     if (status != HL_OK)
         return status;
-    hl_node a = hl_add(g, y, hl_const(g, log(expm1(s->spec.diffusion_start)))), slope = hl_sigmoid(g, a);
-    b->fp.g = masked(g, mask, hl_softplus(g, a));
+    double factor = fmax(1, s->spec.diffusion_start); /* so that the network's outputs stay about 1 */
+    hl_node a = hl_add(g, y, hl_const(g, log(expm1(s->spec.diffusion_start / factor)))), slope = hl_sigmoid(g, a);
+    b->fp.g = masked(g, mask, scaled(g, factor, hl_softplus(g, a)));
     if (mask != HL_NONE)
         b->fp.g = hl_accumulate(g, hl_add(g, b->fp.g, b->param[b->params + 3]), form);
     if (order > 0)
-        b->fp.dg = hl_accumulate(g, masked(g, mask, hl_mul(g, slope, d[0])), more[0]);
+        b->fp.dg = hl_accumulate(g, masked(g, mask, scaled(g, factor, hl_mul(g, slope, d[0]))), more[0]);
     if (order > 1) {
         hl_node bend = hl_mul(g, hl_sub(g, hl_const(g, 1), slope), hl_mul(g, d[0], d[0]));
-        b->fp.d2g = hl_accumulate(g, masked(g, mask, hl_mul(g, slope, hl_add(g, bend, d[1]))), more[1]);
+        b->fp.d2g =
+            hl_accumulate(g, masked(g, mask, scaled(g, factor, hl_mul(g, slope, hl_add(g, bend, d[1])))), more[1]);
     }
     return hl_graph_status(g);
 }

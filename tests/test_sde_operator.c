@@ -224,6 +224,8 @@ static hl_sde_spec model_spec(size_t n, size_t dim)
                           .diagonal = n % 5 == 3,
                           .density_hidden = 10,
                           .density_layers = 2,
+                          .diffusion_start = n % 4 == 2 ? 1.75 : 0,
+                          .drift_scale = n % 3 == 2 ? 2.5 : 0,
                           .flows = 1 + n % 3,
                           .flow = { .hidden = 12,
                                     .transformer = n % 4 == 1 ? "affine" : NULL,

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sde.h"
 
@@ -26,14 +27,41 @@ static int no_memory(const cli_command *command)
 
 /* ---- opening ---- */
 
+/* A table is opened more than once, to find what its columns hold; a pipe can be read but once. So standard input becomes a
+ * file without a name that has all of it. */
+static int keep_input(const cli_command *command)
+{
+    char piece[65536];
+    ssize_t count = 0;
+    bool good = true;
+    FILE *file = tmpfile();
+    if (!file)
+        return cli_fail(command, CLI_FAILED, "standard input: no temporary file can be made");
+    while (good && (count = read(STDIN_FILENO, piece, sizeof piece)) > 0)
+        good = fwrite(piece, 1, (size_t)count, file) == (size_t)count;
+    good = good && count == 0 && fflush(file) == 0 && dup2(fileno(file), STDIN_FILENO) >= 0;
+    fclose(file);
+    return good ? CLI_OK : cli_fail(command, CLI_WRONG, "standard input: it cannot be read or kept");
+}
+
 static bool is_archive(const char *path)
 {
     char head[2] = "";
-    FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "rb");
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? NULL : fopen(path, "rb");
     size_t count = file ? fread(head, 1, 2, file) : 0;
+    if (standard && pread(STDIN_FILENO, head, 2, 0) == 2)
+        count = 2;
     if (file)
         fclose(file);
     return count == 2 && memcmp(head, "PK", 2) == 0;
+}
+
+static hl_status open_from_start(const sheet *s, const hl_table_options *o, hl_table **table)
+{
+    if (strcmp(s->source->path, "-") == 0)
+        lseek(STDIN_FILENO, 0, SEEK_SET);
+    return hl_table_open(s->ctx, s->source->path, o, table);
 }
 
 /* All arrays of an archive, if they go together; else the one that a table would be. */
@@ -43,12 +71,12 @@ static hl_status open_list(const sheet *s, const char *columns, int dates, hl_ta
     hl_table_options o = { .columns = columns, .array = from->array, .drop_missing = from->drop, .dates = dates };
     if (!o.array && is_archive(from->path)) {
         o.array = "*";
-        hl_status status = hl_table_open(s->ctx, from->path, &o, table);
+        hl_status status = open_from_start(s, &o, table);
         if (status == HL_OK)
             return status;
         o.array = NULL;
     }
-    return hl_table_open(s->ctx, from->path, &o, table);
+    return open_from_start(s, &o, table);
 }
 
 /* Is what stands in this column dates, all of it? */
@@ -68,7 +96,7 @@ static hl_status open_columns(sheet *s, const char *list, const char *time, cons
 {
     hl_table *rest = NULL;
     hl_status status = open_list(s, list, 0, &s->table);
-    if (status != HL_ERR_FORMAT || !time || strcmp(s->source->path, "-") == 0)
+    if (status != HL_ERR_FORMAT || !time)
         return status;
     if (!holds_dates(s, time))
         return open_list(s, list, 0, &s->table); /* again, for its message */
@@ -249,15 +277,14 @@ static int open_sheet(sheet *s)
 {
     const sde_source *from = s->source;
     const char *times[4];
-    bool pipe = strcmp(from->path, "-") == 0;
     if (from->dt > 0 && from->time)
         return cli_fail(s->command, CLI_WRONG, "--dt is for rows without times, and --time names a column of them");
     name_times(from, times);
     char *list = from->columns ? strdup(from->columns) : from->model ? list_model(from) : NULL;
-    hl_status status = list && !pipe ? open_chosen(s, list, times) : HL_ERR_INVALID;
+    hl_status status = list ? open_chosen(s, list, times) : HL_ERR_INVALID;
     free(list);
     bool chosen = status == HL_OK;
-    if (status == HL_ERR_INVALID && from->columns && !pipe) { /* is it x that is missing, or time? */
+    if (status == HL_ERR_INVALID && from->columns) { /* is it x that is missing, or time? */
         status = open_list(s, from->columns, 0, &s->table);
         return status == HL_OK ? no_time(s) : cli_fail_library(s->command, s->ctx, status);
     }
@@ -439,7 +466,9 @@ int sde_read(const cli_command *command, hl_context *ctx, const sde_source *sour
 {
     sheet s = { .command = command, .ctx = ctx, .source = source, .time = HL_NO_COLUMN, .trajectory = HL_NO_COLUMN };
     *rows = (sde_rows){ 0 };
-    int result = open_sheet(&s);
+    int result = strcmp(source->path, "-") == 0 ? keep_input(command) : CLI_OK;
+    if (result == CLI_OK)
+        result = open_sheet(&s);
     rows->table = s.table;
     if (result == CLI_OK)
         result = read_sheet(&s, rows);

@@ -132,7 +132,7 @@ static int prepare(job *j)
     }
     j->rows = s->rows ? (size_t)s->rows : s->start ? j->start.rows : 100;
     if (level == NO_LEVEL)
-        for (level = 0; (j->times - 1) << level < FINE; level++)
+        for (level = 0; j->times > 1 && (j->times - 1) << level < FINE; level++)
             ;
     hl_status status = hl_sde_system(j->sde, &system);
     if (status == HL_OK)

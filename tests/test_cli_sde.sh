@@ -191,6 +191,16 @@ refused "bare.csv: no column of times"
 fit 0 "$work/bare.csv" "$work/bare.hollow" --method pseudo-ml --dt 0.25
 expect 0 info --json "$work/bare.hollow"
 json "$out" 'j["clock"]["first"] == 0 and j["clock"]["last"] == 99.75'
+# The same from a pipe, dates and messages too.
+# shellcheck disable=SC2086
+"$hollow" sde fit - -o "$work/piped.hollow" --time date --columns rate --method pseudo-ml $small <"$work/dates.csv" >"$out" 2>"$err"
+command="hollow sde fit -"
+same "$work/piped.hollow" "$work/dates.hollow"
+printf 't,x\n0,1\n1,abc\n' | "$hollow" sde fit - -o "$none" >"$out" 2>"$err"
+if [ $? = 2 ]; then pass; else fail "$command: exit status"; fi
+refused "standard input:3" "abc"
+expect 0 sde sample "$model" --times 101 -n 3
+if [ "$(wc -l <"$out")" = 4 ]; then pass; else fail "$command: not three rows"; fi
 fit 2 "$data" "$none" --dt 1
 refused "it has a column 't'; --dt is for rows without times"
 # Huge scales.

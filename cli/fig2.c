@@ -220,14 +220,18 @@ static int draw(FILE *g, const void *figure)
                         paper_filtered(r->backward, r->done, i));
             fprintf(g, "E\n");
         }
-    fprintf(g, "set multiplot layout 2,2\nset grid linecolor rgb '#dddddd'\nset logscale y\nset yrange [*:*]\n"
+    fprintf(g, "set multiplot layout 2,2\nset grid linecolor rgb '#dddddd'\nset logscale y\nset key top right maxrows "
+               "2 samplen 2\n"
                "set xlabel 'iteration'\n");
     for (size_t column = 2; column <= 3; column++)
         for (size_t s = 0; s < SETTINGS; s++) {
+            double top = 1;
+            for (size_t m = 0; m < METHODS; m++)
+                for (size_t i = 0; i < a->record[s][m].done; i++)
+                    top = fmax(top, (column == 2 ? a->record[s][m].forward : a->record[s][m].backward)[i]);
             fprintf(g,
-                    "set title '%s: %s' font ',15'\nset ylabel 'evaluations of an iteration'\nset key below center "
-                    "horizontal\nplot ",
-                    column == 2 ? "forward" : "backward, with the adjoint", settings[s].title);
+                    "set title '%s: %s' font ',15'\nset ylabel 'evaluations of an iteration'\nset yrange [*:%g]\nplot ",
+                    column == 2 ? "forward" : "backward", settings[s].title, 4 * top);
             for (size_t m = 0; m < METHODS; m++)
                 if (a->record[s][m].done)
                     fprintf(g, "%s$d%zu%zu using 1:%zu with lines linewidth 2 linecolor rgb '%s' title '%s'",

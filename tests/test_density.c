@@ -2,7 +2,8 @@
  * that do not see each other, checkpoints, and failures at every allocation. */
 #include "net_support.h"
 
-#include <dirent.h>
+#include "directory.h"
+
 #include <unistd.h>
 
 #include "hollow/density.h"
@@ -12,36 +13,6 @@
 enum { MEMORY = 10 << 20, TRAIN = 1500, COLUMNS = 6 };
 
 static const char *const kinds[] = { "cnf", "nice", "realnvp", "maf", "iaf", "naf" };
-
-/* As in test_model.c: an empty directory, in memory if possible. */
-static char in_memory[] = "/dev/shm/test_density.XXXXXX", on_disk[] = "/tmp/test_density.XXXXXX";
-static const char *directory;
-
-static int enter_directory(void **state)
-{
-    (void)state;
-    directory = mkdtemp(in_memory);
-    if (!directory)
-        directory = mkdtemp(on_disk);
-    return !directory || chdir(directory);
-}
-
-static int empty_directory(void **state)
-{
-    DIR *dir = opendir(".");
-    struct dirent *entry;
-    (void)state;
-    while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.')
-            remove(entry->d_name);
-    return !dir || closedir(dir);
-}
-
-static int leave_directory(void **state)
-{
-    (void)state;
-    return chdir("/") || rmdir(directory);
-}
 
 /* ---- models ---- */
 

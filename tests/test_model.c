@@ -1,7 +1,8 @@
 /* test_model.c - model files: round trips, hostile files, and failures at every allocation. */
 #include "net_support.h"
 
-#include <dirent.h>
+#include "directory.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,37 +12,6 @@
 enum { SMALL_MEMORY = 10 << 20 };
 
 static const hl_net_spec small = { .dim = 2, .features = 2, .hidden = 3, .hidden_layers = 1, .width = 3, .layers = 1 };
-
-/* The tests run in an empty directory of their own; in memory if possible, as they save hundreds of files, and saving waits
- * for the disk. */
-static char in_memory[] = "/dev/shm/test_model.XXXXXX", on_disk[] = "/tmp/test_model.XXXXXX";
-static const char *directory;
-
-static int enter_directory(void **state)
-{
-    (void)state;
-    directory = mkdtemp(in_memory);
-    if (!directory)
-        directory = mkdtemp(on_disk);
-    return !directory || chdir(directory);
-}
-
-static int empty_directory(void **state)
-{
-    DIR *dir = opendir(".");
-    struct dirent *entry;
-    (void)state;
-    while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.')
-            remove(entry->d_name);
-    return !dir || closedir(dir);
-}
-
-static int leave_directory(void **state)
-{
-    (void)state;
-    return chdir("/") || rmdir(directory);
-}
 
 /* ---- saving ---- */
 

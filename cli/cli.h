@@ -127,14 +127,18 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
 /* All columns of a model, to be freed; or NULL. */
 hl_density_column *cli_columns_of(const hl_density *model);
 
+/* Would writing `out` (may be NULL) replace the file `in`? CLI_OK, or an exit status, having said so. */
+int cli_keep_apart(const cli_command *command, const char *out, const char *in);
+
 /* ---- training (training.c) ---- */
 
 /* Can the model `out`, its checkpoint, whose name it makes (to be freed), and the pictures be written, without hurting the
  * data? CLI_OK or an exit status, having said what is wrong. */
 int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *data, const char *out, const char *plot,
                       char **checkpoint);
-/* Open a log, to be gone on with if `resume`; no path is no log. */
-int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log);
+/* Open a log, to be gone on with if `resume`; no path is no log. It must be neither the data nor the model. */
+int cli_open_log(const cli_command *command, const char *path, const char *data, const char *model, bool resume,
+                 FILE **log);
 /* Lines after those of `iteration`, of a run that went on after its last checkpoint, will be written again. */
 void cli_cut_log(FILE *log, size_t iteration);
 

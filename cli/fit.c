@@ -88,6 +88,7 @@ typedef struct job {
     FILE *log;
     fit_curves curves;
     double start, saved, scale; /* scale: from the standardised loss to the units of the data */
+    double recent;              /* likelihood's loss of late, in these units */
     bool terminal;
 } job;
 
@@ -346,19 +347,28 @@ static double normal_nll(const job *j)
 /* What came of it. */
 static int conclude(const job *j, const hl_fit_report *r)
 {
-    double best = r->best + j->scale, normal = normal_nll(j);
+    double best = r->best + j->scale, normal = normal_nll(j), slack = 0.2 + 0.05 * (double)j->data.dim;
     if (!isfinite(best)) {
         fprintf(stderr, "%s: the model of iteration %zu, before the first validation\n", j->set->out, r->iteration);
         return CLI_OK;
     }
     fprintf(stderr, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s\n", j->set->out, best,
             r->best_iteration, cli_now() - j->start);
-    if (best <= normal + 1 + 0.1 * (double)j->data.dim)
-        return CLI_OK;
-    return cli_fail(&cli_fit, CLI_FAILED,
-                    "training failed: even iteration %zu, the best, is worse than independent normal columns, which "
-                    "have %.4f nats; try a smaller --lr or more --iters",
-                    r->best_iteration, normal);
+    if (!(best <= normal + slack))
+        return cli_fail(
+            &cli_fit, CLI_FAILED,
+            "training failed: even iteration %zu, the best, is worse than independent normal columns, which "
+            "have %.4f nats; try a smaller --lr or more --iters",
+            r->best_iteration, normal);
+    if (j->recent > normal + 10 * slack)
+        return cli_fail(&cli_fit, CLI_FAILED,
+                        "training diverged: at iteration %zu its loss was %.4g nats, where independent normal columns "
+                        "have %.4f; the best model before is kept; try a smaller --lr",
+                        r->iteration, j->recent, normal);
+    if (r->iteration < r->iterations && j->set->minutes <= 0)
+        fprintf(stderr, "stopped at iteration %zu: %zu validations in a row were no better (--patience)\n",
+                r->iteration, j->options.patience);
+    return CLI_OK;
 }
 
 static int train(job *j)
@@ -373,6 +383,8 @@ static int train(job *j)
             if (j->log && j->set->resume)
                 cli_cut_log(j->log, first);
         }
+        if (r.phase[0] == 'l')
+            j->recent += (r.loss + j->scale - j->recent) * (j->recent == 0 ? 1 : 0.1);
         progress(j, &r, first);
         log_line(j, &r);
         if (cli_interrupted())
@@ -456,7 +468,7 @@ static int fit(job *j, const char *path)
     if (result == CLI_OK)
         result = create(j);
     if (result == CLI_OK)
-        result = cli_open_log(&cli_fit, j->set->log, j->set->resume, &j->log);
+        result = cli_open_log(&cli_fit, j->set->log, path, j->set->out, j->set->resume, &j->log);
     if (result != CLI_OK)
         return result;
     for (size_t i = 0; i < hl_flow_nets(hl_density_flow(j->model)); i++)

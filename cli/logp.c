@@ -183,6 +183,8 @@ static int run(int argc, char **argv)
         return result;
     if (set.calibrate && set.out)
         return cli_fail(&cli_logp, CLI_WRONG, "--calibrate prints a table, and --out is for log-densities");
+    if (cli_keep_apart(&cli_logp, set.out, path[0]) != CLI_OK || cli_keep_apart(&cli_logp, set.out, path[1]) != CLI_OK)
+        return CLI_WRONG;
     job j = { .path = path[1] };
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
     if (status == HL_OK)

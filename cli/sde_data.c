@@ -196,9 +196,16 @@ static int assign_x(sheet *s, bool by_place)
                             i < dim ? ", which the model needs" : "");
         s->x[s->count++] = at;
     }
-    for (size_t i = 0; !from->model && i < all; i++)
-        if (i != s->time && i != s->trajectory)
-            s->x[s->count++] = i;
+    for (size_t i = 0; !from->model && i < all; i++) {
+        if (i == s->time || i == s->trajectory)
+            continue;
+        for (size_t k = 0; time_names[k]; k++)
+            if (strcmp(hl_table_name(s->table, i), time_names[k]) == 0)
+                return cli_fail(s->command, CLI_WRONG,
+                                "%s: column '%s' looks like times, too: choose the columns of x by --columns",
+                                from->path, time_names[k]);
+        s->x[s->count++] = i;
+    }
     return s->count ? CLI_OK
                     : cli_fail(s->command, CLI_WRONG, "%s: no columns are left for x beside that of times", from->path);
 }

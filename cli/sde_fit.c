@@ -578,7 +578,7 @@ static int fit(job *j)
     if (result == CLI_OK)
         result = create(j);
     if (result == CLI_OK)
-        result = cli_open_log(me, s->log, s->resume, &j->log);
+        result = cli_open_log(me, s->log, s->source.path, s->out, s->resume, &j->log);
     if (result != CLI_OK)
         return result;
     for (size_t i = 0; i < 3; i++)

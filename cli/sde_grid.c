@@ -87,6 +87,8 @@ static int run(int argc, char **argv)
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)
         return result;
+    if (cli_keep_apart(me, set.out, path[0]) != CLI_OK || cli_keep_apart(me, set.out, path[1]) != CLI_OK)
+        return CLI_WRONG;
     hl_context *ctx = NULL;
     hl_sde *sde = NULL;
     sde_rows rows = { 0 };

@@ -215,6 +215,8 @@ static int run(int argc, char **argv)
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)
         return result;
+    if (cli_keep_apart(me, set.out, path[0]) != CLI_OK)
+        return CLI_WRONG;
     job j = { .set = &set };
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
     if (status == HL_OK)

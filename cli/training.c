@@ -10,15 +10,15 @@
 int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *data, const char *out, const char *plot,
                       char **checkpoint)
 {
-    struct stat st, from;
+    struct stat st;
     *checkpoint = malloc(strlen(out) + 6);
     if (!*checkpoint)
         return cli_fail(command, CLI_FAILED, "out of memory");
     sprintf(*checkpoint, "%s.ckpt", out);
     if (strcmp(out, "-") == 0)
         return cli_fail(command, CLI_WRONG, "-o -: a model needs a file");
-    if (stat(data, &from) == 0 && stat(out, &st) == 0 && from.st_dev == st.st_dev && from.st_ino == st.st_ino)
-        return cli_fail(command, CLI_WRONG, "%s: the model would replace the data", out);
+    if (cli_keep_apart(command, out, data) != CLI_OK)
+        return CLI_WRONG;
     if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
         return cli_fail(command, CLI_WRONG, "%s: %s", out, strerror(EISDIR));
     hl_table_writer *probe = NULL; /* which makes a temporary file beside it */
@@ -30,9 +30,14 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *d
     return error ? cli_fail(command, CLI_WRONG, "%s: %s", plot, strerror(error)) : CLI_OK;
 }
 
-int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log)
+int cli_open_log(const cli_command *command, const char *path, const char *data, const char *model, bool resume,
+                 FILE **log)
 {
     *log = NULL;
+    if (path && strcmp(path, model) == 0)
+        return cli_fail(command, CLI_WRONG, "%s: the log and the model need files of their own", path);
+    if (cli_keep_apart(command, path, data) != CLI_OK || cli_keep_apart(command, path, model) != CLI_OK)
+        return CLI_WRONG;
     if (path && resume)
         *log = fopen(path, "r+");
     if (path && !*log)

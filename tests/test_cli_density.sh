@@ -326,7 +326,16 @@ fit 2 "$data" "$work"
 stderr_has "Is a directory"
 cp "$data" "$work/precious.csv"
 fit 2 "$work/precious.csv" "$work/precious.csv"
-stderr_has "the model would replace the data"
+stderr_has "would be replaced by the results"
+for call in "fit $data -o $none --log $data" "logp $model $data --out $data" "logp $model $data --out $model" "sample $model --out $model"; do
+    # shellcheck disable=SC2086
+    expect 2 $call
+    stderr_has "would be replaced by the results"
+done
+fit 2 "$data" "$none" --log "$none"
+stderr_has "files of their own"
+fit 2 "$data" "$none" --trace hutchinson --solver auto
+refused "$none" "auto needs the system's jvp"
 same "$work/precious.csv" "$data"
 fit 2 "$data" "$none" --log "$work/nowhere/log"
 refused "$none" "nowhere/log"

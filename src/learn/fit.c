@@ -150,6 +150,23 @@ static void write_values(const hl_fit *fit, const double *from)
         }
 }
 
+static hl_status use_solver(hl_fit *fit, bool training)
+{
+    hl_flow_solver solver = fit->options.solver;
+    if (!fit->continuous || (training && fit->fixed))
+        return HL_OK;
+    solver.trace = training ? fit->options.train_trace : HL_TRACE_EXACT;
+    solver.seed = fit->options.seed;
+    if (training && fit->discrete_steps) {
+        solver.method = fit->options.train_method;
+        solver.steps = fit->steps;
+    }
+    fit->fixed = false;
+    hl_status status = hl_flow_set_solver(fit->flow, &solver);
+    fit->fixed = status == HL_OK && training;
+    return status;
+}
+
 /* Losses without solving take rows from base to data by one network. */
 static hl_status check_loss(hl_fit *fit, const char *kind)
 {
@@ -158,6 +175,8 @@ static hl_status check_loss(hl_fit *fit, const char *kind)
     size_t nets = hl_flow_nets(fit->flow);
     if (o->loss < HL_LOSS_DEFAULT || o->loss > HL_LOSS_SCORE)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "unknown loss %d", (int)o->loss);
+    if (o->train_trace < HL_TRACE_EXACT || o->train_trace > HL_TRACE_BRUTE)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "unknown trace %d", (int)o->train_trace);
     if (o->loss == HL_LOSS_DEFAULT && nets > 1)
         o->loss = HL_LOSS_LIKELIHOOD;
     if (loss_at(fit, 0) == HL_LOSS_LIKELIHOOD)
@@ -199,6 +218,9 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
                             .batch = fit->options.batch,
                             .seed = fit->options.seed },
             &fit->matcher);
+    bool solves = fit->options.loss != HL_LOSS_FLOW_MATCHING && fit->options.loss != HL_LOSS_SCORE;
+    if (status == HL_OK && solves) /* a solver that cannot train is told now, not when its phase comes */
+        status = use_solver(fit, true);
     if (status == HL_OK)
         read_values(fit, fit->best_values);
     return status;
@@ -282,23 +304,6 @@ static void load_batch(hl_fit *fit)
 }
 
 /* ---- likelihood ---- */
-
-static hl_status use_solver(hl_fit *fit, bool training)
-{
-    hl_flow_solver solver = fit->options.solver;
-    if (!fit->continuous || (training && fit->fixed))
-        return HL_OK;
-    solver.trace = training ? fit->options.train_trace : HL_TRACE_EXACT;
-    solver.seed = fit->options.seed;
-    if (training && fit->discrete_steps) {
-        solver.method = fit->options.train_method;
-        solver.steps = fit->steps;
-    }
-    fit->fixed = false;
-    hl_status status = hl_flow_set_solver(fit->flow, &solver);
-    fit->fixed = status == HL_OK && training;
-    return status;
-}
 
 static hl_status likelihood_gradient(hl_fit *fit, double *loss)
 {

@@ -1,7 +1,9 @@
 /* sde_data.c - observations (trajectory, t, x) from tables: which columns they are, in which order, and what is wrong. */
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sde.h"
@@ -27,9 +29,18 @@ static int no_memory(const cli_command *command)
 
 /* ---- opening ---- */
 
-/* A table is opened more than once, to find what its columns hold; a pipe can be read but once. So standard input becomes a
+/* Standard input, or the descriptor of another pipe, such as <(command); -1 for files. */
+static int open_pipe(const char *path)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0)
+        return STDIN_FILENO;
+    return stat(path, &st) == 0 && S_ISFIFO(st.st_mode) ? open(path, O_RDONLY) : -1;
+}
+
+/* A table is opened more than once, to find what its columns hold; a pipe can be read but once. So a pipe becomes a
  * file without a name that has all of it. */
-static int keep_input(const cli_command *command)
+static int keep_input(const cli_command *command, int pipe)
 {
     char piece[65536];
     ssize_t count = 0;
@@ -37,10 +48,12 @@ static int keep_input(const cli_command *command)
     FILE *file = tmpfile();
     if (!file)
         return cli_fail(command, CLI_FAILED, "standard input: no temporary file can be made");
-    while (good && (count = read(STDIN_FILENO, piece, sizeof piece)) > 0)
+    while (good && (count = read(pipe, piece, sizeof piece)) > 0)
         good = fwrite(piece, 1, (size_t)count, file) == (size_t)count;
     good = good && count == 0 && fflush(file) == 0 && dup2(fileno(file), STDIN_FILENO) >= 0;
     fclose(file);
+    if (pipe != STDIN_FILENO)
+        close(pipe);
     return good ? CLI_OK : cli_fail(command, CLI_WRONG, "standard input: it cannot be read or kept");
 }
 
@@ -473,7 +486,13 @@ int sde_read(const cli_command *command, hl_context *ctx, const sde_source *sour
 {
     sheet s = { .command = command, .ctx = ctx, .source = source, .time = HL_NO_COLUMN, .trajectory = HL_NO_COLUMN };
     *rows = (sde_rows){ 0 };
-    int result = strcmp(source->path, "-") == 0 ? keep_input(command) : CLI_OK;
+    sde_source standard = *source;
+    int result = CLI_OK, pipe = open_pipe(source->path);
+    if (pipe >= 0) {
+        result = keep_input(command, pipe);
+        standard.path = "-";
+        s.source = &standard;
+    }
     if (result == CLI_OK)
         result = open_sheet(&s);
     rows->table = s.table;

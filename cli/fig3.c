@@ -14,9 +14,9 @@ static const char *const trace_names[TRACES] = { "exact", "stochastic" };
 
 /* What one training showed. */
 typedef struct record {
-    double *loss, *forward, *backward; /* [iterations] */
+    double *loss, *forward, *backward, *times; /* [iterations]; times: seconds of those without a validation */
     double validation[VALIDATIONS];
-    double seconds; /* of all iterations, validations not counted */
+    double seconds; /* median of the times */
 } record;
 
 typedef struct fig3 {
@@ -93,7 +93,7 @@ static hl_status make_pair(fig3 *a, int layers, uint64_t seed, pair *p)
 static hl_status train_pair(fig3 *a, pair *p, record *r)
 {
     hl_fit_report report;
-    size_t every = a->iterations / VALIDATIONS;
+    size_t every = a->iterations / VALIDATIONS, timed[TRACES] = { 0 };
     for (size_t i = 0; i < a->iterations; i++)
         for (int t = 0; t < TRACES; t++) {
             double start = cli_now();
@@ -101,7 +101,7 @@ static hl_status train_pair(fig3 *a, pair *p, record *r)
             if (status != HL_OK)
                 return status;
             if (!report.validated)
-                r[t].seconds += cli_now() - start;
+                r[t].times[timed[t]++] = cli_now() - start;
             r[t].loss[i] = report.loss;
             r[t].forward[i] = report.evaluations;
             r[t].backward[i] = report.backward;
@@ -113,8 +113,8 @@ static hl_status train_pair(fig3 *a, pair *p, record *r)
             if (cli_interrupted())
                 return HL_STOPPED;
         }
-    for (int t = 0; t < TRACES; t++) /* per iteration without a validation */
-        r[t].seconds /= (double)(a->iterations - VALIDATIONS);
+    for (int t = 0; t < TRACES; t++)
+        r[t].seconds = cli_median(r[t].times, timed[t]);
     return HL_OK;
 }
 
@@ -125,11 +125,12 @@ static int run_all(fig3 *a)
             pair p = { .flow = { NULL } };
             for (int t = 0; t < TRACES; t++) {
                 record *r = &a->record[l][s][t];
-                r->loss = calloc(a->iterations, 3 * sizeof *r->loss);
+                r->loss = calloc(a->iterations, 4 * sizeof *r->loss);
                 if (!r->loss)
                     return cli_fail(&cli_paper, CLI_FAILED, "out of memory");
                 r->forward = r->loss + a->iterations;
                 r->backward = r->forward + a->iterations;
+                r->times = r->backward + a->iterations;
             }
             fprintf(stderr, "%d hidden layer%s, seed %zu\n", l + 1, l ? "s" : "", s + 1);
             hl_status status = make_pair(a, l + 1, a->set->seed + s, &p);

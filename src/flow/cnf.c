@@ -142,11 +142,11 @@ static void free_plans(field *f)
 
 /* ---- creation ---- */
 
-static void free_buffers(field *f)
+static void free_buffers(hl_context *ctx, field *f)
 {
     char **const all[] = { &f->t, &f->l, &f->gl, &f->c, &f->x, &f->e, &f->f, &f->gf, &f->gx, &f->d };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        hl_free(f->flow->ctx, *all[i]);
+        hl_free(ctx, *all[i]);
         *all[i] = NULL;
     }
 }
@@ -166,7 +166,7 @@ static hl_status make_buffers(field *f)
     } all[] = { { &f->t, 1 },    { &f->l, 1 },   { &f->gl, 1 },  { &f->c, net->context + 1 },
                 { &f->x, dim },  { &f->e, dim }, { &f->f, dim }, { &f->gf, dim },
                 { &f->gx, dim }, { &f->d, dim } };
-    free_buffers(f);
+    free_buffers(f->flow->ctx, f);
     f->rows = rows;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!(*all[i].place = hl_calloc(f->flow->ctx, hl_size_mul(rows, all[i].width), element)))
@@ -225,7 +225,7 @@ static void cnf_free(hl_flow *flow)
         field *f = &s->field[i];
         void *const blocks[] = { (void *)f->param, f->result, f->row, f->pieces };
         free_plans(f);
-        free_buffers(f);
+        free_buffers(flow->ctx, f);
         for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
             hl_free(flow->ctx, blocks[k]);
     }

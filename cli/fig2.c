@@ -252,7 +252,7 @@ static int run(const paper_settings *set)
     if (!a)
         return cli_fail(&cli_paper, CLI_FAILED, "out of memory");
     a->set = set;
-    a->iterations = set->quick ? 6 : 150;
+    a->iterations = set->quick ? 3 : 150;
     int error = cli_make_directory(set->out), result;
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set->threads }, &a->ctx);
     make_data(a);

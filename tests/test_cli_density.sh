@@ -3,7 +3,7 @@
 # Ctrl-C, divergence.
 set -u
 . "$(dirname "$0")/cli_support.sh"
-small="--iters 60 --batch 64 --hidden 8 --width 8 --features 4 --threads 1"
+small="--iters 60 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
 
 # rows N SEED: a bent band in two columns of different units, and its side.
 rows() {
@@ -373,7 +373,7 @@ stderr_has "before the first validation"
 
 # ---- stopped and killed, and going on ----
 
-long="--iters 4000 --batch 64 --hidden 8 --width 8 --features 4 --threads 1 --patience 1000"
+long="--iters 4000 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --ode-steps 4 --threads 1 --patience 1000"
 # shellcheck disable=SC2086
 expect 0 fit "$data" -o "$work/whole.hollow" $long
 whole=$work/whole.hollow

@@ -31,6 +31,16 @@ echo
 echo "Three days drawn from the model:"
 "$hollow" sample "$out/vix.hollow" -n 3
 
+heading "A stochastic equation (hollow sde fit)"
+cat <<END
+The same index as one path: how it is drawn back (the drift) and how much it trembles (the diffusion), at every level.
+
+END
+"$hollow" sde fit data/vix/daily.csv --columns log_vix --time t --method pseudo-ml -o "$out/vix_sde.hollow" --plot "$out/sde"
+printf 't,log_vix\n0,2.5\n0,2.9\n0,3.5\n' >"$out/points.csv"
+echo "f and g, per year, and log p at VIX 12, 18 and 33:"
+"$hollow" sde grid "$out/vix_sde.hollow" "$out/points.csv"
+
 heading "The idea (hollow paper fig1)"
 cat <<END
 In a hollow network f_i = tau(x_i, h_i), and h_i never sees x_i. So the derivative of every f_i by its own x_i, the diagonal of
@@ -54,6 +64,7 @@ if [ -f "$out/fig1_jacobian.png" ] && [ -f "$out/fig1_time.png" ]; then
     echo "The pictures:"
     echo "  $out/density.png         the days, the density that was learnt, and days drawn from it"
     echo "  $out/training.png        how the training went"
+    echo "  $out/sde/equation.png    drift and diffusion of the index"
     echo "  $out/fig1_jacobian.png   the Jacobian, split into its diagonal and hollow parts"
     echo "  $out/fig1_time.png       the time of D f against brute force"
 else

@@ -368,6 +368,9 @@ stderr_has "try a smaller --lr"
 fit 1 "$data" "$work/failed.hollow" --model realnvp --optimizer sgd --lr 10
 stderr_has "worse than independent normal columns"
 stderr_has "try a smaller --lr"
+fit 1 "$data" "$work/away.hollow" --lr 3 --optimizer adam
+stderr_has "training diverged: at iteration 60"
+file_there "$work/away.hollow"
 fit 0 "$data" "$work/minute.hollow" --minutes 1e-9
 stderr_has "before the first validation"
 

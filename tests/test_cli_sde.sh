@@ -184,6 +184,15 @@ json "$out" 'abs(j["clock"]["first"] - 1980) < 0.01 and abs(j["clock"]["last"] -
 expect 0 sde eval "$work/dates.hollow" "$work/dates.csv"
 fit 2 "$work/dates.csv" "$none" --time date --method pseudo-ml
 refused "dates.csv:2: column 'made': '2020-01-01' is not a number"
+# A second column of times is not taken for x.
+awk -F, 'NR == 1 { print "date,t,rate"; next } { print $1 "," NR "," $2 }' "$work/dates.csv" >"$work/twice.csv"
+fit 2 "$work/twice.csv" "$none" --time date --method pseudo-ml
+refused "column 't' looks like times, too"
+# Pipes with names.
+mkfifo "$work/fifo"
+cat "$work/dates.csv" >"$work/fifo" &
+fit 0 "$work/fifo" "$work/fifo.hollow" --time date --columns rate --method pseudo-ml
+same "$work/fifo.hollow" "$work/dates.hollow"
 # Rows that are equally spaced.
 cut -d, -f2 "$work/dates.csv" >"$work/bare.csv"
 fit 2 "$work/bare.csv" "$none" --method pseudo-ml

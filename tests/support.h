@@ -93,14 +93,16 @@ static inline void test_release(void *user, void *pointer)
 
 static inline hl_context_options test_options(test_allocator *allocator, int threads)
 {
-    return (hl_context_options){ .threads = threads, .alloc = test_alloc, .release = test_release, .user = allocator };
+    return (hl_context_options){
+        .threads = threads, .share_all = 1, .alloc = test_alloc, .release = test_release, .user = allocator
+    };
 }
 
 /* A context over `allocator`, which is zeroed first; over malloc if it is NULL. */
 static inline hl_context *test_context(test_allocator *allocator, int threads)
 {
     hl_context_options options =
-        allocator ? test_options(allocator, threads) : (hl_context_options){ .threads = threads };
+        allocator ? test_options(allocator, threads) : (hl_context_options){ .threads = threads, .share_all = 1 };
     hl_context *ctx = NULL;
 
     if (allocator)

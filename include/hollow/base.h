@@ -62,6 +62,8 @@ typedef struct hl_context_options {
     void *(*alloc)(void *user, size_t bytes);   /* default malloc; must return memory aligned as malloc does */
     void (*release)(void *user, void *pointer); /* default free; never called with NULL */
     void *user;                                 /* passed to alloc and release */
+    int share_all; /* nonzero: threads share every run; by default only where it has paid of late, which
+                                                 * changes no bit */
 } hl_context_options;
 
 /* Make a context. `options` may be NULL; it is copied. */

@@ -14,6 +14,7 @@ struct hl_context {
     void (*release)(void *user, void *pointer);
     void *user;
     hl_team *team;
+    bool share_all; /* threads share the smallest runs, too */
     char message[512];
 };
 
@@ -59,5 +60,8 @@ int hl_team_size(const hl_team *team);
 void hl_team_run(hl_team *team, void (*job)(void *user, int thread), void *user);
 /* Inside a job: wait until every thread of the team is here. Spins for a while, then sleeps. */
 void hl_team_barrier(hl_team *team);
+/* Seconds that all threads together have spent at barriers so far; call between runs. */
+double hl_team_waited(const hl_team *team);
+double hl_clock(void); /* seconds since some moment */
 
 #endif

@@ -1,4 +1,4 @@
-/* team.c - a team of threads that run the same function.
+/* team.c - a team of threads that run the same function, and a clock that tells how long they waited for each other.
  *
  * Everything rests on the *gate*: a counter that one thread advances and others wait on. Waiting spins first, as the
  * next piece of work is mostly microseconds away, and then sleeps, so that an idle program uses no processor. A run is:
@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -38,6 +39,7 @@ struct hl_team {
     struct gate start;   /* counts runs */
     struct gate barrier; /* counts meetings */
     _Alignas(CACHE_LINE) atomic_int arrived;
+    atomic_llong waited;     /* nanoseconds of all threads at the barrier */
     struct worker workers[]; /* size - 1, for the threads 1, 2, ... */
 };
 
@@ -95,6 +97,23 @@ static void gate_wait(struct gate *gate, unsigned seen, int spins)
     pthread_mutex_unlock(&gate->lock);
 }
 
+static long long nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long long)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+double hl_clock(void)
+{
+    return 1e-9 * (double)nanoseconds();
+}
+
+double hl_team_waited(const hl_team *team)
+{
+    return 1e-9 * (double)atomic_load_explicit(&team->waited, memory_order_relaxed);
+}
+
 void hl_team_barrier(hl_team *team)
 {
     unsigned seen;
@@ -105,8 +124,10 @@ void hl_team_barrier(hl_team *team)
     if (atomic_fetch_add(&team->arrived, 1) + 1 == team->size) {
         atomic_store(&team->arrived, 0);
         gate_advance(&team->barrier);
-    } else {
+    } else if (atomic_load(&team->barrier.count) == seen) {
+        long long from = nanoseconds();
         gate_wait(&team->barrier, seen, team->spins);
+        atomic_fetch_add_explicit(&team->waited, nanoseconds() - from, memory_order_relaxed);
     }
 }
 
@@ -206,6 +227,7 @@ hl_status hl_team_create(hl_context *ctx, int threads, hl_team **team)
     t->size = threads;
     t->spins = threads <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
     atomic_init(&t->arrived, 0);
+    atomic_init(&t->waited, 0);
     if (threads > 1)
         status = start(ctx, t);
     if (status) {

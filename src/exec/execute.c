@@ -354,9 +354,16 @@ static void job(void *user, int thread)
 
 void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output)
 {
-    run_state s = { .p = p, .input = input, .param = param, .output = output, .rows = rows };
-    s.threads = hl_team_size(p->ctx->team);
+    run_state s = { .p = p, .input = input, .param = param, .output = output, .rows = rows, .threads = 1 };
+    hl_team *team = p->ctx->team;
     atomic_init(&s.next[0], 0);
     atomic_init(&s.next[1], 0);
-    hl_team_run(p->ctx->team, job, &s);
+    double start = hl_team_size(team) > 1 ? hl_clock() : 0, waited = hl_team_waited(team);
+    if (!hl_share(p, rows, start)) {
+        job(&s, 0);
+        return;
+    }
+    s.threads = hl_team_size(team);
+    hl_team_run(team, job, &s);
+    hl_share_learn(p, start, hl_clock(), hl_team_waited(team) - waited);
 }

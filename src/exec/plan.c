@@ -98,6 +98,7 @@ hl_status hl_plan_create(hl_context *ctx, const hl_graph *g, size_t outputs, con
         hl_plan_free(p);
         return status;
     }
+    p->flops = hl_plan_describe(p).flops_per_row;
     *plan = p;
     return HL_OK;
 }

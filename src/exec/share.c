@@ -1,0 +1,30 @@
+/* share.c - whether the threads should share a run.
+ *
+ * No bit depends on it, so it may be learnt: threads that wait for each other more than they gain, because the run is short or
+ * because other programs have the processors, leave the plan's runs to the caller for a while, and try again later. */
+#include "exec/plan.h"
+
+#define STAGE_FLOPS 2e4 /* what a processor does while threads meet once */
+#define WORTH 1.15      /* the least speed-up that is worth two processors */
+#define PATIENCE 8      /* alone for so many times as long as the run that was shared in vain took ... */
+#define MOST_DOUBT 16   /* ... and up to so many times longer after several such runs */
+
+bool hl_share(const hl_plan *p, size_t rows, double now)
+{
+    if (hl_team_size(p->ctx->team) == 1)
+        return false;
+    size_t panels = (rows + HL_LANES - 1) / HL_LANES;
+    bool long_enough = p->flops * (double)(panels * HL_LANES) > STAGE_FLOPS * (double)(4 + 2 * p->segments);
+    return p->ctx->share_all || (long_enough && now >= p->alone_until);
+}
+
+void hl_share_learn(hl_plan *p, double start, double end, double waited)
+{
+    double threads = hl_team_size(p->ctx->team);
+    if (threads * (end - start) - waited > WORTH * (end - start)) {
+        p->doubt = 0;
+        return;
+    }
+    p->doubt = p->doubt == 0 ? 1 : p->doubt < MOST_DOUBT ? 2 * p->doubt : MOST_DOUBT;
+    p->alone_until = end + PATIENCE * p->doubt * (end - start);
+}

@@ -67,6 +67,7 @@ void cli_join(char *buffer, size_t size, const char *const *names);
 /* Ctrl-C sets a flag, which loops look at. */
 void cli_catch_interrupt(void);
 bool cli_interrupted(void);
+int cli_stop(void *user); /* the same, as a context asks it */
 
 double cli_now(void);                            /* seconds of a steady clock */
 double cli_cpu_time(void);                       /* seconds that the program has been on a processor */

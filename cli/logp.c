@@ -96,12 +96,12 @@ static int print_rows(job *j)
         if (status != HL_OK)
             return cli_fail_library(&cli_logp, j->ctx, status);
         status = hl_density_logp(j->model, count, j->x, j->c, j->logp);
+        if (cli_interrupted())
+            return cli_fail(&cli_logp, CLI_STOPPED, "stopped");
         tally(j, start, count, status);
         status = hl_table_write_rows(j->writer, count, j->logp);
         if (status != HL_OK)
             return cli_fail_library(&cli_logp, j->ctx, status);
-        if (cli_interrupted())
-            return cli_fail(&cli_logp, CLI_STOPPED, "stopped");
     }
     hl_status status = hl_table_writer_finish(j->writer);
     if (status != HL_OK)
@@ -131,6 +131,8 @@ static int calibrate(job *j)
         hl_flow_reset(hl_density_flow(j->model));
         if (status == HL_OK)
             hl_density_logp(j->model, rows, j->x, j->c, logp + k * rows);
+        if (cli_interrupted())
+            status = HL_STOPPED;
         evaluations[k] = (double)hl_flow_report(hl_density_flow(j->model)).forward.f / (double)rows;
     }
     if (status == HL_OK)
@@ -146,6 +148,8 @@ static int calibrate(job *j)
         printf("%-9g  %-15.8g  %-14.3g  %-12.3g  %.1f\n", rtols[k], mean, largest, change, evaluations[k]);
     }
     free(logp);
+    if (status == HL_STOPPED)
+        return cli_fail(&cli_logp, CLI_STOPPED, "stopped");
     return status == HL_OK ? CLI_OK : cli_fail_library(&cli_logp, j->ctx, status);
 }
 
@@ -186,7 +190,8 @@ static int run(int argc, char **argv)
     if (cli_keep_apart(&cli_logp, set.out, path[0]) != CLI_OK || cli_keep_apart(&cli_logp, set.out, path[1]) != CLI_OK)
         return CLI_WRONG;
     job j = { .path = path[1] };
-    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
+    hl_status status =
+        hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     if (status == HL_OK)
         status = hl_density_load(j.ctx, path[0], &j.model);
     hl_density_column *columns = status == HL_OK ? cli_columns_of(j.model) : NULL;

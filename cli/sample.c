@@ -47,7 +47,7 @@ typedef struct job {
 static hl_status draw(job *j, uint64_t seed, size_t *failed)
 {
     size_t dim = hl_density_dim(j->model);
-    for (size_t start = 0; start < j->rows && !cli_interrupted(); start += CHUNK) {
+    for (size_t start = 0; start < j->rows; start += CHUNK) {
         size_t count = j->rows - start < CHUNK ? j->rows - start : CHUNK;
         hl_status status = HL_OK;
         if (j->table)
@@ -55,6 +55,8 @@ static hl_status draw(job *j, uint64_t seed, size_t *failed)
         if (status != HL_OK)
             return status;
         hl_density_sample(j->model, seed, start, count, j->c, j->x);
+        if (cli_interrupted())
+            break;
         for (size_t r = 0; r < count; r++)
             *failed += isnan(j->x[r * dim]) != 0;
         status = hl_table_write_rows(j->writer, count, j->x);
@@ -127,7 +129,8 @@ static int run(int argc, char **argv)
     if (cli_keep_apart(&cli_sample, set.out, path[0]) != CLI_OK)
         return CLI_WRONG;
     job j = { 0 };
-    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
+    hl_status status =
+        hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     if (status == HL_OK)
         status = hl_density_load(j.ctx, path[0], &j.model);
     result = status == HL_OK ? sample(&j, &set) : cli_fail_library(&cli_sample, j.ctx, status);

@@ -76,6 +76,12 @@ bool cli_interrupted(void)
     return interrupted != 0;
 }
 
+int cli_stop(void *user)
+{
+    (void)user;
+    return cli_interrupted();
+}
+
 /* ---- numbers ---- */
 
 static double seconds(clockid_t clock)

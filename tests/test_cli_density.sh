@@ -435,6 +435,10 @@ same "$killed" "$whole"
 absent "$killed.ckpt"
 
 if [ -n "$restore" ]; then
+    # In the middle of a solve, too: tolerances that no solver reaches.
+    (head -n 1 "$data" && for i in 1 2 3 4 5; do sed 1d "$data"; done) >"$work/many.csv"
+    interrupted logp "$model" "$work/many.csv" --rtol 1e-15 --atol 1e-30 --threads 1 --out "$work/never.csv"
+    absent "$work/never.csv"
     # shellcheck disable=SC2086
     interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000
     stderr_has "stopped.hollow.ckpt is written, and the same call with --resume goes on"

@@ -488,6 +488,32 @@ static void test_not_finite(void **state)
     test_context_free(ctx, NULL);
 }
 
+static int later(void *user)
+{
+    return ++*(int *)user > 20;
+}
+
+/* The context's callback ends a solve of any method. */
+static void test_stop(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m <= METHODS; m++) {
+        const char *method = m < METHODS ? all_methods[m] : "dopri5";
+        int asked = 0;
+        hl_context *ctx = NULL;
+        CHECK_OK(NULL, hl_context_create(&(hl_context_options){ .stop = later, .user = &asked }, &ctx));
+        kpr k = { .p = 20, .q = 5 };
+        hl_ode *ode = kpr_ode(ctx, &k, (hl_ode_options){ .method = method, .rows = 2 });
+        double t[2], y[4];
+        kpr_start(2, 0, t, y);
+        CHECK_STATUS(ctx, hl_ode_solve(ode, 2, t, 3, y, NULL), HL_ERR_CALLBACK);
+        CHECK(asked < 25, method);
+        CHECK_LE(kpr_error(1, t[0], y), 1e-4, "the last good state");
+        hl_ode_free(ode);
+        hl_context_free(ctx);
+    }
+}
+
 static void test_callback_and_budget(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
@@ -767,6 +793,7 @@ int main(void)
         cmocka_unit_test(test_blow_up),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_callback_and_budget),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_not_here),
         cmocka_unit_test(test_convergence),
         cmocka_unit_test(test_gradient),

@@ -61,9 +61,9 @@ typedef struct hl_context_options {
     int threads;                                /* threads a run may use; default 1, at most 256 */
     void *(*alloc)(void *user, size_t bytes);   /* default malloc; must return memory aligned as malloc does */
     void (*release)(void *user, void *pointer); /* default free; never called with NULL */
-    void *user;                                 /* passed to alloc and release */
-    int share_all; /* nonzero: threads share every run; by default only where it has paid of late, which
-                                                 * changes no bit */
+    void *user;                                 /* passed to alloc, release and stop */
+    int (*stop)(void *user); /* asked at every evaluation of a solve; nonzero ends it with HL_ERR_CALLBACK */
+    int share_all; /* nonzero: threads share every run; default: those where it has paid of late. Changes no bit */
 } hl_context_options;
 
 /* Make a context. `options` may be NULL; it is copied. */

@@ -14,6 +14,7 @@ struct hl_context {
     void (*release)(void *user, void *pointer);
     void *user;
     hl_team *team;
+    int (*stop)(void *user);
     bool share_all; /* threads share the smallest runs, too */
     char message[512];
 };

@@ -40,7 +40,9 @@ hl_status hl_context_create(const hl_context_options *options, hl_context **cont
     ctx = o.alloc(o.user, sizeof *ctx);
     if (!ctx)
         return HL_ERR_NOMEM;
-    *ctx = (hl_context){ .alloc = o.alloc, .release = o.release, .user = o.user, .share_all = o.share_all != 0 };
+    *ctx = (hl_context){
+        .alloc = o.alloc, .release = o.release, .user = o.user, .stop = o.stop, .share_all = o.share_all != 0
+    };
     status = hl_team_create(ctx, o.threads, &ctx->team);
     if (status) {
         hl_context_free(ctx);

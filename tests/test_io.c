@@ -416,7 +416,7 @@ static void test_round_trip(void **state)
 /* The bytes themselves, so that writer and reader cannot be wrong together. */
 static void test_bytes(void **state)
 {
-    static const char header[] = "{\"__metadata__\":{\"k\":\"\xC3\xA9\\n\"},"
+    static const char header[] = "{\"__metadata__\":{\"k\":\"\xC3\xA9\\n\",\"crc32\":\"d5c55b5b\"},"
                                  "\"d\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]},"
                                  "\"f\":{\"dtype\":\"F32\",\"shape\":[3,1],\"data_offsets\":[8,20]}}";
     hl_context *ctx = test_context(NULL, 1);
@@ -449,8 +449,8 @@ static void test_bytes(void **state)
     CHECK_OK(ctx, hl_tensors_write(t, "nothing"));
     hl_tensors_free(t);
     CHECK_OK(ctx, hl_file_load(ctx, "nothing", 100, &bytes, &size));
-    assert_int_equal(size, 16);
-    assert_memory_equal(bytes, "\x08\0\0\0\0\0\0\0{}      ", 16);
+    assert_int_equal(size, 8 + 40);
+    assert_memory_equal(bytes, "\x28\0\0\0\0\0\0\0{\"__metadata__\":{\"crc32\":\"00000000\"}}   ", size);
     hl_free(ctx, bytes);
     CHECK_OK(ctx, hl_tensors_read(ctx, "nothing", &t));
     assert_int_equal(hl_tensors_count(t), 0);
@@ -857,6 +857,44 @@ static void use(hl_context *ctx, const hl_tensors *t)
         assert_ptr_equal(hl_tensors_metadata(t, key), value);
 }
 
+/* A flipped bit is noticed, but in the name of the checksum, and in a file without one in nothing but values and texts. */
+static void test_checksum(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_tensors *t;
+    char *bytes;
+    size_t size, unnoticed = 0;
+
+    (void)state;
+    write_filled(ctx, "whole", &bytes, &size);
+    CHECK_OK(ctx, hl_tensors_read(ctx, "whole", &t));
+    assert_true(hl_tensors_checked(t));
+    assert_null(hl_tensors_metadata(t, "crc32"));
+    CHECK_STATUS(ctx, hl_tensors_set_metadata(t, "crc32", "0"), HL_ERR_INVALID);
+    hl_tensors_free(t);
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] ^= 1;
+        put_file("flipped", bytes, size);
+        bytes[i] ^= 1;
+        if (hl_tensors_read(ctx, "flipped", &t) == HL_OK) {
+            assert_false(hl_tensors_checked(t));
+            unnoticed++;
+        }
+        hl_tensors_free(t);
+    }
+    assert_in_range(unnoticed, 1, strlen("crc32"));
+    bytes[size - 1] ^= 1;
+    put_file("flipped", bytes, size);
+    CHECK_STATUS(ctx, hl_tensors_read(ctx, "flipped", &t), HL_ERR_FORMAT);
+    check_message(ctx, "flipped: damaged, or changed by another program: its checksum is ");
+    forget_checksum(bytes, size);
+    put_file("flipped", bytes, size);
+    CHECK_OK(ctx, hl_tensors_read(ctx, "flipped", &t));
+    hl_tensors_free(t);
+    hl_free(ctx, bytes);
+    test_context_free(ctx, NULL);
+}
+
 /* Whatever a damaged file gives, it is a sound table or an error with a message. */
 static void test_damaged(void **state)
 {
@@ -868,6 +906,7 @@ static void test_damaged(void **state)
 
     (void)state;
     write_filled(ctx, "whole", &bytes, &size);
+    forget_checksum(bytes, size);
     for (size_t i = 0; i < size; i++)
         for (int flip = 0; flip < 9; flip++) {
             char mask = (char)(flip < 8 ? 1 << flip : 0xFF);
@@ -922,12 +961,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_load),       TEST(test_load_pipe),       TEST(test_open),
-        TEST(test_replace),    TEST(test_replace_refused), TEST(test_replace_cut_short),
-        TEST(test_round_trip), TEST(test_bytes),           TEST(test_add_refused),
-        TEST(test_full),       TEST(test_malformed),       TEST(test_header_length),
-        TEST(test_too_many),   TEST(test_foreign),         TEST(test_not_a_file),
-        TEST(test_truncated),  TEST(test_damaged),         TEST(test_out_of_memory),
+        TEST(test_load),          TEST(test_load_pipe),       TEST(test_open),
+        TEST(test_replace),       TEST(test_replace_refused), TEST(test_replace_cut_short),
+        TEST(test_round_trip),    TEST(test_bytes),           TEST(test_add_refused),
+        TEST(test_full),          TEST(test_malformed),       TEST(test_header_length),
+        TEST(test_too_many),      TEST(test_foreign),         TEST(test_not_a_file),
+        TEST(test_truncated),     TEST(test_checksum),        TEST(test_damaged),
+        TEST(test_out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

@@ -377,6 +377,7 @@ static void test_damaged_files(void **state)
         size_t size;
         write_good(n);
         CHECK_OK(ctx, hl_file_load(ctx, "good.hollow", 1 << 20, &data, &size));
+        forget_checksum(data, size);
         size_t header = 8 + (unsigned char)data[0] + 256 * (size_t)(unsigned char)data[1];
         assert_in_range(header, 100, size - 1);
         for (size_t cut = 0; cut < size; cut += 1 + (cut > header) * 13) {

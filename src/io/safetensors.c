@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zlib.h>
+
 #include "io/file.h"
 #include "io/tensors.h"
 
@@ -278,6 +280,8 @@ hl_status hl_tensors_set_metadata(hl_tensors *tensors, const char *key, const ch
     if (!hl_is_utf8(key) || !hl_is_utf8(value))
         return hl_fail(tensors->ctx, HL_ERR_INVALID, "metadata '%s' is not UTF-8",
                        hl_tensor_shown(text, sizeof text, key));
+    if (strcmp(key, HL_CHECKSUM_KEY) == 0)
+        return hl_fail(tensors->ctx, HL_ERR_INVALID, "metadata '%s' is the file's checksum", key);
     old = find_pair(tensors, key);
     if (old) {
         const char *copy = hl_tensors_copy_text(tensors, value);
@@ -314,6 +318,33 @@ bool hl_tensors_metadata_get(const hl_tensors *tensors, size_t index, const char
     return true;
 }
 
+/* ---- the checksum ---- */
+
+bool hl_tensors_checked(const hl_tensors *tensors)
+{
+    return tensors->checked;
+}
+
+static uint32_t add_text(uint32_t crc, const char *text)
+{
+    return (uint32_t)crc32_z(crc, (const Bytef *)text, strlen(text) + 1);
+}
+
+uint32_t hl_tensors_checksum(const hl_tensors *t)
+{
+    uint32_t sum = 0; /* of the parts, so that their order does not matter */
+    char shape[HL_SHAPE_TEXT];
+    for (size_t i = 0; i < t->pair_count; i++)
+        sum += add_text(add_text(0, t->pairs[i].key), t->pairs[i].value);
+    for (size_t i = 0; i < t->count; i++) {
+        const hl_tensor *tensor = &t->tensors[i];
+        uint32_t crc = add_text(add_text(0, tensor->name), tensor->type);
+        crc = add_text(crc, hl_tensor_shape_text(shape, tensor));
+        sum += tensor->bytes ? (uint32_t)crc32_z(crc, tensor->data, tensor->bytes) : crc;
+    }
+    return sum;
+}
+
 /* ---- writing ---- */
 
 hl_status hl_tensors_json_failed(hl_context *ctx, json_t *json)
@@ -340,16 +371,15 @@ static json_t *describe_tensor(const hl_tensor *tensor, size_t begin)
 /* The header's JSON, or NULL; `order` points to the tensors in the order of their data. */
 static json_t *describe_table(const hl_tensors *t, const hl_tensor *const *order)
 {
-    json_t *root = json_object(), *metadata = NULL;
+    json_t *root = json_object(), *metadata = json_object();
     size_t begin = 0;
-    int failed = 0;
+    char checksum[9];
+    int failed = json_object_set_new(root, HL_METADATA_KEY, metadata);
 
-    if (t->pair_count) {
-        metadata = json_object();
-        failed |= json_object_set_new(root, HL_METADATA_KEY, metadata);
-    }
+    snprintf(checksum, sizeof checksum, "%08" PRIx32, hl_tensors_checksum(t));
     for (size_t i = 0; !failed && i < t->pair_count; i++)
         failed |= json_object_set_new(metadata, t->pairs[i].key, json_string(t->pairs[i].value));
+    failed = failed || json_object_set_new(metadata, HL_CHECKSUM_KEY, json_string(checksum));
     for (size_t i = 0; !failed && i < t->count; i++) {
         failed |= json_object_set_new(root, order[i]->name, describe_tensor(order[i], begin));
         begin += order[i]->bytes;

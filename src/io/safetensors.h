@@ -5,6 +5,8 @@
  *                           "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
  *     the rest       the tensors' values, row-major, little-endian, without gaps or overlaps
  *
+ * The metadata of files that are written here have a checksum, "crc32"; a file that has one is held to it.
+ *
  * Write:                                             Read:
  *     hl_tensors_create(ctx, &t);                        hl_tensors_read(ctx, "m.hollow", &t);
  *     hl_tensors_add(t, "w", HL_F32, 2, dims, w);        w = hl_tensors_find(t, "w");
@@ -66,6 +68,8 @@ hl_status hl_tensors_write(const hl_tensors *tensors, const char *path);
  * NULL. */
 hl_status hl_tensors_read(hl_context *ctx, const char *path, hl_tensors **tensors);
 
+/* Was it read from a file with a checksum? */
+bool hl_tensors_checked(const hl_tensors *tensors);
 size_t hl_tensors_count(const hl_tensors *tensors);
 /* Tensor `index`, or NULL if there are not so many. Borrowed until the table is added to or freed. */
 const hl_tensor *hl_tensors_get(const hl_tensors *tensors, size_t index);

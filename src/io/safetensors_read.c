@@ -62,6 +62,7 @@ typedef struct reader {
     size_t header_bytes, data_bytes;
     span *spans;
     size_t count, capacity;
+    char checksum[16]; /* as the file has it; "" if it has none */
 } reader;
 
 /* "m.hollow: <what is wrong>" */
@@ -244,7 +245,9 @@ static hl_status take_metadata(reader *r, json_t *metadata)
     {
         if (!json_is_string(value))
             return fault(r, HL_METADATA_KEY " '%s' is not a string", hl_tensor_shown(text, sizeof text, key));
-        if (hl_tensors_append_pair(r->t, key, json_string_value(value)))
+        if (strcmp(key, HL_CHECKSUM_KEY) == 0)
+            snprintf(r->checksum, sizeof r->checksum, "%s", json_string_value(value));
+        else if (hl_tensors_append_pair(r->t, key, json_string_value(value)))
             return HL_ERR_NOMEM;
     }
     return HL_OK;
@@ -465,6 +468,23 @@ static hl_status read_data(reader *r)
     return status;
 }
 
+/* What was read, against the file's own checksum. Tensors of other types are not read, and then nothing can be said. */
+static hl_status check_sum(reader *r)
+{
+    char found[9], text[HL_NAME_SHOWN];
+    for (size_t i = 0; i < r->t->count; i++)
+        if (r->t->tensors[i].dtype == HL_DTYPE_OTHER)
+            return HL_OK;
+    snprintf(found, sizeof found, "%08" PRIx32, hl_tensors_checksum(r->t));
+    r->t->checked = strcmp(found, r->checksum) == 0;
+    if (!*r->checksum || r->t->checked)
+        return HL_OK;
+    return fault(r,
+                 "damaged, or changed by another program: its checksum is %s, where its metadata say '" HL_CHECKSUM_KEY
+                 "' %s",
+                 found, hl_tensor_shown(text, sizeof text, r->checksum));
+}
+
 static hl_status read_file(reader *r)
 {
     hl_status status = read_header(r);
@@ -476,7 +496,9 @@ static hl_status read_file(reader *r)
     status = check_cover(r);
     if (!status)
         status = fill_table(r);
-    return status ? status : read_data(r);
+    if (!status)
+        status = read_data(r);
+    return status ? status : check_sum(r);
 }
 
 hl_status hl_tensors_read(hl_context *ctx, const char *path, hl_tensors **tensors)

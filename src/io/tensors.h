@@ -7,6 +7,7 @@
 #include "io/safetensors.h"
 
 #define HL_METADATA_KEY "__metadata__"
+#define HL_CHECKSUM_KEY "crc32" /* of the metadata; belongs to the file, not to the table */
 
 enum {
     HL_NAME_SHOWN = 64, /* bytes of a name in a message */
@@ -31,7 +32,8 @@ struct hl_tensors {
     size_t names_capacity;
     hl_text_pair *pairs;
     size_t pair_count, pair_capacity;
-    char *data; /* the values that were read; NULL if none were */
+    char *data;   /* the values that were read; NULL if none were */
+    bool checked; /* they had the file's checksum */
 };
 
 /* Copy text that may hold anything to where a message can show it: what is not printable becomes '?', and what does
@@ -48,6 +50,8 @@ bool hl_tensor_elements(const hl_tensor *tensor, size_t *elements);
 hl_status hl_tensors_reserve(hl_tensors *t, size_t count);
 /* Append a pair whose key is new. */
 hl_status hl_tensors_append_pair(hl_tensors *t, const char *key, const char *value);
+/* Of names, types, shapes, values and metadata, in any order. */
+uint32_t hl_tensors_checksum(const hl_tensors *t);
 /* Give the JSON library's memory back and say that it had too little. */
 hl_status hl_tensors_json_failed(hl_context *ctx, json_t *json);
 

@@ -100,7 +100,7 @@ hl_status solver_bench_networks(solver_bench *b)
     static const double kappas[] = { 0, 10, 100, 1000 }, couplings[] = { .1, .5, 1 }; /* random networks once */
     static sample samples[METHODS];
     hl_status status = HL_OK;
-    for (size_t k = 2; k < 12 && status == HL_OK; k += b->quick ? 8 : 1) {
+    for (size_t k = 2; k < (b->quick ? 6 : 12) && status == HL_OK; k += b->quick ? 3 : 1) {
         double kappa = kappas[k / 3], c = couplings[k % 3];
         memset(samples, 0, sizeof samples);
         for (size_t seed = 0; seed < b->seeds && status == HL_OK; seed++)

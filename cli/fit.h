@@ -32,6 +32,11 @@ typedef struct fit_data {
 int fit_load(hl_context *ctx, const char *path, const fit_settings *set, fit_data *data);
 void fit_data_free(fit_data *data);
 
+/* Warn of values far from the others of their column, in the units of the table (fit_check.c); and of columns that are linear
+ * functions of others. CLI_OK, or CLI_FAILED without memory. */
+int fit_warn_far(const hl_table *table, const size_t *index, const fit_data *data);
+int fit_warn_dependent(const fit_data *data);
+
 /* Curves and densities, as PNG files in a directory. */
 typedef struct fit_curves {
     size_t count, capacity;

@@ -98,7 +98,12 @@ typedef struct job {
     fit_curves curves;
     double start, saved, scale; /* scale: from the standardised loss to the units of the data */
     double recent;              /* likelihood's loss of late, in these units */
-    bool terminal;
+    bool terminal, resume;
+    struct {
+        const char *phase;
+        size_t count;         /* iterations of this phase */
+        double last, seconds; /* when the last was done; of one, of late */
+    } pace;
 } job;
 
 /* ---- defaults ---- */
@@ -228,29 +233,43 @@ static int describe_settings(job *j)
     j->settings = malloc(1000);
     if (!j->settings)
         return cli_fail(&cli_fit, CLI_FAILED, "out of memory");
-    snprintf(
-        j->settings, 1000,
-        "iters %zu batch %zu seed %llu model %s flows %zu conditioner %s hidden %zu x %d features %zu transformer %zu "
-        "x %d activation %s image %zux%zux%zu dtype %s trace %d loss %d steps %zu solver %s rtol %.17g atol %.17g lr "
-        "%.17g decay %.17g "
-        "optimizer %s warmup %zu last %.17g clip %.17g average %.17g transport %d "
-        "patience %zu rows %zu + %zu data %016llx",
-        o->iterations, o->batch, (unsigned long long)o->seed, f.kind, f.flows, f.net.conditioner, f.net.hidden,
-        f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, f.net.image[0],
-        f.net.image[1], f.net.image[2], hl_dtype_name(f.net.dtype), (int)o->train_trace, (int)o->loss, o->train_steps,
-        o->solver.method ? o->solver.method : "dopri5", o->solver.rtol, o->solver.atol, o->optimizer.rate,
-        o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw", o->warmup, o->last_rate,
-        o->optimizer.clip, o->optimizer.average, o->transport, o->patience, j->data.train.rows, j->data.valid.rows,
-        (unsigned long long)j->data.hash);
+    snprintf(j->settings, 1000,
+             "iters %zu batch %zu seed %llu model %s flows %zu conditioner %s hidden %zux%d features %zu "
+             "transformer %zux%d activation %s image %zux%zux%zu dtype %s trace %d loss %d steps %zu solver %s rtol "
+             "%.17g atol %.17g lr "
+             "%.17g decay %.17g "
+             "optimizer %s warmup %zu last %.17g clip %.17g average %.17g transport %d "
+             "patience %zu rows %zu+%zu data %016llx",
+             o->iterations, o->batch, (unsigned long long)o->seed, f.kind, f.flows, f.net.conditioner, f.net.hidden,
+             f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, f.net.image[0],
+             f.net.image[1], f.net.image[2], hl_dtype_name(f.net.dtype), (int)o->train_trace, (int)o->loss,
+             o->train_steps, o->solver.method ? o->solver.method : "dopri5", o->solver.rtol, o->solver.atol,
+             o->optimizer.rate, o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw",
+             o->warmup, o->last_rate, o->optimizer.clip, o->optimizer.average, o->transport, o->patience,
+             j->data.train.rows, j->data.valid.rows, (unsigned long long)j->data.hash);
     return CLI_OK;
 }
 
 /* ---- talk ---- */
 
-static void progress(const job *j, const hl_fit_report *r, size_t first)
+/* The time of an iteration with its share of a validation, averaged over about as many as there are between two validations.
+ * Phases differ by a factor of ten and more, so that one says nothing about the other. */
+static void keep_pace(job *j, const hl_fit_report *r)
 {
-    double seconds = cli_now() - j->start, done = (double)(r->iteration - first);
-    double rate = done > 0 ? seconds / done : 0, left = rate * (double)(r->iterations - r->iteration);
+    double now = cli_now(), window = fmax((double)r->iterations / 20, 10);
+    if (r->phase != j->pace.phase)
+        j->pace.count = 0;
+    j->pace.phase = r->phase;
+    j->pace.count++;
+    j->pace.seconds += (now - j->pace.last - j->pace.seconds) / fmin((double)j->pace.count, window);
+    j->pace.last = now;
+}
+
+static void progress(const job *j, const hl_fit_report *r)
+{
+    bool first = r->phase[0] == 'f' && j->options.loss == HL_LOSS_DEFAULT; /* of two phases */
+    size_t end = first ? r->iterations / 3 : r->iterations;
+    double rate = j->pace.seconds, left = rate * (double)(end - r->iteration);
     double shift = r->phase[0] == 'l' ? j->scale : 0;
     if (!j->terminal && !r->validated)
         return;
@@ -259,8 +278,9 @@ static void progress(const job *j, const hl_fit_report *r, size_t first)
     if (isfinite(r->best))
         fprintf(stderr, "  valid %9.4f  best %9.4f", (r->validated ? r->validation : r->best) + j->scale,
                 r->best + j->scale);
-    fprintf(stderr, "  NFE %3.0f  %6.0f rows/s  ETA %2.0f:%02.0f ", r->evaluations,
-            rate > 0 ? (double)j->options.batch / rate : 0, floor(left / 60), floor(fmod(left, 60)));
+    fprintf(stderr, "  NFE %3.0f  %6.0f rows/s  ETA %2.0f:%02.0f%s ", r->evaluations,
+            rate > 0 ? (double)j->options.batch / rate : 0, floor(left / 60), floor(fmod(left, 60)),
+            first ? " + likelihood" : "");
     if (r->steps_doubled)
         fprintf(stderr, "%s(the training steps differ from the adaptive solver, %.3f and %.3f nats: doubled)",
                 j->terminal ? "\n" : "", r->validation_fixed + j->scale, r->validation + j->scale);
@@ -393,16 +413,17 @@ static int train(job *j)
     hl_fit_report r = { 0 };
     hl_status status;
     size_t first = SIZE_MAX;
-    j->start = j->saved = cli_now();
+    j->start = j->saved = j->pace.last = cli_now();
     while ((status = hl_fit_step(j->fit, &r)) == HL_OK) {
         if (first == SIZE_MAX) {
             first = r.iteration - 1;
-            if (j->log && j->set->resume)
+            if (j->log && j->resume)
                 cli_cut_log(j->log, first);
         }
         if (r.phase[0] == 'l')
             j->recent += (r.loss + j->scale - j->recent) * (j->recent == 0 ? 1 : 0.1);
-        progress(j, &r, first);
+        keep_pace(j, &r);
+        progress(j, &r);
         log_line(j, &r);
         if (cli_interrupted())
             return stop(j);
@@ -472,7 +493,7 @@ static int create(job *j)
     if (status != HL_OK)
         return cli_fail_library(&cli_fit, j->ctx, status);
     result = describe_settings(j);
-    if (result == CLI_OK && s->resume && (status = hl_fit_load(j->fit, j->settings, j->checkpoint)) != HL_OK)
+    if (result == CLI_OK && j->resume && (status = hl_fit_load(j->fit, j->settings, j->checkpoint)) != HL_OK)
         return cli_fail_library(&cli_fit, j->ctx, status);
     return result;
 }
@@ -482,18 +503,20 @@ static int fit(job *j, const char *path)
     size_t parameters = 0;
     int result = cli_check_outputs(&cli_fit, j->ctx, path, j->set->out, j->set->plot, &j->checkpoint);
     if (result == CLI_OK)
+        result = cli_check_resume(&cli_fit, j->set->out, j->checkpoint, &j->resume);
+    if (result == CLI_OK)
         result = fit_load(j->ctx, path, j->set, &j->data);
     if (result == CLI_OK)
         result = create(j);
     if (result == CLI_OK)
-        result = cli_open_log(&cli_fit, j->set->log, path, j->set->out, j->set->resume, &j->log);
+        result = cli_open_log(&cli_fit, j->set->log, path, j->set->out, j->resume, &j->log);
     if (result != CLI_OK)
         return result;
     for (size_t i = 0; i < hl_flow_nets(hl_density_flow(j->model)); i++)
         parameters += hl_net_size(hl_flow_net(hl_density_flow(j->model), i));
     fprintf(stderr, "%zu rows and %zu for validation, %zu columns%s; %zu parameters\n", j->data.train.rows,
             j->data.valid.rows, j->data.dim, j->data.context ? " given the context" : "", parameters);
-    if (!j->set->resume && access(j->checkpoint, F_OK) == 0)
+    if (!j->resume && access(j->checkpoint, F_OK) == 0)
         cli_say(&cli_fit, "warning: %s of an earlier run will be replaced; --resume would go on from it",
                 j->checkpoint);
     result = train(j);
@@ -513,7 +536,7 @@ static int run(int argc, char **argv)
         return result;
     if (!set.out)
         return cli_fail(&cli_fit, CLI_WRONG, "-o MODEL is needed: where the model goes");
-    job j = { .set = &set, .terminal = isatty(STDERR_FILENO) };
+    job j = { .set = &set, .terminal = isatty(STDERR_FILENO), .resume = set.resume };
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
     result = status == HL_OK ? fit(&j, path[0]) : cli_fail_library(&cli_fit, NULL, status);
     if (j.log && fclose(j.log) != 0 && result == CLI_OK)

@@ -37,6 +37,8 @@ static const cli_option options[] = {
       0, losses },
     { "transport", CLI_CHOICE, AT(transport), "on|off",
       "flow matching pairs by optimal transport; default on to 8 columns", 0, 0, switches },
+    { "decorrelate", CLI_CHOICE, AT(decorrelate), "on|off",
+      "take linear correlations out before; default where they are strong, to 512 columns", 0, 0, switches },
     { "solver", CLI_TEXT, AT(solver), "NAME",
       "of the density and, without --ode-steps, of training: dopri5, tsit5, adams-jacobi, auto, ...", 0, 0, NULL },
     { "rtol", CLI_REAL, AT(rtol), "X", "relative tolerance of the density; default 1e-5", 1e-16, 1, NULL },
@@ -371,7 +373,7 @@ static int diverged(job *j, const hl_fit_report *r)
                                        j->set->out, r->best_iteration);
 }
 
-/* Mean -log p of the validation rows for independent normal columns, which any training should beat. */
+/* Mean -log p of the validation rows for normal columns, correlated if so standardised, which any training should beat. */
 static double normal_nll(const job *j)
 {
     const fit_rows *v = &j->data.valid;
@@ -481,8 +483,10 @@ static int create(job *j)
     hl_status status = hl_density_create(j->ctx, &spec, j->data.columns, &j->model);
     if (status == HL_OK)
         status = hl_flow_init(hl_density_flow(j->model), s->seed + 1);
+    if (status == HL_OK)
+        status = hl_density_set_factor(j->model, j->data.factor);
     for (size_t i = 0; i < j->data.dim; i++)
-        j->scale += log(j->data.columns[i].deviation);
+        j->scale += log(j->data.columns[i].deviation) + (j->data.factor ? log(j->data.factor[i * j->data.dim + i]) : 0);
     choose_training(j);
     if (status == HL_OK) /* one that there is not is told now, not by the first validation */
         status = hl_density_set_solver(j->model, &j->options.solver);

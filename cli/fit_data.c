@@ -202,11 +202,14 @@ static int prepare(hl_context *ctx, const char *path, hl_table *table, const fit
     }
     standardise(data, &data->train);
     standardise(data, &data->valid);
+    result = fit_warn_dependent(data);
+    if (result == CLI_OK)
+        result = fit_decorrelate(set, data);
     hash_values(&data->hash, data->train.x, data->train.rows * data->dim);
     hash_values(&data->hash, data->train.c, data->train.rows * data->context);
     hash_values(&data->hash, data->valid.x, data->valid.rows * data->dim);
     hash_values(&data->hash, data->valid.c, data->valid.rows * data->context);
-    return fit_warn_dependent(data);
+    return result;
 }
 
 int fit_load(hl_context *ctx, const char *path, const fit_settings *set, fit_data *data)
@@ -239,4 +242,5 @@ void fit_data_free(fit_data *data)
     free(data->valid.x);
     free(data->valid.c);
     free(data->order);
+    free(data->factor);
 }

@@ -255,6 +255,22 @@ fit 0 "$work/sum.csv" "$work/sum.hollow" --context sum
 stderr_has "is a linear function of"
 fit 0 "$work/sum.csv" "$work/sum.hollow" --columns a,b,side
 if grep -q warning "$err"; then fail "$command: a warning"; else pass; fi
+# Strong correlations are taken out before the flow, and log-densities and samples have them again.
+awk 'BEGIN { srand(11); print "a,b"; for (i = 0; i < 2000; i++) { u = sqrt(-2 * log(1 - rand())); v = 6.283185307 * rand()
+    printf "%.12g,%.12g\n", 1000 + u * cos(v), 1e-6 * (u * cos(v) + 0.001 * u * sin(v)) } }' >"$work/narrow.csv"
+fit 0 "$work/narrow.csv" "$work/narrow.hollow"
+expect 0 info "$work/narrow.hollow"
+stdout_has "columns        decorrelated"
+expect 0 logp "$work/narrow.hollow" "$work/narrow.csv" # 1 + log(2 pi) - 9 log(10) = -17.885 is true
+if awk '{ s -= $1 } END { exit !(s / NR > -17.95 && s / NR < -17.8) }' "$out"; then pass; else fail "$command: not the density of a narrow normal"; fi
+expect 0 sample "$work/narrow.hollow" -n 500
+if awk -F, 'NR > 1 { d = ($2 / 1e-6 - ($1 - 1000)) / 0.001; s += d * d } END { s /= NR - 1; exit !(s > 0.7 && s < 1.4) }' "$out"; then pass; else fail "$command: samples without their correlation"; fi
+fit 0 "$work/narrow.csv" "$work/wide.hollow" --decorrelate off --iters 100
+expect 0 info --json "$work/wide.hollow"
+json "$out" 'j["decorrelated"] == False'
+fit 0 "$data" "$work/on.hollow" --decorrelate on
+expect 0 info --json "$work/on.hollow"
+json "$out" 'j["decorrelated"] == True'
 # Far rows have large log-densities, which are not written out digit by digit.
 printf 'a,b\n1e30,1\n2e30,1\n' >"$work/away.csv"
 expect 0 logp "$model" "$work/away.csv"

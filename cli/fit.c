@@ -338,14 +338,59 @@ static int stop(job *j)
                           j->checkpoint);
 }
 
+/* Mean -log p of the validation rows for normal columns, correlated if so standardised, which any training should beat. */
+static double normal_nll(const job *j)
+{
+    size_t most = j->options.validation_rows ? j->options.validation_rows : 2000; /* as hl_fit has it */
+    size_t rows = j->data.valid.rows < most ? j->data.valid.rows : most;
+    double sum = 0;
+    for (size_t i = 0; i < rows * j->data.dim; i++)
+        sum += 0.5 * j->data.valid.x[i] * j->data.valid.x[i] / (double)rows;
+    return sum + 0.5 * (double)j->data.dim * log(2 * 3.14159265358979323846) + j->scale;
+}
+
+/* By how much training may miss it: less is what few rows are to blame for, more is a failure. */
+static double slack(const job *j)
+{
+    return 0.2 + 0.05 * (double)j->data.dim;
+}
+
+static bool is_continuous(const job *j)
+{
+    return !j->set->kind || strcmp(j->set->kind, "cnf") == 0;
+}
+
+/* Nothing that training found is better: of few rows a flow learns more than is there. */
+static bool normal_is_best(const job *j, const hl_fit_report *r)
+{
+    double over = r->best + j->scale - normal_nll(j);
+    return is_continuous(j) && isfinite(r->best) && over > 0 && over <= slack(j);
+}
+
+/* A flow without parameters leaves rows where they are. */
+static void make_normal(const job *j)
+{
+    hl_flow *flow = hl_density_flow(j->model);
+    for (size_t i = 0; i < hl_flow_nets(flow); i++)
+        for (size_t p = 0; p < hl_net_param_count(hl_flow_net(flow, i)); p++) {
+            hl_net_param q;
+            hl_net_param_get(hl_flow_net(flow, i), p, &q);
+            memset(q.values, 0, q.size * hl_dtype_size(hl_net_describe(hl_flow_net(flow, i)).dtype));
+        }
+}
+
 /* The best so far becomes the model. */
 static int keep_model(job *j, const hl_fit_report *r)
 {
     char note[1400];
     hl_status status = hl_fit_finish(j->fit);
+    bool normal = normal_is_best(j, r);
+    if (status == HL_OK && normal)
+        make_normal(j);
     if (status == HL_OK)
         status = hl_density_set_solver(j->model, &j->options.solver);
-    snprintf(note, sizeof note, "%s; best iteration %zu", j->settings, r->best_iteration);
+    snprintf(note, sizeof note, "%s; best iteration %zu%s", j->settings, r->best_iteration,
+             normal ? ", but a normal distribution is better" : "");
     if (status == HL_OK)
         status = hl_density_set_note(j->model, note);
     if (status == HL_OK)
@@ -373,37 +418,30 @@ static int diverged(job *j, const hl_fit_report *r)
                                        j->set->out, r->best_iteration);
 }
 
-/* Mean -log p of the validation rows for normal columns, correlated if so standardised, which any training should beat. */
-static double normal_nll(const job *j)
-{
-    const fit_rows *v = &j->data.valid;
-    double sum = 0;
-    for (size_t i = 0; i < v->rows * j->data.dim; i++)
-        sum += 0.5 * v->x[i] * v->x[i] / (double)v->rows;
-    return sum + 0.5 * (double)j->data.dim * log(2 * 3.14159265358979323846) + j->scale;
-}
-
 /* What came of it. */
 static int conclude(const job *j, const hl_fit_report *r)
 {
-    double best = r->best + j->scale, normal = normal_nll(j), slack = 0.2 + 0.05 * (double)j->data.dim;
+    double best = r->best + j->scale, normal = normal_nll(j);
     if (!isfinite(best)) {
         fprintf(stderr, "%s: the model of iteration %zu, before the first validation\n", j->set->out, r->iteration);
         return CLI_OK;
     }
     fprintf(stderr, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s\n", j->set->out, best,
             r->best_iteration, cli_now() - j->start);
-    if (!(best <= normal + slack))
-        return cli_fail(
-            &cli_fit, CLI_FAILED,
-            "training failed: even iteration %zu, the best, is worse than independent normal columns, which "
-            "have %.4f nats; try a smaller --lr or more --iters",
-            r->best_iteration, normal);
-    if (j->recent > normal + 10 * slack && r->best_iteration < r->iteration)
+    if (!(best <= normal + slack(j)))
         return cli_fail(&cli_fit, CLI_FAILED,
-                        "training diverged: at iteration %zu its loss was %.4g nats, where independent normal columns "
+                        "training failed: even iteration %zu, the best, is worse than normal columns, which "
+                        "have %.4f nats; try a smaller --lr or more --iters",
+                        r->best_iteration, normal);
+    if (j->recent > normal + 10 * slack(j) && r->best_iteration < r->iteration)
+        return cli_fail(&cli_fit, CLI_FAILED,
+                        "training diverged: at iteration %zu its loss was %.4g nats, where normal columns "
                         "have %.4f; the best model before is kept; try a smaller --lr",
                         r->iteration, j->recent, normal);
+    if (normal_is_best(j, r))
+        fprintf(stderr,
+                "a normal distribution, with %.4f nats, is better: the model is this; more rows would tell more\n",
+                normal);
     if (r->iteration < r->iterations && j->set->minutes <= 0)
         fprintf(stderr, "stopped at iteration %zu: %zu validations in a row were no better (--patience)\n",
                 r->iteration, j->options.patience);

@@ -11,7 +11,7 @@
 
 enum { MOST_COLUMNS = 512 };
 /* Of a column's variance, what the ones before it leave: the least that is left alone, and the least that L takes out. */
-static const double WEAK = 0.1, LEAST = 1e-10;
+static const double WEAK = 0.5, LEAST = 1e-10;
 
 /* Lower triangle of the correlations, to `c`. */
 static void correlations(const fit_rows *rows, size_t dim, double *mean, double *c)

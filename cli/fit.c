@@ -52,6 +52,9 @@ static const cli_option options[] = {
     { "optimizer", CLI_CHOICE, AT(optimizer), "NAME", "adamw (default), adam, adamax, sgd", 0, 0, optimizers },
     { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 1e-2 to 3 columns, else 5e-3", 0, 10, NULL },
     { "weight-decay", CLI_REAL, AT(weight_decay), "X", "default 0 with many rows, more with few", 0, 10, NULL },
+    { "jitter", CLI_REAL, AT(jitter), "X",
+      "noise on rows of training, in deviations, falls from this to 0; default 0 with many rows, 0.3 with few", 0, 10,
+      NULL },
     { "warmup", CLI_INTEGER, AT(warmup), "N", "iterations in which the rate rises; default a fiftieth", 1, 1e12, NULL },
     { "last-lr", CLI_REAL, AT(last_lr), "X", "share of the rate at the end of its cosine; default 0.01", 1e-12, 1,
       NULL },
@@ -203,6 +206,9 @@ static void choose_training(job *j)
         .batch = pick(s->batch, small  ? 512
                                 : wide ? 128
                                        : 256),
+        .jitter = s->jitter >= 0 ? s->jitter
+                  : rows < 5000  ? fmin(2000 / rows, 1) * 0.3
+                                 : 0,
         .warmup = (size_t)s->warmup,
         .last_rate = s->last_lr,
         .train_steps = s->solver && !s->ode_steps ? SIZE_MAX : s->ode_steps, /* SIZE_MAX: adaptive */
@@ -240,14 +246,14 @@ static int describe_settings(job *j)
              "transformer %zux%d activation %s image %zux%zux%zu dtype %s trace %d loss %d steps %zu solver %s rtol "
              "%.17g atol %.17g lr "
              "%.17g decay %.17g "
-             "optimizer %s warmup %zu last %.17g clip %.17g average %.17g transport %d "
+             "optimizer %s warmup %zu last %.17g clip %.17g average %.17g jitter %.17g transport %d "
              "patience %zu rows %zu+%zu data %016llx",
              o->iterations, o->batch, (unsigned long long)o->seed, f.kind, f.flows, f.net.conditioner, f.net.hidden,
              f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, f.net.image[0],
              f.net.image[1], f.net.image[2], hl_dtype_name(f.net.dtype), (int)o->train_trace, (int)o->loss,
              o->train_steps, o->solver.method ? o->solver.method : "dopri5", o->solver.rtol, o->solver.atol,
              o->optimizer.rate, o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw",
-             o->warmup, o->last_rate, o->optimizer.clip, o->optimizer.average, o->transport, o->patience,
+             o->warmup, o->last_rate, o->optimizer.clip, o->optimizer.average, o->jitter, o->transport, o->patience,
              j->data.train.rows, j->data.valid.rows, (unsigned long long)j->data.hash);
     return CLI_OK;
 }
@@ -569,9 +575,11 @@ static int fit(job *j, const char *path)
 
 static int run(int argc, char **argv)
 {
-    fit_settings set = {
-        .threads = (uint64_t)cli_default_threads(), .weight_decay = -1, .save_every = 20, .validation_share = 0.1
-    };
+    fit_settings set = { .threads = (uint64_t)cli_default_threads(),
+                         .weight_decay = -1,
+                         .jitter = -1,
+                         .save_every = 20,
+                         .validation_share = 0.1 };
     const char *path[2];
     int result = cli_parse(&cli_fit, argc, argv, &set, path);
     if (result >= 0)

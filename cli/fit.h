@@ -7,7 +7,7 @@
 typedef struct fit_settings {
     uint64_t threads, seed, flows, hidden, hidden_layers, features, width, layers, iterations, batch, ode_steps,
         patience, warmup;
-    double rtol, atol, lr, weight_decay, last_lr, clip, average, minutes, save_every, validation_share;
+    double rtol, atol, lr, weight_decay, last_lr, clip, average, minutes, jitter, save_every, validation_share;
     const char *out, *valid, *context, *columns, *array, *kind, *conditioner, *activation, *trace, *loss, *solver,
         *dtype, *optimizer, *log, *plot, *image, *transport, *decorrelate;
     bool resume, drop, dequantize;

@@ -271,6 +271,24 @@ json "$out" 'j["decorrelated"] == False'
 fit 0 "$data" "$work/on.hollow" --decorrelate on
 expect 0 info --json "$work/on.hollow"
 json "$out" 'j["decorrelated"] == True'
+# Where nothing that training found is better, the model is the normal distribution of the columns.
+normal() {
+    awk -v n="$1" -v seed="$2" 'BEGIN { srand(seed); print "a,b"; for (i = 0; i < n; i++) {
+        u = sqrt(-2 * log(1 - rand())); v = 6.283185307 * rand(); printf "%.9g,%.9g\n", u * cos(v), u * sin(v) } }'
+}
+normal 200 5 >"$work/normal.csv"
+normal 500 6 >"$work/fresh.csv"
+fit 0 "$work/normal.csv" "$work/normal.hollow" --valid "$work/fresh.csv" --lr 0.002
+stderr_has "a normal distribution, with"
+expect 0 info "$work/normal.hollow"
+stdout_has "but a normal distribution is better"
+expect 0 logp "$work/normal.hollow" "$work/fresh.csv" # 1 + log(2 pi) = 2.838, and what 500 rows differ from it
+if awk '{ s -= $1 } END { exit !(s / NR > 2.7 && s / NR < 2.98) }' "$out"; then pass; else fail "$command: not a normal density"; fi
+fit 0 "$data" "$work/quiet.hollow" --jitter 0
+expect 0 info "$work/quiet.hollow"
+stdout_has " jitter 0 "
+expect 0 info "$model"
+stdout_has " jitter 0.29999999999999999 "
 # Far rows have large log-densities, which are not written out digit by digit.
 printf 'a,b\n1e30,1\n2e30,1\n' >"$work/away.csv"
 expect 0 logp "$model" "$work/away.csv"

@@ -2,7 +2,7 @@
  *
  * Far values: columns are standardised by their deviation, and one value of 10^8 among normal ones leaves nothing of the others.
  * The rule is a distance of FAR interquartile ranges from the median, which of 10,000 rows of Student's t with 3 degrees of
- * freedom one in twenty samples has.
+ * freedom 4 in 100 samples have.
  *
  * Dependent columns: by Cholesky's factors of the correlations, column by column. A pivot is the part of a column's variance that
  * the columns before it, those of the context first, do not explain; where it is rounding only, the data lie in a plane and

@@ -42,8 +42,8 @@ static const cli_option options[] = {
     { "dtype", CLI_CHOICE, offsetof(settings, dtype), "f32|f64", "precision; default f32", 0, 0, dtype_names },
     { "seconds", CLI_REAL, offsetof(settings, seconds), "S", "time spent on each measurement; default 1", 0, 3600,
       NULL },
-    { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "rows of a batch, instead of the case's own", 1, 1000000,
-      NULL },
+    { "rows", CLI_INTEGER, offsetof(settings, rows), "N",
+      "rows of a batch, instead of the case's own; density: to train on, default 20000", 1, 1000000, NULL },
     { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
       0, 0, clock_names },
     { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning, sde, density: of training", 1, 1000000,
@@ -410,7 +410,8 @@ static int run_one(int which, const settings *set)
                                                (size_t)set->seeds, (size_t)set->iterations, (size_t)set->hidden,
                                                set->kept, set->rate, threads, set->quick });
     if (which == DENSITY)
-        return bench_density(&(bench_density_options){ set->data, (size_t)set->iterations, threads });
+        return bench_density(
+            &(bench_density_options){ set->data, (size_t)set->iterations, (size_t)set->rows, threads });
     if (threads > 1 && cpu)
         return cli_fail(&cli_bench, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", threads);
     if (which == DDIM)

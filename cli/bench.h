@@ -78,7 +78,7 @@ int bench_sde(const bench_sde_options *options);
 /* `hollow bench density`; data NULL: all sets; iterations 0: the default of `hollow fit`. Returns the exit status. */
 typedef struct bench_density_options {
     const char *data;
-    size_t iterations;
+    size_t iterations, rows; /* rows 0: 20,000 */
     int threads;
 } bench_density_options;
 int bench_density(const bench_density_options *options);

@@ -9,7 +9,7 @@
 
 #include "bench.h"
 
-enum { TRAIN = 20000, TEST = 10000, MOST_DIM = 10, MODES = 8, PIECES = 4, NODES = 2000 };
+enum { ROWS = 20000, TEST = 10000, MOST_DIM = 10, MODES = 8, PIECES = 4, NODES = 2000 };
 static const double pi = 3.14159265358979323846;
 
 typedef struct known {
@@ -195,6 +195,112 @@ static double logp_mixture(const double *x)
     return log_mean(term, PIECES);
 }
 
+/* ---- a long tail behind an edge that is none: exp(z) ---- */
+
+static void draw_lognormal(uint64_t seed, uint64_t row, double *x)
+{
+    x[0] = exp(normal(seed, 0, row));
+}
+
+static double logp_lognormal(const double *x)
+{
+    return normal_logp(log(x[0]), 0, 1) - log(x[0]);
+}
+
+/* ---- five arms, each a narrow normal turned by an angle that grows with the radius, which keeps areas ---- */
+
+enum { ARMS = 5 };
+
+static void turn(size_t arm, double sign, const double *from, double *to)
+{
+    double angle = sign * (2 * pi / ARMS * (double)arm + 0.25 * exp(hypot(from[0], from[1])));
+    to[0] = from[0] * cos(angle) - from[1] * sin(angle);
+    to[1] = from[0] * sin(angle) + from[1] * cos(angle);
+}
+
+static void draw_pinwheel(uint64_t seed, uint64_t row, double *x)
+{
+    double at[2] = { 1 + 0.3 * normal(seed, 0, row), 0.1 * normal(seed, 1, row) };
+    turn(choose(seed, row, ARMS), 1, at, x);
+}
+
+static double logp_pinwheel(const double *x)
+{
+    double term[ARMS], at[2];
+    for (size_t k = 0; k < ARMS; k++) {
+        turn(k, -1, x, at);
+        term[k] = normal_logp(at[0], 1, 0.3) + normal_logp(at[1], 0, 0.1);
+    }
+    return log_mean(term, ARMS);
+}
+
+/* ---- two spirals of one and a half turns ---- */
+
+static void spiral(size_t which, double s, double *x)
+{
+    double angle = 3 * pi * sqrt(s), radius = (which ? -1 : 1) * angle / 3;
+    x[0] = -radius * cos(angle);
+    x[1] = radius * sin(angle);
+}
+
+static const double spiral_noise = 0.1;
+
+static void draw_spirals(uint64_t seed, uint64_t row, double *x)
+{
+    spiral(choose(seed, row, 2), uniform(seed, 0, row), x);
+    x[0] += spiral_noise * normal(seed, 1, row);
+    x[1] += spiral_noise * normal(seed, 2, row);
+}
+
+static double logp_spirals(const double *x)
+{
+    return logp_curves(spiral, spiral_noise, x);
+}
+
+/* ---- five columns of units from 1e-8 to 1e8, each pair with correlation 0.99 ---- */
+
+enum { EQUAL = 5 };
+
+static double unit(size_t i)
+{
+    return pow(10, 4 * (double)i - 8);
+}
+
+static void draw_correlated(uint64_t seed, uint64_t row, double *x)
+{
+    for (size_t i = 0; i < EQUAL; i++)
+        x[i] = unit(i) * (sqrt(0.99) * normal(seed, EQUAL, row) + 0.1 * normal(seed, i, row));
+}
+
+/* With common variance c and own variance s, x' C^-1 x = (sum x_i^2 - c (sum x_i)^2 / (s + n c)) / s. */
+static double logp_correlated(const double *x)
+{
+    double sum = 0, square = 0, common = 0.99, own = 0.01, scale = 0;
+    for (size_t i = 0; i < EQUAL; i++) {
+        sum += x[i] / unit(i);
+        square += x[i] / unit(i) * (x[i] / unit(i));
+        scale += log(unit(i));
+    }
+    return -0.5 * (square - common * sum * sum / (own + EQUAL * common)) / own - 0.5 * EQUAL * log(2 * pi) - scale -
+           0.5 * ((EQUAL - 1) * log(own) + log(own + EQUAL * common));
+}
+
+/* ---- ten columns, each near a curve of the one before it ---- */
+
+static void draw_chain(uint64_t seed, uint64_t row, double *x)
+{
+    for (size_t i = 0; i < MOST_DIM; i++)
+        x[i] = i ? 0.9 * cos(2 * x[i - 1]) + 0.3 * normal(seed, i, row) : normal(seed, i, row);
+}
+
+static double logp_chain(const double *x)
+{
+    double sum = normal_logp(x[0], 0, 1);
+    for (size_t i = 1; i < MOST_DIM; i++)
+        sum += normal_logp(x[i], 0.9 * cos(2 * x[i - 1]), 0.3);
+    return sum;
+}
+
 static const known sets[] = {
     { "8gaussians", 2, draw_8gaussians, logp_8gaussians },
     { "checkerboard", 2, draw_checkerboard, logp_checkerboard },
@@ -202,6 +308,11 @@ static const known sets[] = {
     { "rings", 2, draw_rings, logp_rings },
     { "peaks", 1, draw_peaks, logp_peaks },
     { "mixture10", 10, draw_mixture, logp_mixture },
+    { "lognormal", 1, draw_lognormal, logp_lognormal },
+    { "pinwheel", 2, draw_pinwheel, logp_pinwheel },
+    { "spirals", 2, draw_spirals, logp_spirals },
+    { "correlated5", 5, draw_correlated, logp_correlated },
+    { "chain10", 10, draw_chain, logp_chain },
 };
 
 /* ---- running ---- */
@@ -210,6 +321,7 @@ typedef struct job {
     const bench_density_options *options;
     hl_context *ctx;
     char directory[64], table[96], model[96];
+    size_t rows;      /* to train on */
     double *x, *logp; /* TEST rows */
 } job;
 
@@ -221,7 +333,7 @@ static int write_table(const job *j, const known *k)
         return cli_fail(&cli_bench, CLI_WRONG, "cannot write %s", j->table);
     for (size_t i = 0; i < k->dim; i++)
         fprintf(file, "%sx%zu", i ? "," : "", i + 1);
-    for (size_t r = 0; r < TRAIN; r++) {
+    for (size_t r = 0; r < j->rows; r++) {
         k->draw(1, r, x);
         for (size_t i = 0; i < k->dim; i++)
             fprintf(file, "%c%.9g", i ? ',' : '\n', x[i]);
@@ -270,7 +382,7 @@ static int run_set(job *j, const known *k)
     cli_json_text(&json, "bench", "density");
     cli_json_text(&json, "data", k->name);
     cli_json_count(&json, "dim", k->dim);
-    cli_json_count(&json, "rows", TRAIN);
+    cli_json_count(&json, "rows", j->rows);
     cli_json_real(&json, "test_nll", mean);
     cli_json_real(&json, "true_nll", true_mean);
     cli_json_real(&json, "gap", mean - true_mean);
@@ -306,7 +418,9 @@ static int run_all(job *j)
 
 int bench_density(const bench_density_options *options)
 {
-    job j = { .options = options, .directory = "/tmp/hollow-bench-XXXXXX" };
+    job j = { .options = options,
+              .rows = options->rows ? options->rows : ROWS,
+              .directory = "/tmp/hollow-bench-XXXXXX" };
     if (!mkdtemp(j.directory))
         return cli_fail(&cli_bench, CLI_WRONG, "cannot make a directory in /tmp");
     snprintf(j.table, sizeof j.table, "%s/train.csv", j.directory);

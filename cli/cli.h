@@ -137,6 +137,9 @@ int cli_keep_apart(const cli_command *command, const char *out, const char *in);
  * data? CLI_OK or an exit status, having said what is wrong. */
 int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *data, const char *out, const char *plot,
                       char **checkpoint);
+/* Is there a checkpoint to go on from? If not, and no model either, *resume becomes false, having said so; a model without a
+ * checkpoint is finished, which is said, and CLI_WRONG. */
+int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume);
 /* Open a log, to be gone on with if `resume`; no path is no log. It must be neither the data nor the model. */
 int cli_open_log(const cli_command *command, const char *path, const char *data, const char *model, bool resume,
                  FILE **log);

@@ -37,6 +37,8 @@ static const cli_option options[] = {
       0, losses },
     { "transport", CLI_CHOICE, AT(transport), "on|off",
       "flow matching pairs by optimal transport; default on to 8 columns", 0, 0, switches },
+    { "decorrelate", CLI_CHOICE, AT(decorrelate), "on|off",
+      "take linear correlations out before; default where they are strong, to 512 columns", 0, 0, switches },
     { "solver", CLI_TEXT, AT(solver), "NAME",
       "of the density and, without --ode-steps, of training: dopri5, tsit5, adams-jacobi, auto, ...", 0, 0, NULL },
     { "rtol", CLI_REAL, AT(rtol), "X", "relative tolerance of the density; default 1e-5", 1e-16, 1, NULL },
@@ -50,6 +52,9 @@ static const cli_option options[] = {
     { "optimizer", CLI_CHOICE, AT(optimizer), "NAME", "adamw (default), adam, adamax, sgd", 0, 0, optimizers },
     { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 1e-2 to 3 columns, else 5e-3", 0, 10, NULL },
     { "weight-decay", CLI_REAL, AT(weight_decay), "X", "default 0 with many rows, more with few", 0, 10, NULL },
+    { "jitter", CLI_REAL, AT(jitter), "X",
+      "noise on rows of training, in deviations, falls from this to 0; default 0 with many rows, 0.3 with few", 0, 10,
+      NULL },
     { "warmup", CLI_INTEGER, AT(warmup), "N", "iterations in which the rate rises; default a fiftieth", 1, 1e12, NULL },
     { "last-lr", CLI_REAL, AT(last_lr), "X", "share of the rate at the end of its cosine; default 0.01", 1e-12, 1,
       NULL },
@@ -98,7 +103,12 @@ typedef struct job {
     fit_curves curves;
     double start, saved, scale; /* scale: from the standardised loss to the units of the data */
     double recent;              /* likelihood's loss of late, in these units */
-    bool terminal;
+    bool terminal, resume;
+    struct {
+        const char *phase;
+        size_t count;         /* iterations of this phase */
+        double last, seconds; /* when the last was done; of one, of late */
+    } pace;
 } job;
 
 /* ---- defaults ---- */
@@ -196,6 +206,9 @@ static void choose_training(job *j)
         .batch = pick(s->batch, small  ? 512
                                 : wide ? 128
                                        : 256),
+        .jitter = s->jitter >= 0 ? s->jitter
+                  : rows < 5000  ? fmin(2000 / rows, 1) * 0.3
+                                 : 0,
         .warmup = (size_t)s->warmup,
         .last_rate = s->last_lr,
         .train_steps = s->solver && !s->ode_steps ? SIZE_MAX : s->ode_steps, /* SIZE_MAX: adaptive */
@@ -228,29 +241,43 @@ static int describe_settings(job *j)
     j->settings = malloc(1000);
     if (!j->settings)
         return cli_fail(&cli_fit, CLI_FAILED, "out of memory");
-    snprintf(
-        j->settings, 1000,
-        "iters %zu batch %zu seed %llu model %s flows %zu conditioner %s hidden %zu x %d features %zu transformer %zu "
-        "x %d activation %s image %zux%zux%zu dtype %s trace %d loss %d steps %zu solver %s rtol %.17g atol %.17g lr "
-        "%.17g decay %.17g "
-        "optimizer %s warmup %zu last %.17g clip %.17g average %.17g transport %d "
-        "patience %zu rows %zu + %zu data %016llx",
-        o->iterations, o->batch, (unsigned long long)o->seed, f.kind, f.flows, f.net.conditioner, f.net.hidden,
-        f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, f.net.image[0],
-        f.net.image[1], f.net.image[2], hl_dtype_name(f.net.dtype), (int)o->train_trace, (int)o->loss, o->train_steps,
-        o->solver.method ? o->solver.method : "dopri5", o->solver.rtol, o->solver.atol, o->optimizer.rate,
-        o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw", o->warmup, o->last_rate,
-        o->optimizer.clip, o->optimizer.average, o->transport, o->patience, j->data.train.rows, j->data.valid.rows,
-        (unsigned long long)j->data.hash);
+    snprintf(j->settings, 1000,
+             "iters %zu batch %zu seed %llu model %s flows %zu conditioner %s hidden %zux%d features %zu "
+             "transformer %zux%d activation %s image %zux%zux%zu dtype %s trace %d loss %d steps %zu solver %s rtol "
+             "%.17g atol %.17g lr "
+             "%.17g decay %.17g "
+             "optimizer %s warmup %zu last %.17g clip %.17g average %.17g jitter %.17g transport %d "
+             "patience %zu rows %zu+%zu data %016llx",
+             o->iterations, o->batch, (unsigned long long)o->seed, f.kind, f.flows, f.net.conditioner, f.net.hidden,
+             f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, f.net.image[0],
+             f.net.image[1], f.net.image[2], hl_dtype_name(f.net.dtype), (int)o->train_trace, (int)o->loss,
+             o->train_steps, o->solver.method ? o->solver.method : "dopri5", o->solver.rtol, o->solver.atol,
+             o->optimizer.rate, o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw",
+             o->warmup, o->last_rate, o->optimizer.clip, o->optimizer.average, o->jitter, o->transport, o->patience,
+             j->data.train.rows, j->data.valid.rows, (unsigned long long)j->data.hash);
     return CLI_OK;
 }
 
 /* ---- talk ---- */
 
-static void progress(const job *j, const hl_fit_report *r, size_t first)
+/* The time of an iteration with its share of a validation, averaged over about as many as there are between two validations.
+ * Phases differ by a factor of ten and more, so that one says nothing about the other. */
+static void keep_pace(job *j, const hl_fit_report *r)
 {
-    double seconds = cli_now() - j->start, done = (double)(r->iteration - first);
-    double rate = done > 0 ? seconds / done : 0, left = rate * (double)(r->iterations - r->iteration);
+    double now = cli_now(), window = fmax((double)r->iterations / 20, 10);
+    if (r->phase != j->pace.phase)
+        j->pace.count = 0;
+    j->pace.phase = r->phase;
+    j->pace.count++;
+    j->pace.seconds += (now - j->pace.last - j->pace.seconds) / fmin((double)j->pace.count, window);
+    j->pace.last = now;
+}
+
+static void progress(const job *j, const hl_fit_report *r)
+{
+    bool first = r->phase[0] == 'f' && j->options.loss == HL_LOSS_DEFAULT; /* of two phases */
+    size_t end = first ? r->iterations / 3 : r->iterations;
+    double rate = j->pace.seconds, left = rate * (double)(end - r->iteration);
     double shift = r->phase[0] == 'l' ? j->scale : 0;
     if (!j->terminal && !r->validated)
         return;
@@ -259,8 +286,9 @@ static void progress(const job *j, const hl_fit_report *r, size_t first)
     if (isfinite(r->best))
         fprintf(stderr, "  valid %9.4f  best %9.4f", (r->validated ? r->validation : r->best) + j->scale,
                 r->best + j->scale);
-    fprintf(stderr, "  NFE %3.0f  %6.0f rows/s  ETA %2.0f:%02.0f ", r->evaluations,
-            rate > 0 ? (double)j->options.batch / rate : 0, floor(left / 60), floor(fmod(left, 60)));
+    fprintf(stderr, "  NFE %3.0f  %6.0f rows/s  ETA %2.0f:%02.0f%s ", r->evaluations,
+            rate > 0 ? (double)j->options.batch / rate : 0, floor(left / 60), floor(fmod(left, 60)),
+            first ? " + likelihood" : "");
     if (r->steps_doubled)
         fprintf(stderr, "%s(the training steps differ from the adaptive solver, %.3f and %.3f nats: doubled)",
                 j->terminal ? "\n" : "", r->validation_fixed + j->scale, r->validation + j->scale);
@@ -316,14 +344,59 @@ static int stop(job *j)
                           j->checkpoint);
 }
 
+/* Mean -log p of the validation rows for normal columns, correlated if so standardised, which any training should beat. */
+static double normal_nll(const job *j)
+{
+    size_t most = j->options.validation_rows ? j->options.validation_rows : 2000; /* as hl_fit has it */
+    size_t rows = j->data.valid.rows < most ? j->data.valid.rows : most;
+    double sum = 0;
+    for (size_t i = 0; i < rows * j->data.dim; i++)
+        sum += 0.5 * j->data.valid.x[i] * j->data.valid.x[i] / (double)rows;
+    return sum + 0.5 * (double)j->data.dim * log(2 * 3.14159265358979323846) + j->scale;
+}
+
+/* By how much training may miss it: less is what few rows are to blame for, more is a failure. */
+static double slack(const job *j)
+{
+    return 0.2 + 0.05 * (double)j->data.dim;
+}
+
+static bool is_continuous(const job *j)
+{
+    return !j->set->kind || strcmp(j->set->kind, "cnf") == 0;
+}
+
+/* Nothing that training found is better: of few rows a flow learns more than is there. */
+static bool normal_is_best(const job *j, const hl_fit_report *r)
+{
+    double over = r->best + j->scale - normal_nll(j);
+    return is_continuous(j) && isfinite(r->best) && over > 0 && over <= slack(j);
+}
+
+/* A flow without parameters leaves rows where they are. */
+static void make_normal(const job *j)
+{
+    hl_flow *flow = hl_density_flow(j->model);
+    for (size_t i = 0; i < hl_flow_nets(flow); i++)
+        for (size_t p = 0; p < hl_net_param_count(hl_flow_net(flow, i)); p++) {
+            hl_net_param q;
+            hl_net_param_get(hl_flow_net(flow, i), p, &q);
+            memset(q.values, 0, q.size * hl_dtype_size(hl_net_describe(hl_flow_net(flow, i)).dtype));
+        }
+}
+
 /* The best so far becomes the model. */
 static int keep_model(job *j, const hl_fit_report *r)
 {
     char note[1400];
     hl_status status = hl_fit_finish(j->fit);
+    bool normal = normal_is_best(j, r);
+    if (status == HL_OK && normal)
+        make_normal(j);
     if (status == HL_OK)
         status = hl_density_set_solver(j->model, &j->options.solver);
-    snprintf(note, sizeof note, "%s; best iteration %zu", j->settings, r->best_iteration);
+    snprintf(note, sizeof note, "%s; best iteration %zu%s", j->settings, r->best_iteration,
+             normal ? ", but a normal distribution is better" : "");
     if (status == HL_OK)
         status = hl_density_set_note(j->model, note);
     if (status == HL_OK)
@@ -351,37 +424,30 @@ static int diverged(job *j, const hl_fit_report *r)
                                        j->set->out, r->best_iteration);
 }
 
-/* Mean -log p of the validation rows for independent normal columns, which any training should beat. */
-static double normal_nll(const job *j)
-{
-    const fit_rows *v = &j->data.valid;
-    double sum = 0;
-    for (size_t i = 0; i < v->rows * j->data.dim; i++)
-        sum += 0.5 * v->x[i] * v->x[i] / (double)v->rows;
-    return sum + 0.5 * (double)j->data.dim * log(2 * 3.14159265358979323846) + j->scale;
-}
-
 /* What came of it. */
 static int conclude(const job *j, const hl_fit_report *r)
 {
-    double best = r->best + j->scale, normal = normal_nll(j), slack = 0.2 + 0.05 * (double)j->data.dim;
+    double best = r->best + j->scale, normal = normal_nll(j);
     if (!isfinite(best)) {
         fprintf(stderr, "%s: the model of iteration %zu, before the first validation\n", j->set->out, r->iteration);
         return CLI_OK;
     }
     fprintf(stderr, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s\n", j->set->out, best,
             r->best_iteration, cli_now() - j->start);
-    if (!(best <= normal + slack))
-        return cli_fail(
-            &cli_fit, CLI_FAILED,
-            "training failed: even iteration %zu, the best, is worse than independent normal columns, which "
-            "have %.4f nats; try a smaller --lr or more --iters",
-            r->best_iteration, normal);
-    if (j->recent > normal + 10 * slack && r->best_iteration < r->iteration)
+    if (!(best <= normal + slack(j)))
         return cli_fail(&cli_fit, CLI_FAILED,
-                        "training diverged: at iteration %zu its loss was %.4g nats, where independent normal columns "
+                        "training failed: even iteration %zu, the best, is worse than normal columns, which "
+                        "have %.4f nats; try a smaller --lr or more --iters",
+                        r->best_iteration, normal);
+    if (j->recent > normal + 10 * slack(j) && r->best_iteration < r->iteration)
+        return cli_fail(&cli_fit, CLI_FAILED,
+                        "training diverged: at iteration %zu its loss was %.4g nats, where normal columns "
                         "have %.4f; the best model before is kept; try a smaller --lr",
                         r->iteration, j->recent, normal);
+    if (normal_is_best(j, r))
+        fprintf(stderr,
+                "a normal distribution, with %.4f nats, is better: the model is this; more rows would tell more\n",
+                normal);
     if (r->iteration < r->iterations && j->set->minutes <= 0)
         fprintf(stderr, "stopped at iteration %zu: %zu validations in a row were no better (--patience)\n",
                 r->iteration, j->options.patience);
@@ -393,16 +459,17 @@ static int train(job *j)
     hl_fit_report r = { 0 };
     hl_status status;
     size_t first = SIZE_MAX;
-    j->start = j->saved = cli_now();
+    j->start = j->saved = j->pace.last = cli_now();
     while ((status = hl_fit_step(j->fit, &r)) == HL_OK) {
         if (first == SIZE_MAX) {
             first = r.iteration - 1;
-            if (j->log && j->set->resume)
+            if (j->log && j->resume)
                 cli_cut_log(j->log, first);
         }
         if (r.phase[0] == 'l')
             j->recent += (r.loss + j->scale - j->recent) * (j->recent == 0 ? 1 : 0.1);
-        progress(j, &r, first);
+        keep_pace(j, &r);
+        progress(j, &r);
         log_line(j, &r);
         if (cli_interrupted())
             return stop(j);
@@ -460,8 +527,10 @@ static int create(job *j)
     hl_status status = hl_density_create(j->ctx, &spec, j->data.columns, &j->model);
     if (status == HL_OK)
         status = hl_flow_init(hl_density_flow(j->model), s->seed + 1);
+    if (status == HL_OK)
+        status = hl_density_set_factor(j->model, j->data.factor);
     for (size_t i = 0; i < j->data.dim; i++)
-        j->scale += log(j->data.columns[i].deviation);
+        j->scale += log(j->data.columns[i].deviation) + (j->data.factor ? log(j->data.factor[i * j->data.dim + i]) : 0);
     choose_training(j);
     if (status == HL_OK) /* one that there is not is told now, not by the first validation */
         status = hl_density_set_solver(j->model, &j->options.solver);
@@ -472,7 +541,7 @@ static int create(job *j)
     if (status != HL_OK)
         return cli_fail_library(&cli_fit, j->ctx, status);
     result = describe_settings(j);
-    if (result == CLI_OK && s->resume && (status = hl_fit_load(j->fit, j->settings, j->checkpoint)) != HL_OK)
+    if (result == CLI_OK && j->resume && (status = hl_fit_load(j->fit, j->settings, j->checkpoint)) != HL_OK)
         return cli_fail_library(&cli_fit, j->ctx, status);
     return result;
 }
@@ -482,18 +551,20 @@ static int fit(job *j, const char *path)
     size_t parameters = 0;
     int result = cli_check_outputs(&cli_fit, j->ctx, path, j->set->out, j->set->plot, &j->checkpoint);
     if (result == CLI_OK)
+        result = cli_check_resume(&cli_fit, j->set->out, j->checkpoint, &j->resume);
+    if (result == CLI_OK)
         result = fit_load(j->ctx, path, j->set, &j->data);
     if (result == CLI_OK)
         result = create(j);
     if (result == CLI_OK)
-        result = cli_open_log(&cli_fit, j->set->log, path, j->set->out, j->set->resume, &j->log);
+        result = cli_open_log(&cli_fit, j->set->log, path, j->set->out, j->resume, &j->log);
     if (result != CLI_OK)
         return result;
     for (size_t i = 0; i < hl_flow_nets(hl_density_flow(j->model)); i++)
         parameters += hl_net_size(hl_flow_net(hl_density_flow(j->model), i));
     fprintf(stderr, "%zu rows and %zu for validation, %zu columns%s; %zu parameters\n", j->data.train.rows,
             j->data.valid.rows, j->data.dim, j->data.context ? " given the context" : "", parameters);
-    if (!j->set->resume && access(j->checkpoint, F_OK) == 0)
+    if (!j->resume && access(j->checkpoint, F_OK) == 0)
         cli_say(&cli_fit, "warning: %s of an earlier run will be replaced; --resume would go on from it",
                 j->checkpoint);
     result = train(j);
@@ -504,16 +575,18 @@ static int fit(job *j, const char *path)
 
 static int run(int argc, char **argv)
 {
-    fit_settings set = {
-        .threads = (uint64_t)cli_default_threads(), .weight_decay = -1, .save_every = 20, .validation_share = 0.1
-    };
+    fit_settings set = { .threads = (uint64_t)cli_default_threads(),
+                         .weight_decay = -1,
+                         .jitter = -1,
+                         .save_every = 20,
+                         .validation_share = 0.1 };
     const char *path[2];
     int result = cli_parse(&cli_fit, argc, argv, &set, path);
     if (result >= 0)
         return result;
     if (!set.out)
         return cli_fail(&cli_fit, CLI_WRONG, "-o MODEL is needed: where the model goes");
-    job j = { .set = &set, .terminal = isatty(STDERR_FILENO) };
+    job j = { .set = &set, .terminal = isatty(STDERR_FILENO), .resume = set.resume };
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
     result = status == HL_OK ? fit(&j, path[0]) : cli_fail_library(&cli_fit, NULL, status);
     if (j.log && fclose(j.log) != 0 && result == CLI_OK)

@@ -6,6 +6,7 @@
 #include "fit.h"
 
 enum { LEAST_ROWS = 10, SHOWN_WARNINGS = 5 };
+static const double LEAST_DEVIATION = 1e-140, MOST_DEVIATION = 1e140; /* whose squares are numbers, with room */
 
 static int no_memory(void)
 {
@@ -55,7 +56,11 @@ static int describe_columns(const char *path, const hl_table *table, const size_
         if (!copy)
             return no_memory();
         data->columns[i] = (hl_density_column){ strcpy(copy, name), s->mean, s->deviation };
-        if (!(s->deviation > 0))
+        if (s->min < s->max && !(s->deviation > LEAST_DEVIATION && s->deviation < MOST_DEVIATION))
+            return cli_fail(&cli_fit, CLI_WRONG,
+                            "%s: column '%s' is too %s to compute with: its values are in %g .. %g; rescale it", path,
+                            name, s->deviation <= LEAST_DEVIATION ? "small" : "large", s->min, s->max);
+        if (!(s->min < s->max))
             return cli_fail(&cli_fit, CLI_WRONG,
                             "%s: column '%s' is constant (%g) and has no density: leave it out by --columns", path,
                             name, s->min);
@@ -186,6 +191,8 @@ static int prepare(hl_context *ctx, const char *path, hl_table *table, const fit
     if (result == CLI_OK)
         result = read_rows(ctx, table, index, data, &data->train);
     if (result == CLI_OK)
+        result = fit_warn_far(table, index, data);
+    if (result == CLI_OK)
         result = set->valid ? read_valid(ctx, set, data, &data->valid) : split(set, data);
     if (result != CLI_OK)
         return result;
@@ -195,11 +202,14 @@ static int prepare(hl_context *ctx, const char *path, hl_table *table, const fit
     }
     standardise(data, &data->train);
     standardise(data, &data->valid);
+    result = fit_warn_dependent(data);
+    if (result == CLI_OK)
+        result = fit_decorrelate(set, data);
     hash_values(&data->hash, data->train.x, data->train.rows * data->dim);
     hash_values(&data->hash, data->train.c, data->train.rows * data->context);
     hash_values(&data->hash, data->valid.x, data->valid.rows * data->dim);
     hash_values(&data->hash, data->valid.c, data->valid.rows * data->context);
-    return CLI_OK;
+    return result;
 }
 
 int fit_load(hl_context *ctx, const char *path, const fit_settings *set, fit_data *data)
@@ -232,4 +242,5 @@ void fit_data_free(fit_data *data)
     free(data->valid.x);
     free(data->valid.c);
     free(data->order);
+    free(data->factor);
 }

@@ -95,7 +95,7 @@ static size_t data_rows(const fit_data *d, double *to)
     size_t rows = d->train.rows < POINTS ? d->train.rows : POINTS;
     for (size_t i = 0; i < rows * d->dim; i++) {
         size_t row = i / d->dim * d->train.rows / rows, column = i % d->dim;
-        to[i] = d->columns[column].mean + d->columns[column].deviation * d->train.x[row * d->dim + column];
+        to[i] = d->columns[column].mean + d->columns[column].deviation * fit_value(d, row, column);
     }
     return rows;
 }
@@ -116,7 +116,7 @@ static void find_range(const fit_data *d, size_t column, double *low, double *hi
     *low = INFINITY;
     *high = -INFINITY;
     for (size_t r = 0; r < d->train.rows; r++) {
-        double v = d->train.x[r * d->dim + column];
+        double v = fit_value(d, r, column);
         *low = fmin(*low, fmax(v, -5));
         *high = fmax(*high, fmin(v, 5));
     }

@@ -130,6 +130,8 @@ static void print_density(const char *path, const hl_density *model, const subje
         printf("solver         %s, rtol %g, atol %g", solver.method, solver.rtol, solver.atol);
         printf(solver.steps ? ", %zu steps\n" : "\n", solver.steps);
     }
+    if (hl_density_factor(model))
+        printf("columns        decorrelated\n");
     print_term(&flow.net);
     if (*hl_density_note(model)) {
         printf("note           ");
@@ -288,6 +290,7 @@ static void json_density(cli_json *json, const hl_density *model, const subject 
         cli_json_close(json, '}');
     }
     cli_json_close(json, ']');
+    cli_json_bool(json, "decorrelated", hl_density_factor(model) != NULL);
     cli_json_open(json, "solver", '{');
     cli_json_text(json, "method", solver.method);
     cli_json_exact(json, "rtol", solver.rtol);

@@ -87,6 +87,16 @@ static void tally(job *j, size_t start, size_t count, hl_status status)
         }
 }
 
+/* Six digits after the point, or six in all of numbers that are large. */
+static void say_mean(double mean, double error, double rows)
+{
+    char text[2][32];
+    const double value[2] = { mean, error };
+    for (size_t i = 0; i < 2; i++)
+        snprintf(text[i], sizeof text[i], fabs(value[i]) < 1e6 ? "%.6f" : "%.6g", value[i]);
+    fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", text[0], text[1], rows);
+}
+
 static int print_rows(job *j)
 {
     size_t rows = hl_table_rows(j->table);
@@ -108,8 +118,7 @@ static int print_rows(job *j)
         return cli_fail_library(&cli_logp, j->ctx, status);
     double n = (double)(rows - j->failed), mean = j->sum / n;
     if (n > 0)
-        fprintf(stderr, "mean log p %.6f +- %.6f nats over %.0f rows\n", mean,
-                sqrt(fmax(j->square / n - mean * mean, 0) / n), n);
+        say_mean(mean, sqrt(fmax(j->square / n - mean * mean, 0) / n), n);
     if (j->failed)
         return cli_fail(&cli_logp, CLI_FAILED, "%zu of %zu rows have no log-density", j->failed, rows);
     return CLI_OK;

@@ -30,6 +30,19 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *d
     return error ? cli_fail(command, CLI_WRONG, "%s: %s", plot, strerror(error)) : CLI_OK;
 }
 
+int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume)
+{
+    if (!*resume || access(checkpoint, F_OK) == 0)
+        return CLI_OK;
+    if (access(model, F_OK) == 0)
+        return cli_fail(command, CLI_WRONG,
+                        "--resume: there is no %s, and %s is there: its run is finished, nothing is left to go on with",
+                        checkpoint, model);
+    *resume = false;
+    cli_say(command, "--resume: there is no %s yet: training starts from the beginning", checkpoint);
+    return CLI_OK;
+}
+
 int cli_open_log(const cli_command *command, const char *path, const char *data, const char *model, bool resume,
                  FILE **log)
 {

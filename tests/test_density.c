@@ -92,6 +92,7 @@ static void check_same_results(hl_context *ctx, hl_density *a, hl_density *b)
 static void test_round_trip(void **state)
 {
     static const size_t order[] = { 2, 0, 1 };
+    static const double factor[9] = { 1.0 / 3, 0, 0, -2.0 / 7, 0.01, 0, 5, 1e-9, 1e3 };
     static const char note[] = "any text: \"\xe2\x82\xac\"\n\t and more";
     test_allocator allocator;
     hl_context *ctx = test_context(&allocator, 1);
@@ -111,6 +112,7 @@ static void test_round_trip(void **state)
         if (n % 3)
             CHECK_OK(ctx, hl_density_set_solver(model, &solver));
         CHECK_OK(ctx, hl_density_set_note(model, n % 2 ? note : NULL));
+        CHECK_OK(ctx, hl_density_set_factor(model, n % 4 > 1 ? factor : NULL));
         CHECK_OK(ctx, hl_density_save(model, "a.hollow"));
         CHECK_OK(ctx, hl_density_load(ctx, "a.hollow", &back));
         assert_string_equal(hl_density_note(back), n % 2 ? note : "");
@@ -129,6 +131,9 @@ static void test_round_trip(void **state)
             assert_memory_equal(&a.deviation, &b.deviation, sizeof a.deviation);
         }
         assert_null(hl_density_get_column(back, 3 + spec.net.context).name);
+        assert_true(!hl_density_factor(back) == !(n % 4 > 1));
+        if (hl_density_factor(back))
+            assert_memory_equal(hl_density_factor(back), hl_density_factor(model), sizeof factor);
         check_same_results(ctx, model, back);
         CHECK_OK(ctx, hl_density_save(back, "b.hollow"));
         check_same_file(ctx, "a.hollow", "b.hollow");
@@ -776,7 +781,7 @@ static void test_wrong_checkpoints(void **state)
     CHECK_OK(ctx, hl_fit_step(t.fit, NULL));
     CHECK_OK(ctx, hl_fit_save(t.fit, "iters 12 lr 0.1 seed 3", "c.ckpt"));
     CHECK_STATUS(ctx, hl_fit_load(t.fit, "iters 12 lr 0.2 seed 3", "c.ckpt"), HL_ERR_INVALID);
-    check_message(ctx, "c.ckpt: it belongs to other settings or data: it has 'lr 0.1 seed 3', now 'lr 0.2 seed 3'");
+    check_message(ctx, "c.ckpt: it belongs to other settings or data: it has 'lr 0.1', now 'lr 0.2'");
     CHECK_STATUS(ctx, hl_fit_load(t.fit, "", "c.ckpt"), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_fit_load(other.fit, "iters 12 lr 0.1 seed 3", "c.ckpt"), HL_ERR_FORMAT);
     check_message(ctx, "c.ckpt: its state does not fit the model");
@@ -852,6 +857,8 @@ static hl_status whole_life(hl_context *ctx, void *user)
     if (!status)
         status = hl_flow_init(hl_density_flow(model), 1);
     if (!status)
+        status = hl_density_set_factor(model, (const double[]){ 1, 0, 0.5, 0.5 });
+    if (!status)
         status = hl_density_save(model, "m.hollow");
     if (!status)
         status = hl_density_load(ctx, "m.hollow", &back);
@@ -886,10 +893,67 @@ static void test_every_allocation(void **state)
     check_every_allocation(1, fit_and_save, "realnvp");
 }
 
+/* With a flow that does nothing a model is a normal distribution, of covariance D L L' D. */
+static void test_factor(void **state)
+{
+    enum { ROWS = 50 };
+    static const double l[9] = { 0.8, 99, 99, 0.6, 0.05, 99, -0.3, 2, 1.5 }; /* the upper triangle is not read */
+    double x[ROWS * 3], u[ROWS * 3], logp[ROWS], wrong[9];
+    test_allocator allocator;
+    hl_context *ctx = test_context(&allocator, 1);
+    hl_density_column columns[COLUMNS];
+    hl_flow_spec spec = small_spec("cnf");
+    hl_density *model, *back;
+    (void)state;
+    make_columns(columns);
+    spec.net.dim = 3;
+    CHECK_OK(ctx, hl_density_create(ctx, &spec, columns, &model));
+    CHECK_OK(ctx, hl_density_sample(model, 5, 0, ROWS, NULL, u));
+    hl_density_standardise(model, ROWS, u, NULL); /* the base's noise */
+    CHECK_OK(ctx, hl_density_set_factor(model, l));
+    CHECK_OK(ctx, hl_density_sample(model, 5, 0, ROWS, NULL, x));
+    CHECK_OK(ctx, hl_density_logp(model, ROWS, x, NULL, logp));
+    for (size_t r = 0; r < ROWS; r++) {
+        double expected = -1.5 * log(2 * acos(-1));
+        for (size_t i = 0; i < 3; i++) {
+            double y = 0;
+            for (size_t j = 0; j <= i; j++)
+                y += l[i * 3 + j] * u[r * 3 + j];
+            CHECK_LE(fabs((x[r * 3 + i] - columns[i].mean) / columns[i].deviation - y), 1e-9, "L u");
+            expected -= 0.5 * u[r * 3 + i] * u[r * 3 + i] + log(columns[i].deviation * l[i * 4]);
+        }
+        CHECK_LE(fabs(logp[r] - expected), 1e-4, "log p");
+    }
+    memcpy(wrong, l, sizeof wrong);
+    wrong[4] = 0;
+    CHECK_STATUS(ctx, hl_density_set_factor(model, wrong), HL_ERR_INVALID);
+    check_message(ctx, "0 in row 2, column 2");
+    wrong[4] = 1;
+    wrong[6] = NAN;
+    CHECK_STATUS(ctx, hl_density_set_factor(model, wrong), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_density_set_factor(NULL, l), HL_ERR_INVALID);
+    assert_true(hl_density_factor(model)[4] == l[4]); /* as before */
+    assert_null(hl_density_factor(NULL));
+
+    hl_tensors *t = NULL; /* a file whose factor does not fit */
+    const size_t shape[2] = { 3, 2 };
+    CHECK_OK(ctx, hl_density_set_factor(model, NULL));
+    CHECK_OK(ctx, hl_density_save(model, "f.hollow"));
+    CHECK_OK(ctx, hl_tensors_read(ctx, "f.hollow", &t));
+    CHECK_OK(ctx, hl_tensors_add(t, "factor", HL_F64, 2, shape, l));
+    CHECK_OK(ctx, hl_tensors_write(t, "g.hollow"));
+    CHECK_STATUS(ctx, hl_density_load(ctx, "g.hollow", &back), HL_ERR_FORMAT);
+    check_message(ctx, "g.hollow: its factor of the columns");
+    hl_tensors_free(t);
+    hl_density_free(model);
+    test_context_free(ctx, &allocator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_round_trip, empty_directory),
+        cmocka_unit_test_teardown(test_factor, empty_directory),
         cmocka_unit_test_teardown(test_wrong_calls, empty_directory),
         cmocka_unit_test_teardown(test_bad_metadata, empty_directory),
         cmocka_unit_test_teardown(test_bad_tensors, empty_directory),

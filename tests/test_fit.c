@@ -205,6 +205,7 @@ static size_t run(int threads, size_t save, bool resume, hl_loss loss, hl_trace 
                                .batch = 64,
                                .validate_every = 7,
                                .train_trace = trace,
+                               .jitter = 0.1,
                                .seed = 5,
                                .train_steps = 1 };
     hl_fit_data data[] = { { ROWS, train, NULL }, { 50, valid, NULL } };
@@ -300,6 +301,14 @@ static void test_wrong(void **state)
     check_message(ctx, "flow matching is for continuous flows; this one is a maf");
     CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .optimizer.method = "x" }, &fit),
                  HL_ERR_INVALID);
+    for (int loss = HL_LOSS_DEFAULT; loss <= HL_LOSS_SCORE; loss++) {
+        hl_fit_options strange = { .loss = (hl_loss)loss, .train_trace = (hl_trace)77 };
+        CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &strange, &fit), HL_ERR_INVALID);
+        check_message(ctx, "unknown trace 77");
+    }
+    CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .loss = (hl_loss)77 }, &fit), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .jitter = -1 }, &fit), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .jitter = NAN }, &fit), HL_ERR_INVALID);
     CHECK_OK(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .iterations = 2 }, &fit));
     CHECK_OK(ctx, hl_fit_step(fit, NULL));
     CHECK_STATUS(ctx, hl_fit_set_state(fit, NULL), HL_ERR_INVALID);

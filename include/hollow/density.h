@@ -30,6 +30,10 @@ HL_API size_t hl_density_dim(const hl_density *model);
 HL_API size_t hl_density_context(const hl_density *model);
 /* A column of x, or, from dim on, of the context. Borrowed until the model is freed. */
 HL_API hl_density_column hl_density_get_column(const hl_density *model, size_t index);
+/* The flow sees not the standardised columns y but u with y = L u: L, dim x dim, is lower triangular with a positive diagonal,
+ * as Cholesky's factor of their correlations. NULL: y itself, as at first. Copies; the upper triangle is not read. */
+HL_API hl_status hl_density_set_factor(hl_density *model, const double *factor);
+HL_API const double *hl_density_factor(const hl_density *model); /* or NULL. Borrowed until it is set or freed */
 /* The flow between standardised columns and the base. Borrowed until the model is freed. */
 HL_API hl_flow *hl_density_flow(const hl_density *model);
 /* How log p and samples are solved; kept in the model's file. NULL: the defaults. The trace is always exact. */
@@ -50,7 +54,7 @@ HL_API hl_status hl_density_logp(hl_density *model, size_t rows, const double *x
  * difference. Failures as above. */
 HL_API hl_status hl_density_sample(hl_density *model, uint64_t seed, size_t first, size_t rows, const double *context,
                                    double *x);
-/* From the units of the data to standardised columns, in place; x or context may be NULL. */
+/* From the units of the data to what the flow sees, in place; x or context may be NULL. */
 HL_API void hl_density_standardise(const hl_density *model, size_t rows, double *x, double *context);
 
 /* A checkpoint of a fit: its state, and a text of settings that must be the same when it is read. */

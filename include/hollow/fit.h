@@ -44,6 +44,8 @@ typedef struct hl_fit_options {
                               * 8 dimensions */
     size_t iterations; /* default 2000 */
     size_t batch;      /* default 256 */
+    double
+        jitter; /* deviation of noise on rows of training, falling linearly to 0 at the last iteration; default none */
     hl_optimizer_options optimizer; /* defaults here: adamw, rate 5e-3, clip 10, average 0.99 */
     size_t warmup;                  /* steps in which the rate rises; default iterations / 50 */
     double last_rate;               /* share of the rate at the end of the cosine; default 0.01 */

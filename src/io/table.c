@@ -330,13 +330,16 @@ static hl_status check_arrays(hl_table *t)
     return status;
 }
 
-/* Compressed text and other characters than UTF-8 would only give a strange first line. */
+/* Compressed text, other characters than UTF-8 and model files would only give a strange first line. */
 static hl_status check_text(hl_table *t, const char *head, size_t bytes)
 {
     if (bytes >= 2 && memcmp(head, "\x1F\x8B", 2) == 0)
         return hl_table_fault(t, HL_ERR_UNSUPPORTED, "compressed by gzip; give what `gzip -dc` makes of it");
     if (bytes >= 2 && (memcmp(head, "\xFF\xFE", 2) == 0 || memcmp(head, "\xFE\xFF", 2) == 0))
         return hl_table_fault(t, HL_ERR_UNSUPPORTED, "text in UTF-16; save it as UTF-8");
+    /* safetensors begin with the length of their header, eight bytes from the lowest */
+    if (bytes == 8 && memcmp(head, "\0\0\0", 3) != 0 && memcmp(head + 3, "\0\0\0\0\0", 5) == 0)
+        return hl_table_fault(t, HL_ERR_FORMAT, "a model or checkpoint of hollow (safetensors), not a table");
     return HL_OK;
 }
 

@@ -11,6 +11,8 @@
 
 static const char format_text[] = "hollow-checkpoint 1";
 
+enum { MOST_SHOWN = 80 };
+
 hl_status hl_checkpoint_write(hl_context *ctx, const char *settings, const char *path, size_t size, const double *state)
 {
     hl_tensors *t = NULL;
@@ -27,7 +29,17 @@ hl_status hl_checkpoint_write(hl_context *ctx, const char *settings, const char 
     return status;
 }
 
-/* Both texts from the word before the one in which they begin to differ. */
+/* Of a name and its value: to the second blank, but no more than can be shown. */
+static int setting_length(const char *text)
+{
+    int length = 0;
+    for (int blanks = 0; text[length] && length < MOST_SHOWN; length++)
+        if (text[length] == ' ' && ++blanks == 2)
+            break;
+    return length;
+}
+
+/* The first setting in which both texts differ: the name before the word in which they do, and this word. */
 static hl_status other_settings(hl_context *ctx, const char *path, const char *before, const char *now)
 {
     size_t at = 0, words = 0;
@@ -35,8 +47,8 @@ static hl_status other_settings(hl_context *ctx, const char *path, const char *b
         at++;
     while (at > 0 && (words += before[at - 1] == ' ') < 2)
         at--;
-    return hl_fail(ctx, HL_ERR_INVALID, "%s: it belongs to other settings or data: it has '%.60s', now '%.60s'",
-                   hl_path_shown(path), before + at, now + at);
+    return hl_fail(ctx, HL_ERR_INVALID, "%s: it belongs to other settings or data: it has '%.*s', now '%.*s'",
+                   hl_path_shown(path), setting_length(before + at), before + at, setting_length(now + at), now + at);
 }
 
 static hl_status take_state(hl_context *ctx, const hl_tensors *t, const char *settings, const char *path, size_t size,

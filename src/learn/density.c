@@ -10,7 +10,8 @@
  *   dtype         "f32" or "f64"
  *   note          any text
  *
- * and the parameters of network i are called "i.name". */
+ * and the parameters of network i are called "i.name". A tensor "factor", of dim x dim doubles, is there if the standardised
+ * columns are this lower triangular matrix times what the flow sees. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +39,8 @@ struct hl_density {
     hl_flow_solver solver;
     char method[32]; /* of the solver */
     char *note;
-    double *x, *c; /* a chunk */
+    double *factor; /* L, dim x dim, or NULL */
+    double *x, *c;  /* a chunk */
 };
 
 /* ---- creation ---- */
@@ -108,6 +110,7 @@ void hl_density_free(hl_density *m)
         return;
     hl_flow_free(m->flow);
     hl_free(m->ctx, m->column);
+    hl_free(m->ctx, m->factor);
     hl_free(m->ctx, m->x);
     hl_free(m->ctx, m->c);
     hl_free(m->ctx, m->note);
@@ -185,12 +188,63 @@ const char *hl_density_note(const hl_density *m)
     return m ? m->note : "";
 }
 
+hl_status hl_density_set_factor(hl_density *m, const double *factor)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    size_t dim = m->dim;
+    double *copy = factor ? hl_calloc(m->ctx, hl_size_mul(dim, dim), sizeof *copy) : NULL;
+    if (factor && !copy)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < dim && factor; i++)
+        for (size_t j = 0; j <= i; j++) {
+            copy[i * dim + j] = factor[i * dim + j];
+            if (isfinite(factor[i * dim + j]) && (j < i || factor[i * dim + i] > 0))
+                continue;
+            hl_free(m->ctx, copy);
+            return hl_fail(
+                m->ctx, HL_ERR_INVALID,
+                "the factor of the columns has %g in row %zu, column %zu; it must be finite, and its diagonal "
+                "positive",
+                factor[i * dim + j], i + 1, j + 1);
+        }
+    hl_free(m->ctx, m->factor);
+    m->factor = copy;
+    return HL_OK;
+}
+
+const double *hl_density_factor(const hl_density *m)
+{
+    return m ? m->factor : NULL;
+}
+
 /* ---- rows ---- */
+
+/* y = L u of one row: to u from y, or back; in place. */
+static void solve_factor(const double *l, size_t dim, double *y)
+{
+    for (size_t i = 0; i < dim; i++) {
+        for (size_t j = 0; j < i; j++)
+            y[i] -= l[i * dim + j] * y[j];
+        y[i] /= l[i * dim + i];
+    }
+}
+
+static void apply_factor(const double *l, size_t dim, double *u)
+{
+    for (size_t i = dim; i-- > 0;) {
+        u[i] *= l[i * dim + i];
+        for (size_t j = 0; j < i; j++)
+            u[i] += l[i * dim + j] * u[j];
+    }
+}
 
 void hl_density_standardise(const hl_density *m, size_t rows, double *x, double *context)
 {
     for (size_t i = 0; m && x && i < rows * m->dim; i++)
         x[i] = (x[i] - m->column[i % m->dim].mean) / m->column[i % m->dim].deviation;
+    for (size_t r = 0; m && m->factor && x && r < rows; r++)
+        solve_factor(m->factor, m->dim, x + r * m->dim);
     for (size_t i = 0; m && context && i < rows * m->context; i++) {
         const column *c = &m->column[m->dim + i % m->context];
         context[i] = (context[i] - c->mean) / c->deviation;
@@ -234,7 +288,7 @@ hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const dou
     double scale = 0;
     hl_status first = HL_OK;
     for (size_t i = 0; i < m->dim; i++)
-        scale += log(m->column[i].deviation);
+        scale += log(m->column[i].deviation) + (m->factor ? log(m->factor[i * m->dim + i]) : 0);
     for (size_t start = 0; start < rows; start += CHUNK) {
         size_t count = rows - start < CHUNK ? rows - start : CHUNK;
         memcpy(m->x, x + start * m->dim, count * m->dim * sizeof *x);
@@ -265,6 +319,8 @@ hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t r
         hl_status status = hl_flow_inverse(m->flow, count, m->x, c, to, NULL);
         if (status < 0 && worst == HL_OK)
             worst = retell(m, status, start);
+        for (size_t r = 0; m->factor && r < count; r++)
+            apply_factor(m->factor, m->dim, to + r * m->dim);
         for (size_t i = 0; i < count * m->dim; i++)
             to[i] = m->column[i % m->dim].mean + m->column[i % m->dim].deviation * to[i];
     }
@@ -332,6 +388,9 @@ hl_status hl_density_save(const hl_density *m, const char *path)
         if (status == HL_OK)
             status = hl_net_add_tensors(m->flow->net[i], prefix, t);
     }
+    const size_t square[2] = { m->dim, m->dim };
+    if (status == HL_OK && m->factor)
+        status = hl_tensors_add(t, "factor", HL_F64, 2, square, m->factor);
     if (status == HL_OK)
         status = hl_tensors_write(t, path);
     hl_tensors_free(t);
@@ -425,10 +484,23 @@ static hl_status read_solver(const reader *r, hl_density *m)
     return status == HL_OK ? HL_OK : hl_model_blame(r->ctx, status, r->path, "solver: ");
 }
 
+static hl_status read_factor(const reader *r, hl_density *m)
+{
+    const hl_tensor *factor = hl_tensors_find(r->t, "factor");
+    if (!factor)
+        return HL_OK;
+    if (factor->dtype != HL_F64 || factor->rank != 2 || factor->dims[0] != m->dim || factor->dims[1] != m->dim)
+        return bad(r, "its factor of the columns is not a square of doubles as large as there are columns");
+    hl_status status = hl_density_set_factor(m, factor->data);
+    return status == HL_OK ? HL_OK : hl_model_blame(r->ctx, status, r->path, "");
+}
+
 static hl_status fill(const reader *r, hl_density *m)
 {
-    size_t tensors = 0;
     hl_status status = read_solver(r, m);
+    if (status == HL_OK)
+        status = read_factor(r, m);
+    size_t tensors = m->factor ? 1 : 0;
     for (size_t i = 0; i < m->flow->nets && status == HL_OK; i++) {
         char prefix[24];
         snprintf(prefix, sizeof prefix, "%zu.", i);

@@ -9,8 +9,8 @@
 #include "learn/fit.h"
 #include "learn/match.h"
 
-enum { STREAM_SHUFFLE = 1 };         /* of random numbers; match.c has others */
-enum { MOST_STEPS = 256, HEAD = 8 }; /* HEAD: scalars of a saved state */
+enum { STREAM_SHUFFLE = 1, STREAM_JITTER = 4 }; /* of random numbers; match.c has others */
+enum { MOST_STEPS = 256, HEAD = 8 };            /* HEAD: scalars of a saved state */
 static const size_t no_epoch = SIZE_MAX;
 
 struct hl_fit {
@@ -177,6 +177,8 @@ static hl_status check_loss(hl_fit *fit, const char *kind)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "unknown loss %d", (int)o->loss);
     if (o->train_trace < HL_TRACE_EXACT || o->train_trace > HL_TRACE_BRUTE)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "unknown trace %d", (int)o->train_trace);
+    if (!(o->jitter >= 0) || !isfinite(o->jitter))
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "the jitter is %g; it must be positive, or 0 for none", o->jitter);
     if (o->loss == HL_LOSS_DEFAULT && nets > 1)
         o->loss = HL_LOSS_LIKELIHOOD;
     if (loss_at(fit, 0) == HL_LOSS_LIKELIHOOD)
@@ -289,15 +291,19 @@ static void shuffle(hl_fit *fit, size_t epoch)
     }
 }
 
-/* Batch `iteration` of an endless row of epochs. */
+/* Batch `iteration` of an endless row of epochs. Its noise, of which little is left in the end, keeps few rows from being learnt
+ * by heart; how much of it is good, the best validation tells. */
 static void load_batch(hl_fit *fit)
 {
     size_t dim = fit->dim, rows = fit->train.rows;
+    double jitter = fit->options.jitter * (1 - (double)fit->iteration / (double)fit->options.iterations);
     for (size_t r = 0; r < fit->options.batch; r++) {
         size_t at = fit->iteration * fit->options.batch + r;
         shuffle(fit, at / rows);
         size_t row = fit->shuffle[at % rows];
         memcpy(fit->x + r * dim, fit->train.x + row * dim, dim * sizeof *fit->x);
+        for (size_t i = 0; i < dim && jitter > 0; i++)
+            fit->x[r * dim + i] += jitter * hl_random_normal(fit->options.seed, STREAM_JITTER, at * dim + i);
         if (fit->context)
             memcpy(fit->c + r * fit->context, fit->train.context + row * fit->context, fit->context * sizeof *fit->c);
     }

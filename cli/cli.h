@@ -69,8 +69,9 @@ void cli_catch_interrupt(void);
 bool cli_interrupted(void);
 int cli_stop(void *user); /* the same, as a context asks it */
 
-double cli_now(void);                            /* seconds of a steady clock */
-double cli_cpu_time(void);                       /* seconds that the program has been on a processor */
+double cli_now(void);      /* seconds of a steady clock */
+double cli_cpu_time(void); /* seconds that the program has been on a processor */
+void cli_sort(double *values, size_t count);
 double cli_median(double *values, size_t count); /* sorts the values */
 
 /* Number `index` of stream `seed`: uniform in (0, 1); standard normal. */

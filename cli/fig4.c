@@ -43,12 +43,6 @@ static hl_status follow_model(fig4 *a)
     return status;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Wasserstein distance of the positions at time k in two sets of trajectories; work: 2 x rows. */
 static double distance(const fig4 *a, const double *one, const double *other, size_t k, double *work)
 {
@@ -57,8 +51,8 @@ static double distance(const fig4 *a, const double *one, const double *other, si
         work[r] = one[(r * SDE_TIMES + k) * 2];
         work[a->rows + r] = other[(r * SDE_TIMES + k) * 2];
     }
-    qsort(work, a->rows, sizeof *work, ascending);
-    qsort(work + a->rows, a->rows, sizeof *work, ascending);
+    cli_sort(work, a->rows);
+    cli_sort(work + a->rows, a->rows);
     for (size_t r = 0; r < a->rows; r++)
         sum += fabs(work[r] - work[a->rows + r]) / (double)a->rows;
     return sum;

@@ -24,21 +24,13 @@ static const double FAR = 50, LEAST_PIVOT = 1e-10, LEAST_SHARE = 1e-4;
 
 /* ---- far values ---- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
 /* Lower quartile, median and upper quartile of a column, of evenly spaced rows. */
 static void quartiles(const double *x, size_t rows, size_t stride, double *sorted, double q[3])
 {
     size_t count = rows < QUARTILE_ROWS ? rows : QUARTILE_ROWS;
     for (size_t i = 0; i < count; i++)
         sorted[i] = x[(size_t)((double)i * ((double)rows / (double)count)) * stride];
-    qsort(sorted, count, sizeof *sorted, compare_doubles);
+    cli_sort(sorted, count);
     for (size_t k = 0; k < 3; k++)
         q[k] = sorted[(k + 1) * (count - 1) / 4];
 }

@@ -63,14 +63,6 @@ static void solve_rows(const double *l, size_t dim, fit_rows *rows)
     }
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
 /* The median over the columns of their fourth moments, in units of the square of the second. */
 static double tails(const fit_rows *rows, size_t dim, double *moment)
 {
@@ -83,8 +75,7 @@ static double tails(const fit_rows *rows, size_t dim, double *moment)
         }
         moment[i] = fourth / (second * second);
     }
-    qsort(moment, dim, sizeof *moment, compare_doubles);
-    return moment[dim / 2];
+    return cli_median(moment, dim);
 }
 
 /* The rows become u; back to y if that is no gain. Returns whether they are u. */

@@ -107,11 +107,16 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void cli_sort(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, ascending);
+}
+
 double cli_median(double *values, size_t count)
 {
     if (!count)
         return NAN;
-    qsort(values, count, sizeof *values, ascending);
+    cli_sort(values, count);
     return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
 }
 

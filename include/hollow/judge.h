@@ -47,7 +47,7 @@ typedef struct hl_judge_group {
     double residual;  /* mean |R| */
     double change;    /* mean |d log p/dt|, which R is to be compared with */
     double averaged
-        [2]; /* squares of R and d log p/dt averaged over neighbours: sums of R_r k_rs R_s over pairs; may be < 0 */
+        [2]; /* squares of R and d log p/dt at draws from p, averaged over neighbours: sums of R_r k_rs R_s over pairs; may be < 0 */
     const double *density_columns, *simulated_columns; /* dim Wasserstein distances, in the user's units; borrowed */
 } hl_judge_group;
 

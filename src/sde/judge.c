@@ -421,13 +421,16 @@ static hl_status compare_group(hl_judge *j, size_t k)
         g->seen.residual += fabs(residual[r]) / (double)n;
         g->seen.change += fabs(change[r]) / (double)n;
     }
-    load(j, n, g->pick, j->a);
-    g->seen.averaged[0] = over_neighbours(d, n, j->a, residual);
-    g->seen.averaged[1] = over_neighbours(d, n, j->a, change);
     if (status == HL_OK)
         status = hl_judge_rows(j, k, HL_JUDGE_DENSITY, j->b);
+    if (status == HL_OK) /* again there: what is averaged has no derivatives of p at draws from p alone */
+        status = hl_sde_eval(j->sde, n, j->sorted, j->b, &(hl_sde_values){ .residual = residual, .change = change });
     if (status != HL_OK)
         return status;
+    for (size_t i = 0; i < n * d; i++)
+        j->a[i] = (j->b[i] - j->mean[i % d]) / j->deviation[i % d];
+    g->seen.averaged[0] = over_neighbours(d, n, j->a, residual);
+    g->seen.averaged[1] = over_neighbours(d, n, j->a, change);
     g->seen.density = compare(j, g, columns);
     status = hl_judge_rows(j, k, HL_JUDGE_SIMULATED, j->b);
     g->seen.simulated = j->lost ? INFINITY : compare(j, g, columns + d);

@@ -22,7 +22,7 @@ static const bench_case cases[] = {
 static const char *const case_names[] = { "a", "b", "c", "d", "all", NULL };
 static const char *const dtype_names[] = { "f32", "f64", NULL };
 static const char *const clock_names[] = { "wall", "cpu", NULL };
-static const char *const problem_names[] = { "pendulum", "chain", NULL };
+static const char *const problem_names[] = { "pendulum", "chain", "ou", "well", "gbm", "vanderpol", "linear", NULL };
 static const char *const method_names[] = { "fp", "pseudo-ml", NULL };
 static const char *const density_names[] = { "mixture", "flow", NULL };
 static const char *const network_names[] = { "mlp", "hollow", NULL };
@@ -54,8 +54,8 @@ static const cli_option options[] = {
       0, NULL },
     { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks; sde: fewer trajectories", 0, 0,
       NULL },
-    { "problem", CLI_CHOICE, offsetof(settings, problem), "pendulum|chain", "sde: default pendulum", 0, 0,
-      problem_names },
+    { "problem", CLI_CHOICE, offsetof(settings, problem), "NAME",
+      "sde: pendulum (default), chain, ou, well, gbm, vanderpol, linear", 0, 0, problem_names },
     { "method", CLI_CHOICE, offsetof(settings, method), "fp|pseudo-ml", "sde: default both", 0, 0, method_names },
     { "network", CLI_CHOICE, offsetof(settings, network), "mlp|hollow", "sde: default hollow", 0, 0, network_names },
     { "density", CLI_CHOICE, offsetof(settings, density), "mixture|flow", "sde: default mixture", 0, 0, density_names },

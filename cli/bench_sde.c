@@ -19,9 +19,23 @@ static size_t fresh_rows(const bench_sde_options *b)
     return b->quick ? SDE_FRESH / 10 : SDE_FRESH;
 }
 
-static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_options *fit, double share,
-                  const sde_outcome *o)
+/* What `hollow sde fit` and `eval` would say of the model. */
+static hl_status judge(hl_context *ctx, hl_sde *sde, bool pairs, const hl_sde_data *data, hl_verdict *verdict)
 {
+    hl_judge *judge = NULL;
+    hl_status status =
+        hl_judge_create(ctx, hl_sde_describe(sde).dim, data, &(hl_judge_options){ .pairs = pairs }, &judge);
+    if (status == HL_OK)
+        status = hl_judge_model(judge, sde);
+    *verdict = hl_judge_verdict(judge);
+    hl_judge_free(judge);
+    return status;
+}
+
+static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_options *fit, double share,
+                  const sde_outcome *o, const hl_verdict *v)
+{
+    static const char *const kinds[] = { "sound", "few", "still", "frozen", "astray", "rough" };
     cli_json json = { stdout, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "sde");
@@ -33,6 +47,11 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     cli_json_count(&json, "seed", fit->seed);
     cli_json_real(&json, "drift_mae", o->drift);
     cli_json_real(&json, "diffusion_mae", o->diffusion);
+    cli_json_count(&json, "components", hl_sde_describe(sde).components);
+    cli_json_text(&json, "verdict", kinds[v->kind]);
+    cli_json_real(&json, "unexplained", v->unexplained);
+    cli_json_real(&json, "density_misses", v->density);
+    cli_json_real(&json, "simulations_miss", v->simulated);
     cli_json_real(&json, "loss", o->loss);
     cli_json_real(&json, "nll", o->nll);
     cli_json_real(&json, "seconds", o->seconds);
@@ -40,9 +59,9 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     cli_json_close(&json, '}');
     putchar('\n');
     fflush(stdout);
-    fprintf(stderr, "%-9s %-10s %3.0f%% kept  seed %llu  MAE of the drift %.4f, of the diffusion %.4f  %5.1f s\n",
+    fprintf(stderr, "%-9s %-10s %3.0f%% kept  seed %llu  MAE of the drift %.4f, of the diffusion %.4f  %-6s %5.1f s\n",
             p->name, method_names[fit->method], 100 * share, (unsigned long long)fit->seed, o->drift, o->diffusion,
-            o->seconds);
+            kinds[v->kind], o->seconds);
 }
 
 /* Both methods, or the one that is asked for, on one set of observations. */
@@ -59,15 +78,27 @@ static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_
                                    .iterations = b->iterations,
                                    .optimizer = { .rate = b->rate },
                                    .seed = seed };
-        sde_outcome outcome;
+        sde_outcome outcome = { 0 };
         hl_sde *sde;
         if (b->method && strcmp(b->method, method_names[m]) != 0)
             continue;
-        status = sde_problem_learn(p, ctx, &spec, &fit, data, &sde, &outcome);
+        double start = cli_now();
+        spec.dim = p->dim;
+        spec.components = 0;
+        if (m == 0 && !(b->density && strcmp(b->density, "flow") == 0)) /* as `hollow sde fit` does */
+            status = hl_sde_choose_components(ctx, &spec, data, &fit, &spec.components);
+        start = cli_now() - start;
+        sde = NULL;
+        if (status == HL_OK)
+            status = sde_problem_learn(p, ctx, &spec, &fit, data, &sde, &outcome);
+        outcome.seconds += start;
         if (status == HL_OK)
             status = sde_problem_judge(p, sde, fresh_rows(b), fresh, &outcome);
+        hl_verdict verdict;
         if (status == HL_OK)
-            print(p, sde, &fit, share, &outcome);
+            status = judge(ctx, sde, m == 1, data, &verdict);
+        if (status == HL_OK)
+            print(p, sde, &fit, share, &outcome, &verdict);
         hl_sde_free(sde);
     }
     return status;
@@ -92,7 +123,10 @@ static hl_status run(const sde_problem *p, hl_context *ctx, const bench_sde_opti
 
 int bench_sde(const bench_sde_options *b)
 {
-    const sde_problem *p = strcmp(b->problem, sde_chain.name) == 0 ? &sde_chain : &sde_pendulum;
+    const sde_problem *p = &sde_pendulum;
+    for (size_t i = 0; sde_problems[i]; i++)
+        if (strcmp(b->problem, sde_problems[i]->name) == 0)
+            p = sde_problems[i];
     hl_context *ctx = NULL;
     double *states = calloc(train_rows(b) * SDE_TIMES, p->dim * sizeof *states);
     double *fresh = calloc(fresh_rows(b) * SDE_TIMES, p->dim * sizeof *fresh);

@@ -150,7 +150,7 @@ static hl_status measure_residual(fig4 *a)
 static hl_status learn(fig4 *a)
 {
     hl_sde_spec spec = { .network = "mlp" };
-    hl_sde_fit_options fit = { .seed = a->set->seed, .iterations = a->iterations };
+    hl_sde_fit_options fit = { .smooth = -1, .seed = a->set->seed, .iterations = a->iterations };
     hl_sde_data data;
     hl_status status = sde_problem_observe(&sde_pendulum, a->rows, a->observed, 1, a->set->seed, &data);
     if (status == HL_OK)

@@ -12,14 +12,19 @@
 
 enum { MATCHING, PSEUDO, METHODS, MOST_SHARES = 5, MOST_SEEDS = 3 };
 
-/* How each method trains. Those of Fokker-Planck matching are the library's defaults; docs/paper.md tells how those of
+/* How each method trains. Those of Fokker-Planck matching are the library's defaults, but with the residual
+ * of each point, as in the paper; docs/paper.md tells how those of
  * pseudo-likelihood were found. */
 static const struct {
     const char *name, *title, *colour;
     hl_sde_spec spec;
     hl_sde_fit_options fit;
 } methods[METHODS] = {
-    { "fp", "Fokker–Planck matching", "#0072B2", { .network = "mlp" }, { .method = HL_SDE_FOKKER_PLANCK } },
+    { "fp",
+      "Fokker–Planck matching",
+      "#0072B2",
+      { .network = "mlp" },
+      { .method = HL_SDE_FOKKER_PLANCK, .smooth = -1 } },
     { "pseudo-ml",
       "pseudo-maximum likelihood",
       "#D55E00",

@@ -26,7 +26,9 @@ const cli_command cli_sde = { "sde",
 
 static int run(int argc, char **argv)
 {
-    if (argc == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+    if (argc > 1 && strcmp(argv[0], "help") == 0) /* as 'hollow help sde COMMAND' */
+        return run(2, (char *[]){ argv[1], "--help", NULL });
+    if (argc == 0 || strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
         cli_print_help(&cli_sde);
         return CLI_OK;
     }

@@ -9,7 +9,8 @@ extern const cli_command sde_command_fit, sde_command_sample, sde_command_grid, 
 /* Where observations come from, and which columns they are. NULL, 0: the defaults. */
 typedef struct sde_source {
     const char *path, *time, *trajectory, *columns, *array;
-    double dt; /* > 0: no column of times; rows are so far apart */
+    double dt;           /* > 0: no column of times; rows are so far apart */
+    bool times_optional; /* with dt: if there is a column of times, it is read */
     bool drop;
     const hl_sde *model; /* NULL: x is all columns that are left; else those of the model */
     size_t extra;        /* further columns after those of the model, with these names: */
@@ -36,7 +37,7 @@ typedef struct sde_source {
           0,                                                                                                               \
           0,                                                                                                               \
           NULL },                                                                                                          \
-        { "dt", CLI_REAL, offsetof(type, member.dt), "X", "no column of times: rows are X apart", 0, 1e300, NULL },        \
+        { "dt", CLI_REAL, offsetof(type, member.dt), "X", "no column of times: rows are X apart", 1e-300, 1e300, NULL },   \
         { "drop-missing", CLI_FLAG, offsetof(type, member.drop), NULL, "leave rows with missing values out", 0, 0, NULL }, \
     {                                                                                                                      \
         "array", CLI_TEXT, offsetof(type, member.array), "NAME", "npz: the arrays to read; default all", 0, 0, NULL        \
@@ -64,6 +65,10 @@ const char *sde_place(const sde_rows *rows, size_t r, size_t name, char *buffer,
 /* "x1=x2;x2=0.5-2*x1" (drift) or "x1=0" (diffusion), in the names of the columns, to known (dim). `linear` is dim x dim. */
 int sde_read_known(const cli_command *command, const char *option, const char *text, bool drift, size_t dim,
                    char *const *names, hl_sde_known *known, double *linear);
+
+/* A time: a number, or a date such as 2020-01-01 as years, which is what a column of dates becomes; *end is behind it. False if
+ * there is none. */
+bool sde_read_time(const char *text, char **end, double *time);
 
 /* Curves of training for pictures: iteration, loss, nll. */
 typedef struct sde_curves {

@@ -22,6 +22,21 @@ typedef struct sheet {
     size_t *x, count;        /* x, then what is extra */
 } sheet;
 
+bool sde_read_time(const char *text, char **end, double *time)
+{
+    int year, month, day, length = 0;
+    if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &length) == 3 && length == 10 && month >= 1 && month <= 12 &&
+        day >= 1 && day <= 31) { /* days as in src/io/csv.c */
+        int from = year - (month < 3), m = (month + 9) % 12;
+        *end = (char *)text + length;
+        *time = 1970 + (365 * from + from / 4 - from / 100 + from / 400 + (153 * m + 2) / 5 + day - 1 - 719468) /
+                           days_of_a_year;
+        return true;
+    }
+    *time = strtod(text, end);
+    return *end != text && isfinite(*time);
+}
+
 static int no_memory(const cli_command *command)
 {
     return cli_fail(command, CLI_FAILED, "out of memory");
@@ -185,11 +200,16 @@ static size_t find_one(const hl_table *table, const char *name)
 static int no_time(const sheet *s)
 {
     const char *given = s->source->time;
-    return cli_fail(
-        s->command, CLI_WRONG,
-        "%s: no column of times, %s%s%s: name it by --time COL, or give --dt X if rows are equally spaced in "
-        "time",
-        s->source->path, given ? "'" : "", given ? given : "t or time", given ? "'" : "");
+    hl_table *all = NULL;
+    if (is_archive(s->source->path) && !s->source->array) { /* why do its arrays not go together? */
+        hl_status status = open_from_start(s, &(hl_table_options){ .array = "*" }, &all);
+        hl_table_free(all);
+        if (status != HL_OK)
+            return cli_fail_library(s->command, s->ctx, status);
+    }
+    return cli_fail(s->command, CLI_WRONG, "%s: no column of times, %s%s%s: name it by --time COL%s", s->source->path,
+                    given ? "'" : "", given ? given : "t or time", given ? "'" : "",
+                    s->source->unordered ? "" : ", or give --dt X if rows are equally spaced in time");
 }
 
 /* x in a table of all columns: those of the list, those of the model, or all that are left. */
@@ -283,7 +303,7 @@ static void name_times(const sde_source *from, const char *times[4])
 {
     size_t n = 0;
     memset(times, 0, 4 * sizeof *times);
-    if (from->dt > 0)
+    if (from->dt > 0 && !from->times_optional)
         return;
     if (from->time)
         times[n++] = from->time;
@@ -302,10 +322,17 @@ static int open_sheet(sheet *s)
     name_times(from, times);
     char *list = from->columns ? strdup(from->columns) : from->model ? list_model(from) : NULL;
     hl_status status = list ? open_chosen(s, list, times) : HL_ERR_INVALID;
+    if (status == HL_ERR_INVALID && list && from->times_optional)
+        status = open_chosen(s, list, (const char *const[]){ NULL, NULL });
     free(list);
     bool chosen = status == HL_OK;
     if (status == HL_ERR_INVALID && from->columns) { /* is it x that is missing, or time? */
         status = open_list(s, from->columns, 0, &s->table);
+        for (size_t i = 0; status == HL_OK && times[i]; i++)
+            if (find(s->table, times[i]) != HL_NO_COLUMN)
+                return cli_fail(s->command, CLI_WRONG,
+                                "--columns '%s': '%s' is the column of times, not of x; leave it out", from->columns,
+                                times[i]);
         return status == HL_OK ? no_time(s) : cli_fail_library(s->command, s->ctx, status);
     }
     if (status == HL_ERR_INVALID) /* also: names with commas; the file has no names */

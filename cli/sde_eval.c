@@ -80,7 +80,10 @@ static int compare(job *j)
 {
     const sde_rows *d = &j->rows;
     hl_sde_data data = { d->rows, d->t, d->x, d->paired ? d->trajectory : NULL };
-    hl_judge_options o = { .groups = j->set->groups, .rows = j->set->rows, .seed = j->set->seed };
+    hl_judge_options o = { .groups = j->set->groups,
+                           .rows = j->set->rows,
+                           .seed = j->set->seed,
+                           .pairs = strncmp(hl_sde_note(j->sde), "method pseudo-ml", 16) == 0 };
     hl_status status = hl_judge_create(j->ctx, d->dim, &data, &o, &j->judge);
     if (status == HL_OK)
         status = hl_judge_model(j->judge, j->sde);
@@ -160,7 +163,7 @@ static void print_group(const job *j, const hl_judge_group *g)
 
 static void print_summary(const job *j)
 {
-    static const char *const kinds[] = { "sound", "few", "still", "frozen", "astray" };
+    static const char *const kinds[] = { "sound", "few", "still", "frozen", "astray", "rough" };
     hl_verdict v = hl_judge_verdict(j->judge);
     size_t d = j->dim;
     double drift = 0, diffusion = 0;
@@ -170,8 +173,10 @@ static void print_summary(const job *j)
     cli_json_real(&json, "residual", v.residual);
     cli_json_real(&json, "movement", v.movement);
     cli_json_real(&json, "movement_noise", v.noise);
-    cli_json_real(&json, "density_misses", v.density);
-    cli_json_real(&json, "simulations_miss", v.simulated);
+    bool moves = v.kind != HL_VERDICT_STILL && v.kind != HL_VERDICT_FEW; /* else there is nothing to miss */
+    cli_json_real(&json, "density_misses", moves ? v.density : NAN);
+    cli_json_real(&json, "simulations_miss", moves ? v.simulated : NAN);
+    cli_json_real(&json, "unexplained", v.unexplained);
     cli_json_real(&json, "nll", j->nll);
     cli_json_count(&json, "rows", j->rows.rows);
     cli_json_count(&json, "trajectories", v.trajectories);

@@ -19,7 +19,7 @@ typedef struct settings {
     double lambda, lr, floor, save_every, between;
     const char *out, *method, *network, *density, *curvature, *penalty, *dtype, *log, *plot, *known_drift,
         *known_diffusion;
-    bool time, diagonal, density_form, stop, resume, anyway;
+    bool time, diagonal, density_form, stop, pointwise, resume, anyway;
 } settings;
 
 #define AT(member) offsetof(settings, member)
@@ -39,7 +39,8 @@ static const cli_option options[] = {
       NULL },
     { "density", CLI_CHOICE, AT(density), "NAME", "p(t, x): mixture of Gaussians (default) or normalizing flow", 0, 0,
       densities },
-    { "components", CLI_INTEGER, AT(components), "N", "mixture: Gaussians; default 5", 1, 1000, NULL },
+    { "components", CLI_INTEGER, AT(components), "N",
+      "mixture: Gaussians; default 1, 2, 5 or 10, as held-out rows choose", 1, 1000, NULL },
     { "diagonal", CLI_FLAG, AT(diagonal), NULL, "mixture: diagonal covariances", 0, 0, NULL },
     { "flows", CLI_INTEGER, AT(flows), "N", "flow: networks one after the other; default 3", 1, 64, NULL },
     { "curvature", CLI_CHOICE, AT(curvature), "NAME",
@@ -47,7 +48,10 @@ static const cli_option options[] = {
     { "lambda", CLI_REAL, AT(lambda), "X", "fp: how much the density follows the equation, falling to 0; default 0.1",
       0, 1e6, NULL },
     { "between", CLI_REAL, AT(between), "X",
-      "fp: share of the residual at draws between the times; default 1 if there are few (< 20), else 0", 0, 1, NULL },
+      "fp: share of the residual at draws between the times; default 1, with --pointwise and 20 times or more 0", 0, 1,
+      NULL },
+    { "pointwise", CLI_FLAG, AT(pointwise), NULL,
+      "fp: f and g see the residual at each point, not averaged over neighbours", 0, 0, NULL },
     { "penalty", CLI_CHOICE, AT(penalty), "NAME", "fp: of the residual: l1 (default), l2, huber", 0, 0, penalties },
     { "p-form", CLI_FLAG, AT(density_form), NULL, "fp: penalise p R instead of R", 0, 0, NULL },
     { "stop-gradient", CLI_FLAG, AT(stop), NULL, "fp: the density does not follow the equation", 0, 0, NULL },
@@ -55,7 +59,7 @@ static const cli_option options[] = {
       NULL },
     { "iters", CLI_INTEGER, AT(iterations), "N", "iterations; default 2000", 1, 1e12, NULL },
     { "batch", CLI_INTEGER, AT(batch), "N", "observations of a batch; default 256", 1, 1000000, NULL },
-    { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 2e-3", 0, 10, NULL },
+    { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 2e-3", 1e-12, 10, NULL },
     { "seed", CLI_INTEGER, AT(seed), "N", "of everything random; default 0", 0, 9e15, NULL },
     { "dtype", CLI_CHOICE, AT(dtype), "f32|f64", "precision of the networks; default f32", 0, 0, dtypes },
     { "anyway", CLI_FLAG, AT(anyway), NULL, "fp: train on data that cannot tell drift from diffusion, too", 0, 0,
@@ -92,8 +96,6 @@ const cli_command sde_command_fit = { "sde fit",
                                       run };
 static const cli_command *const me = &sde_command_fit;
 
-static const double rough =
-    0.05; /* share of the density's change: good fits of known equations left .005 to .023, bad ones .1 */
 static const double weak = 0.03; /* movement: below it, drift and diffusion of an OU process were off by 20 % */
 
 typedef struct job {
@@ -110,7 +112,7 @@ typedef struct job {
     FILE *log;
     sde_curves curves;
     double start, saved;
-    bool terminal;
+    bool terminal, resume;
 } job;
 
 static bool matching(const job *j)
@@ -259,6 +261,7 @@ static void choose_training(job *j)
         .between = s->between == 0  ? -1
                    : s->between < 0 ? 0
                                     : s->between,
+        .smooth = s->pointwise ? -1 : 0,
         .iterations = s->iterations ? (size_t)s->iterations : 2000,
         .batch = s->batch ? (size_t)s->batch : 256,
         .optimizer = { .rate = s->lr > 0 ? s->lr : 2e-3 },
@@ -282,13 +285,14 @@ static int describe_settings(job *j)
         j->settings, room,
         "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d density %s components %zu diagonal %d "
         "flows %zu curvature %s dtype %s "
-        "lr %.17g lambda %.17g between %.17g penalty %d p-form %d stop-gradient %d floor %.17g known-drift %s "
+        "lr %.17g lambda %.17g between %.17g penalty %d p-form %d pointwise %d stop-gradient %d floor %.17g "
+        "known-drift %s "
         "known-diffusion %s "
         "rows %zu data %016llx",
         matching(j) ? "fp" : "pseudo-ml", o->iterations, o->batch, (unsigned long long)o->seed, p.network,
         strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.density, p.components, p.diagonal,
         p.flows, p.curvature, hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, o->between, (int)o->penalty,
-        o->density_form, o->stop_gradient, o->variance_floor, drift, noise, j->rows.rows,
+        o->density_form, s->pointwise, o->stop_gradient, o->variance_floor, drift, noise, j->rows.rows,
         (unsigned long long)j->rows.hash);
     return CLI_OK;
 }
@@ -302,7 +306,20 @@ static int check_density(const settings *s)
                         : !flow && s->flows     ? "flows"
                         : !flow && s->curvature ? "curvature"
                                                 : NULL;
-    return wrong ? cli_fail(me, CLI_WRONG, "--%s is for --density %s", wrong, flow ? "mixture" : "flow") : CLI_OK;
+    if (wrong)
+        return cli_fail(me, CLI_WRONG, "--%s is for --density %s", wrong, flow ? "mixture" : "flow");
+    bool steps = s->method && strcmp(s->method, "pseudo-ml") == 0;
+    wrong = !steps && s->floor > 0 ? "variance-floor"
+            : !steps               ? NULL
+            : s->lambda >= 0       ? "lambda"
+            : s->between >= 0      ? "between"
+            : s->penalty           ? "penalty"
+            : s->density_form      ? "p-form"
+            : s->stop              ? "stop-gradient"
+            : s->pointwise         ? "pointwise"
+            : s->anyway            ? "anyway"
+                                   : NULL;
+    return wrong ? cli_fail(me, CLI_WRONG, "--%s is for --method %s", wrong, steps ? "fp" : "pseudo-ml") : CLI_OK;
 }
 
 /* Over a long time of a fast equation, drift and diffusion are large in standardised units: start where the steps say.
@@ -355,7 +372,15 @@ static int create(job *j)
     hl_sde_data data = { d->rows, d->t, d->x, d->paired ? d->trajectory : NULL };
     if (!matching(j))
         choose_speed(j, &spec);
-    hl_status status = hl_sde_create(j->ctx, &spec, &j->sde);
+    hl_status status = HL_OK;
+    if (matching(j) && !spec.components && !(s->density && strcmp(s->density, "flow") == 0)) {
+        status = hl_sde_choose_components(j->ctx, &spec, &data, &j->options, &spec.components);
+        if (status == HL_OK)
+            fprintf(stderr, "%zu Gaussian%s (--components), as held-out rows choose\n", spec.components,
+                    spec.components == 1 ? "" : "s");
+    }
+    if (status == HL_OK)
+        status = hl_sde_create(j->ctx, &spec, &j->sde);
     if (status == HL_OK)
         status = hl_sde_init(j->sde, s->seed + 1);
     for (size_t i = 0; i <= d->dim && status == HL_OK; i++)
@@ -365,7 +390,7 @@ static int create(job *j)
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
     int result = describe_settings(j);
-    if (result == CLI_OK && s->resume && (status = hl_sde_fit_load(j->fit, j->settings, j->checkpoint)) != HL_OK)
+    if (result == CLI_OK && j->resume && (status = hl_sde_fit_load(j->fit, j->settings, j->checkpoint)) != HL_OK)
         return cli_fail_library(me, j->ctx, status);
     return result;
 }
@@ -374,15 +399,22 @@ static int create(job *j)
 
 static void progress(const job *j, const hl_sde_fit_report *r, size_t first)
 {
+    double begin, end; /* the loss is standardised: time runs from 0 to 5 */
+    hl_sde_get_scale(j->sde, &begin, &end, NULL, NULL);
+    bool plain = matching(j) && j->options.penalty == HL_SDE_L1 && !j->options.density_form &&
+                 strcmp(hl_sde_describe(j->sde).curvature, "exact") == 0;
     double seconds = cli_now() - j->start, done = (double)(r->iteration - first);
     double rate = done > 0 ? seconds / done : 0, left = rate * (double)(r->iterations - r->iteration);
     size_t every = j->terminal ? 10 : r->iterations / 20 ? r->iterations / 20 : 1;
     if (r->iteration % every != 0 && r->iteration != r->iterations)
         return;
-    fprintf(stderr, "%s%6zu/%zu  %s %9.4f  -log p %9.4f  %6.0f rows/s  ETA %2.0f:%02.0f %s", j->terminal ? "\r" : "",
-            r->iteration, r->iterations, matching(j) ? "residual" : "step", r->loss, r->nll,
-            rate > 0 ? (double)j->options.batch / rate : 0, floor(left / 60), floor(fmod(left, 60)),
-            j->terminal ? "" : "\n");
+    fprintf(stderr, "%s%6zu/%zu  %s %9.4g  -log p %9.4f  %6.0f rows/s  ETA %2.0f:%02.0f %s", j->terminal ? "\r" : "",
+            r->iteration, r->iterations,
+            plain         ? "mean |residual|"
+            : matching(j) ? "penalty"
+                          : "step",
+            plain ? r->loss / ((end - begin) / 5) : r->loss, r->nll, rate > 0 ? (double)j->options.batch / rate : 0,
+            floor(left / 60), floor(fmod(left, 60)), j->terminal ? "" : "\n");
 }
 
 static void log_line(job *j, const hl_sde_fit_report *r)
@@ -491,48 +523,11 @@ static int check_steps(const job *j)
         loss, constant);
 }
 
-/* Mean |d log p/dt| at some of the observations, by differences: what drift and diffusion have to explain. */
-static hl_status change_of_density(const job *j, double *change)
-{
-    enum { SOME = 2000 };
-    const sde_rows *d = &j->rows;
-    size_t count = d->rows < SOME ? d->rows : SOME, dim = d->dim;
-    double first, last, *memory = calloc(count, (dim + 3) * sizeof *memory), *t = memory, *up = t + count;
-    double *down = up + count, *x = down + count;
-    if (!memory)
-        return HL_ERR_NOMEM;
-    double *scale = calloc(dim, 2 * sizeof *scale);
-    if (!scale) {
-        free(memory);
-        return HL_ERR_NOMEM;
-    }
-    hl_sde_get_scale(j->sde, &first, &last, scale, scale + dim);
-    double h = 1e-3 * (last - first);
-    for (size_t r = 0; r < count; r++) {
-        size_t row = r * d->rows / count;
-        t[r] = fmin(fmax(d->t[row], first + h), last - h) + h;
-        memcpy(x + r * dim, d->x + row * dim, dim * sizeof *x);
-    }
-    hl_status status = hl_sde_eval(j->sde, count, t, x, &(hl_sde_values){ .logp = up });
-    for (size_t r = 0; r < count; r++)
-        t[r] -= 2 * h;
-    if (status == HL_OK)
-        status = hl_sde_eval(j->sde, count, t, x, &(hl_sde_values){ .logp = down });
-    *change = 0;
-    for (size_t r = 0; r < count; r++)
-        *change += fabs(up[r] - down[r]) / (2 * h) / (double)count;
-    free(memory);
-    free(scale);
-    return status;
-}
-
 /* What came of it: do density and simulations move as the data do? */
 static int conclude(const job *j)
 {
-    double change = 0;
+    bool flow = strcmp(hl_sde_describe(j->sde).density, "flow") == 0;
     hl_status status = hl_judge_model(j->judge, j->sde);
-    if (status == HL_OK && matching(j))
-        status = change_of_density(j, &change);
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
     hl_verdict v = hl_judge_verdict(j->judge);
@@ -547,18 +542,17 @@ static int conclude(const job *j)
                 "misses %.1f "
                 "%%, simulations %.1f %%; %.0f s\n",
                 j->set->out, v.residual, v.movement, 100 * v.density, 100 * v.simulated, cli_now() - j->start);
-    if (matching(j) && v.residual > rough * change)
+    if (matching(j) && v.kind == HL_VERDICT_ROUGH)
         cli_say(
             me,
-            "warning: drift and diffusion leave %.0f %% of the change of the density unexplained (mean |residual| "
-            "over mean |d log p/dt|), so they are rough; try more --iters%s, --time-dependent, or say what is known",
-            100 * v.residual / change,
-            strcmp(hl_sde_describe(j->sde).density, "flow") == 0 ? "" : ", other --components");
+            "warning: drift and diffusion leave %.0f %% of the change of the density unexplained (residual over d log "
+            "p/dt), so they are rough; try more --iters%s, --time-dependent, or say what is known",
+            100 * v.unexplained, flow ? "" : ", other --components");
     if (v.kind == HL_VERDICT_FROZEN && matching(j))
         return cli_fail(me, CLI_FAILED,
                         "training failed: the density does not move as the data do, however small the residual is: it "
-                        "misses %.0f %% of their movement; try a smaller --lambda, more --iters or a richer density",
-                        100 * v.density);
+                        "misses %.0f %% of their movement; try a smaller --lambda, more --iters or more --%s",
+                        100 * v.density, flow ? "flows" : "components");
     if (v.kind == HL_VERDICT_ASTRAY && matching(j))
         return cli_fail(me, CLI_FAILED,
                         "training failed: simulations of the equation do not move as the data do: they miss %.0f %% of "
@@ -581,7 +575,7 @@ static int train(job *j)
     while ((status = hl_sde_fit_step(j->fit, &r)) == HL_OK) {
         if (first == SIZE_MAX) {
             first = r.iteration - 1;
-            if (j->log && j->set->resume)
+            if (j->log && j->resume)
                 cli_cut_log(j->log, first);
         }
         progress(j, &r, first);
@@ -612,6 +606,8 @@ static int fit(job *j)
     if (result == CLI_OK)
         result = cli_check_outputs(me, j->ctx, s->source.path, s->out, s->plot, &j->checkpoint);
     if (result == CLI_OK)
+        result = cli_check_resume(me, s->out, j->checkpoint, &j->resume);
+    if (result == CLI_OK)
         result = sde_read(me, j->ctx, &s->source, &j->rows);
     choose_training(j);
     if (result == CLI_OK)
@@ -625,14 +621,14 @@ static int fit(job *j)
     if (result == CLI_OK)
         result = create(j);
     if (result == CLI_OK)
-        result = cli_open_log(me, s->log, s->source.path, s->out, s->resume, &j->log);
+        result = cli_open_log(me, s->log, s->source.path, s->out, j->resume, &j->log);
     if (result != CLI_OK)
         return result;
     for (size_t i = 0; i < 3; i++)
         parameters += hl_net_size(hl_sde_net(j->sde, i));
     fprintf(stderr, "%zu observations of %zu columns, %zu trajector%s; %zu parameters\n", j->rows.rows, j->rows.dim,
             j->rows.trajectories, j->rows.trajectories == 1 ? "y" : "ies", parameters);
-    if (!s->resume && access(j->checkpoint, F_OK) == 0)
+    if (!j->resume && access(j->checkpoint, F_OK) == 0)
         cli_say(me, "warning: %s of an earlier run will be replaced; --resume would go on from it", j->checkpoint);
     return train(j);
 }
@@ -647,7 +643,7 @@ static int run(int argc, char **argv)
     if (!set.out)
         return cli_fail(me, CLI_WRONG, "-o MODEL is needed: where the model goes");
     set.source.path = path[0];
-    job j = { .set = &set, .terminal = isatty(STDERR_FILENO) };
+    job j = { .set = &set, .terminal = isatty(STDERR_FILENO), .resume = set.resume };
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
     result = status == HL_OK ? fit(&j) : cli_fail_library(me, NULL, status);
     if (j.log && fclose(j.log) != 0 && result == CLI_OK)

@@ -15,6 +15,8 @@ static const cli_option options[] = {
     { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
     { "time", CLI_TEXT, offsetof(settings, source.time), "COL", "the column of times; default the model's", 0, 0,
       NULL },
+    { "drop-missing", CLI_FLAG, offsetof(settings, source.drop), NULL, "leave rows with missing values out", 0, 0,
+      NULL },
     { "array", CLI_TEXT, offsetof(settings, source.array), "NAME", "npz: the arrays to read; default all", 0, 0, NULL },
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
       "default 1, as there is little to share; changes no bit", 1, 256, NULL },
@@ -36,7 +38,21 @@ static const cli_command *const me = &sde_command_grid;
 
 enum { CHUNK = 4096 };
 
-static hl_status write_rows(hl_sde *sde, const sde_rows *rows, hl_table_writer *writer, double *values)
+/* Count the rows of which a value is not a number, and name the first. */
+static void tally(const sde_rows *rows, size_t row, const double *values, size_t *failed)
+{
+    char place[400];
+    for (size_t i = 0; i < 2 * rows->dim + 1; i++) {
+        if (!isnan(values[i]))
+            continue;
+        if ((*failed)++ == 0)
+            cli_say(me, "%s: the model has no value there, so far is it from its data",
+                    sde_place(rows, row, HL_NO_COLUMN, place, sizeof place));
+        return;
+    }
+}
+
+static hl_status write_rows(hl_sde *sde, const sde_rows *rows, hl_table_writer *writer, double *values, size_t *failed)
 {
     size_t d = rows->dim, wide = 2 * d + 1;
     double *f = values + CHUNK * wide, *g = f + CHUNK * d, *logp = g + CHUNK * d;
@@ -49,6 +65,8 @@ static hl_status write_rows(hl_sde *sde, const sde_rows *rows, hl_table_writer *
             memcpy(values + r * wide, f + r * d, d * sizeof *f);
             memcpy(values + r * wide + d, g + r * d, d * sizeof *g);
             values[r * wide + 2 * d] = logp[r];
+            if (status == HL_OK)
+                tally(rows, start + r, values + r * wide, failed);
         }
         if (status == HL_OK)
             status = hl_table_write_rows(writer, count, values);
@@ -63,6 +81,7 @@ static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *
     const char **names = calloc(wide, sizeof *names);
     double *values = calloc(CHUNK, 2 * wide * sizeof *values);
     hl_table_writer *writer = NULL;
+    size_t failed = 0;
     hl_status status = name && names && values ? HL_OK : HL_ERR_NOMEM;
     for (size_t i = 0; i < wide && status == HL_OK; i++) {
         snprintf(name[i], sizeof *name, i < d ? "f%zu" : i < 2 * d ? "g%zu" : "logp", i < d ? i + 1 : i - d + 1);
@@ -72,12 +91,15 @@ static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *
         status = hl_table_writer_create(ctx, out ? out : "-", wide,
                                         &(hl_table_writer_options){ .names = names, .rows = rows->rows }, &writer);
     if (status == HL_OK)
-        status = write_rows(sde, rows, writer, values);
+        status = write_rows(sde, rows, writer, values, &failed);
     hl_table_writer_free(writer);
     free(name);
     free(names);
     free(values);
-    return status == HL_OK ? CLI_OK : cli_fail_library(me, ctx, status);
+    if (status != HL_OK)
+        return cli_fail_library(me, ctx, status);
+    return failed ? cli_fail(me, CLI_FAILED, "%zu of %zu rows have values that are not numbers", failed, rows->rows)
+                  : CLI_OK;
 }
 
 static int run(int argc, char **argv)

@@ -82,6 +82,123 @@ static void chain_start(uint64_t seed, size_t row, double *y)
 
 const sde_problem sde_chain = { "chain", 2 * LINKS, chain, chain_start, "milstein" };
 
+/* ---- others ---- */
+
+/* Equations of which g_i depends on x_i alone: the values at one row. */
+typedef void row_fn(const double *x, double *f, double *g, double *dg);
+
+static int by_rows(row_fn *row, size_t dim, const hl_rows *at, double *f, double *g, double *dg)
+{
+    double value[3][10];
+    for (size_t r = 0; r < at->count; r++) {
+        row(at->y + r * dim, value[0], value[1], value[2]);
+        double *const to[] = { f, g, dg };
+        for (size_t k = 0; k < 3; k++)
+            if (to[k])
+                memcpy(to[k] + r * dim, value[k], dim * sizeof **value);
+    }
+    return 0;
+}
+
+/* Starts from a point, with normal deviations. */
+static void start_near(uint64_t seed, size_t row, size_t dim, double at, double deviation, double *y)
+{
+    for (size_t i = 0; i < dim; i++)
+        y[i] = at + deviation * cli_normal(stream(seed, POSITION), row * dim + i);
+}
+
+static void ou_row(const double *x, double *f, double *g, double *dg)
+{
+    f[0] = -0.6 * x[0];
+    g[0] = 0.4;
+    dg[0] = 0;
+}
+static int ou(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    return by_rows(ou_row, 1, at, f, g, dg);
+}
+static void ou_start(uint64_t seed, size_t row, double *y)
+{
+    start_near(seed, row, 1, 2, 0.3, y);
+}
+static const sde_problem sde_ou = { "ou", 1, ou, ou_start, "sra" };
+
+static void well_row(const double *x, double *f, double *g, double *dg)
+{
+    f[0] = x[0] - x[0] * x[0] * x[0];
+    g[0] = 0.45;
+    dg[0] = 0;
+}
+static int well(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    return by_rows(well_row, 1, at, f, g, dg);
+}
+static void well_start(uint64_t seed, size_t row, double *y)
+{
+    start_near(seed, row, 1, 0.1, 0.3, y);
+}
+static const sde_problem sde_well = { "well", 1, well, well_start, "sra" };
+
+static void gbm_row(const double *x, double *f, double *g, double *dg)
+{
+    f[0] = 0.12 * x[0];
+    g[0] = 0.25 * x[0];
+    dg[0] = 0.25;
+}
+static int gbm(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    return by_rows(gbm_row, 1, at, f, g, dg);
+}
+static void gbm_start(uint64_t seed, size_t row, double *y)
+{
+    y[0] = exp(0.2 * cli_normal(stream(seed, POSITION), row));
+}
+static const sde_problem sde_gbm = { "gbm", 1, gbm, gbm_start, "milstein" };
+
+static void vanderpol_row(const double *x, double *f, double *g, double *dg)
+{
+    f[0] = x[1];
+    f[1] = (1 - x[0] * x[0]) * x[1] - x[0];
+    g[0] = g[1] = 0.3;
+    dg[0] = dg[1] = 0;
+}
+static int vanderpol(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    return by_rows(vanderpol_row, 2, at, f, g, dg);
+}
+static void vanderpol_start(uint64_t seed, size_t row, double *y)
+{
+    start_near(seed, row, 2, 0, 0.3, y);
+    y[0] += 2;
+}
+static const sde_problem sde_vanderpol = { "vanderpol", 2, vanderpol, vanderpol_start, "sra" };
+
+static void linear_row(const double *x, double *f, double *g, double *dg)
+{
+    for (size_t i = 0; i < 10; i++) {
+        f[i] = 0.4 * ((i ? 0.3 * x[i - 1] : 0) - x[i]);
+        g[i] = 0.3;
+        dg[i] = 0;
+    }
+}
+static int linear(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    return by_rows(linear_row, 10, at, f, g, dg);
+}
+static void linear_start(uint64_t seed, size_t row, double *y)
+{
+    start_near(seed, row, 10, 2, 0.3, y);
+}
+static const sde_problem sde_linear = { "linear", 10, linear, linear_start, "sra" };
+
+const sde_problem *const sde_problems[] = { &sde_pendulum, &sde_chain,     &sde_ou,     &sde_well,
+                                            &sde_gbm,      &sde_vanderpol, &sde_linear, NULL };
+
 /* ---- trajectories and observations ---- */
 
 double sde_problem_time(size_t k)

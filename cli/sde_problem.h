@@ -19,6 +19,9 @@ typedef struct sde_problem {
  * A chain of five oscillators, x = (q_1..q_5, v_1..v_5): dq = v dt,
  * dv_i = (-q_i - (2 q_i - q_i-1 - q_i+1) - v_i / 4) dt + 0.3 sqrt((1 + v_i^2) / 2) dW_i, also from two modes. */
 extern const sde_problem sde_pendulum, sde_chain;
+/* Others, for what a fit does where nobody tuned it: one column that comes to rest (ou), two wells that fill (well), growth with a
+ * noise in proportion (gbm), an oscillator on its limit cycle (vanderpol), ten linear columns (linear). */
+extern const sde_problem *const sde_problems[]; /* all; the last is NULL */
 
 double sde_problem_time(size_t k);
 /* From y (rows x n) at time 0 along any equation: states (rows x SDE_TIMES x n); y is moved to the end. HL_STOPPED on Ctrl-C. */

@@ -1,5 +1,4 @@
 /* sde_sample.c - `hollow sde sample`: trajectories of a model. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,8 @@ static const char *const methods[] = { "euler", "milstein", "heun", "srk", "sra"
 
 typedef struct settings {
     uint64_t threads, seed, rows, steps, level;
-    double t0, t1;
-    const char *out, *times, *method, *start, *array;
+    const char *out, *t0, *t1, *times, *method, *start, *array;
+    bool drop;
 } settings;
 
 enum { NO_LEVEL = 99, FINE = 512, CHUNK_VALUES = 1 << 20, SEGMENT_BITS = 28, MOST_TIMES = 4096 };
@@ -20,8 +19,9 @@ enum { NO_LEVEL = 99, FINE = 512, CHUNK_VALUES = 1 << 20, SEGMENT_BITS = 28, MOS
 static const cli_option options[] = {
     { "n", CLI_INTEGER, AT(rows), "N", "how many trajectories; default 100, or the rows of --start", 1,
       1 << SEGMENT_BITS, NULL },
-    { "t0", CLI_REAL, AT(t0), "T", "where they start; default the first time of the data", -1e300, 1e300, NULL },
-    { "t1", CLI_REAL, AT(t1), "T", "where they end; default the last time of the data", -1e300, 1e300, NULL },
+    { "t0", CLI_TEXT, AT(t0), "T", "where they start, also as 2020-01-01; default --start's time, or the data's first",
+      0, 0, NULL },
+    { "t1", CLI_TEXT, AT(t1), "T", "where they end; default the last time of the data", 0, 0, NULL },
     { "steps", CLI_INTEGER, AT(steps), "N", "print N + 1 equally spaced times; default 50", 1, 1 << 20, NULL },
     { "times", CLI_TEXT, AT(times), "LIST", "print these times instead, such as 0,0.5,2", 0, 0, NULL },
     { "start", CLI_TEXT, AT(start), "FILE", "start from its rows; default: draw from the density at the start", 0, 0,
@@ -31,6 +31,7 @@ static const cli_option options[] = {
     { "level", CLI_INTEGER, AT(level), "K", "2^K steps between printed times; default: 512 or more in all", 0, 20,
       NULL },
     { "seed", CLI_INTEGER, AT(seed), "N", "other seeds give other trajectories; default 0", 0, 9e15, NULL },
+    { "drop-missing", CLI_FLAG, AT(drop), NULL, "--start: leave rows with missing values out", 0, 0, NULL },
     { "array", CLI_TEXT, AT(array), "NAME", "npz: the arrays of --start; default all", 0, 0, NULL },
     { "out", CLI_TEXT, AT(out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
     { "threads", CLI_INTEGER, AT(threads), "N", "default 1, as there is little to share; changes no bit", 1, 256,
@@ -40,8 +41,9 @@ static const cli_option options[] = {
 
 static const char text[] =
     "Prints simulated trajectories as csv with the header trajectory,t,x1,x2,..., in the units of the\n"
-    "data. They start at any time, drawn from the model's density there, or from given rows. The same\n"
-    "seed gives the same trajectories, and more begin with the same ones; with equally spaced times a\n"
+    "data. They start at any time, drawn from the model's density there, or from given rows, at their\n"
+    "time if they have one. The same seed gives the same trajectories, and more begin with the same ones; with equally "
+    "spaced times a\n"
     "finer --level follows the same Brownian paths.\n";
 
 static int run(int argc, char **argv);
@@ -72,10 +74,10 @@ static int read_times(job *j)
     for (;; at = end + 1) {
         if (j->times == MOST_TIMES)
             return cli_fail(me, CLI_WRONG, "--times: more than %d times", (int)MOST_TIMES);
-        errno = 0;
-        double v = strtod(at, &end);
-        if (end == at || !isfinite(v) || (*end && *end != ','))
-            return cli_fail(me, CLI_WRONG, "--times: '%s' is not a list of numbers, at '%s'", j->set->times, at);
+        double v;
+        if (!sde_read_time(at, &end, &v) || (*end && *end != ','))
+            return cli_fail(me, CLI_WRONG, "--times: '%s' is not a list of numbers or dates, at '%s'", j->set->times,
+                            at);
         if (j->times && !(v > j->time[j->times - 1]))
             return cli_fail(me, CLI_WRONG, "--times: %g does not come after %g", v, j->time[j->times - 1]);
         j->time[j->times++] = v;
@@ -84,13 +86,52 @@ static int read_times(job *j)
     }
 }
 
+static int read_end(const char *option, const char *text, double *time)
+{
+    char *end;
+    if (!text || (sde_read_time(text, &end, time) && !*end))
+        return CLI_OK;
+    return cli_fail(me, CLI_WRONG, "--%s: '%s' is not a number or a date such as 2020-01-31", option, text);
+}
+
+/* The rows to start from, and their time, if they have one, to *from. */
+static int read_start(job *j, double *from)
+{
+    const settings *s = j->set;
+    char place[400];
+    sde_source source = { .path = s->start,
+                          .array = s->array,
+                          .dt = 1,
+                          .times_optional = true,
+                          .drop = s->drop,
+                          .model = j->sde,
+                          .unordered = true,
+                          .least = 1 };
+    int result = s->start ? sde_read(me, j->ctx, &source, &j->start) : CLI_OK;
+    if (!s->start || result != CLI_OK || j->start.column[j->dim] == HL_NO_COLUMN || s->t0 || s->times)
+        return result;
+    for (size_t r = 1; r < j->start.rows; r++)
+        if (j->start.t[r] != j->start.t[0])
+            return cli_fail(
+                me, CLI_WRONG,
+                "%s: time %.10g is not that of the first row, %.10g, and all must start at one: leave the others "
+                "out, or give --t0 or --times",
+                sde_place(&j->start, r, j->dim, place, sizeof place), j->start.t[r], j->start.t[0]);
+    *from = j->start.t[0];
+    return CLI_OK;
+}
+
 static int choose_times(job *j)
 {
     const settings *s = j->set;
     double first, last;
     hl_sde_get_scale(j->sde, &first, &last, NULL, NULL);
-    if (s->times && (!isnan(s->t0) || !isnan(s->t1) || s->steps))
+    double from = first, to = last;
+    if (s->times && (s->t0 || s->t1 || s->steps))
         return cli_fail(me, CLI_WRONG, "--times says all times; --t0, --t1 and --steps are for equally spaced ones");
+    if (read_end("t0", s->t0, &from) != CLI_OK || read_end("t1", s->t1, &to) != CLI_OK ||
+        read_start(j, &from) != CLI_OK)
+        return CLI_WRONG;
     size_t steps = s->steps ? (size_t)s->steps : 50;
     j->even = !s->times;
     j->time = calloc(s->times ? MOST_TIMES : steps + 1, sizeof *j->time);
@@ -101,7 +142,6 @@ static int choose_times(job *j)
         if (result != CLI_OK)
             return result;
     } else {
-        double from = isnan(s->t0) ? first : s->t0, to = isnan(s->t1) ? last : s->t1;
         if (!(to > from))
             return cli_fail(me, CLI_WRONG, "the start, %g, does not come before the end, %g", from, to);
         j->times = steps + 1;
@@ -117,24 +157,48 @@ static int choose_times(job *j)
 
 /* ---- simulation ---- */
 
+/* sra takes g for the same at all x: say so where it is not, at draws from the density in the middle of the times. */
+static hl_status check_method(const job *j)
+{
+    enum { DRAWS = 200 };
+    size_t d = j->dim;
+    double worst = 0, t[DRAWS], *x = calloc(2 * DRAWS * d, sizeof *x), *g = x + DRAWS * d;
+    hl_status status = x ? HL_OK : HL_ERR_NOMEM;
+    for (size_t r = 0; r < DRAWS; r++)
+        t[r] = j->time[j->times / 2];
+    if (status == HL_OK)
+        status = hl_sde_sample(j->sde, DRAWS, t, j->set->seed, 0, x);
+    if (status == HL_OK)
+        status = hl_sde_eval(j->sde, DRAWS, t, x, &(hl_sde_values){ .g = g });
+    for (size_t i = 0; i < d && status == HL_OK; i++) {
+        double low = g[i], high = g[i];
+        for (size_t r = 0; r < DRAWS; r++) {
+            low = fmin(low, g[r * d + i]);
+            high = fmax(high, g[r * d + i]);
+        }
+        worst = high > 0 ? fmax(worst, (high - low) / high) : worst;
+    }
+    free(x);
+    if (worst > 0.02)
+        cli_say(
+            me,
+            "warning: --method sra is for diffusions that do not depend on x, and this one changes by %.0f %%: use srk",
+            100 * worst);
+    return status;
+}
+
 static int prepare(job *j)
 {
     const settings *s = j->set;
     int level = (int)s->level;
     hl_noise_system system;
-    if (s->start) {
-        sde_source source = {
-            .path = s->start, .array = s->array, .dt = 1, .model = j->sde, .unordered = true, .least = 1
-        };
-        int result = sde_read(me, j->ctx, &source, &j->start);
-        if (result != CLI_OK)
-            return result;
-    }
     j->rows = s->rows ? (size_t)s->rows : s->start ? j->start.rows : 100;
     if (level == NO_LEVEL)
         for (level = 0; j->times > 1 && (j->times - 1) << level < FINE; level++)
             ;
     hl_status status = hl_sde_system(j->sde, &system);
+    if (status == HL_OK && s->method && strcmp(s->method, "sra") == 0)
+        status = check_method(j);
     if (status == HL_OK)
         status = hl_simulator_create(j->ctx, &system,
                                      &(hl_simulator_options){ .method = s->method, .seed = s->seed, .level = level },
@@ -210,7 +274,7 @@ static int write_all(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .t0 = NAN, .t1 = NAN, .level = NO_LEVEL };
+    settings set = { .threads = 1, .level = NO_LEVEL };
     const char *path[2];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

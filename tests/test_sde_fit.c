@@ -117,6 +117,53 @@ static void test_gradients(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Where R is averaged, weights w add the gradient of sum w R to those of drift and diffusion, and nothing to the density's. */
+static void test_averaged(void **state)
+{
+    static double with[20000], without[20000];
+    double t[ROWS], x[2 * ROWS], w[ROWS], none[ROWS] = { 0 }, up[ROWS], down[ROWS], loss[2], *at = with;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_spec spec = small_spec(2, 2);
+    hl_sde *sde;
+    hl_sde_objective o;
+    (void)state;
+    CHECK_OK(ctx, hl_sde_create(ctx, &spec, &sde));
+    CHECK_OK(ctx, hl_sde_init(sde, 5));
+    CHECK_OK(ctx, hl_sde_objective_create(sde, &(hl_sde_fit_options){ .smooth = 0.5 }, &o));
+    assert_in_range(o.total, 1, 20000);
+    for (size_t r = 0; r < ROWS; r++)
+        t[r] = 5 * hl_random_uniform(2, 1, r);
+    fill_normal_f64(x, 2 * ROWS, 3);
+    fill_normal_f64(w, ROWS, 4);
+    hl_sde_objective_run(&o, ROWS, (const void *[]){ t, x, none }, 0.3, loss, without);
+    hl_sde_objective_run(&o, ROWS, (const void *[]){ t, x, w }, 0.3, loss, with);
+    for (size_t n = 0; n < HL_SDE_NETS; n++) {
+        double largest = 0, worst = 0;
+        for (size_t i = 0; i < hl_net_param_count(hl_sde_net(sde, n)); i++) {
+            hl_net_param p = param(hl_sde_net(sde, n), i);
+            for (size_t k = 0; k < p.size; at++, k++) {
+                double *v = (double *)p.values + k, old = *v, h = 1e-5, slope = 0, gained = *at - without[at - with];
+                if (old == 0)
+                    continue;
+                *v = old + h;
+                CHECK_OK(ctx, hl_sde_eval(sde, ROWS, t, x, &(hl_sde_values){ .residual = up }));
+                *v = old - h;
+                CHECK_OK(ctx, hl_sde_eval(sde, ROWS, t, x, &(hl_sde_values){ .residual = down }));
+                *v = old;
+                for (size_t r = 0; r < ROWS && n < 2; r++)
+                    slope += w[r] * (up[r] - down[r]) / (2 * h);
+                worst = fmax(worst, fabs(gained - slope));
+                largest = fmax(largest, fabs(gained));
+            }
+        }
+        CHECK_LE(worst, 1e-6 * largest + 1e-9, n < 2 ? "the gradient of sum w R" : "none of the density");
+        CHECK(n == 2 || largest > 1e-5, "there is one");
+    }
+    hl_sde_objective_free(&o);
+    hl_sde_free(sde);
+    test_context_free(ctx, NULL);
+}
+
 /* ---- losses ---- */
 
 /* The penalty of one residual, written down once more. */
@@ -473,6 +520,29 @@ static void test_few_times(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* One Gaussian at each time needs one, two modes need more; few rows are not asked. */
+static void test_components(void **state)
+{
+    static table data;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_data rows = make_data(ctx, &data);
+    hl_sde_spec spec = { .dim = 1, .density_hidden = 16, .density_layers = 2 };
+    hl_sde_fit_options options = { .iterations = 300, .batch = 128, .optimizer = { .rate = 5e-3 } };
+    size_t one = 0, two = 0, few = 0;
+    (void)state;
+    CHECK_OK(ctx, hl_sde_choose_components(ctx, &spec, &rows, &options, &one));
+    for (size_t k = 0; k < rows.rows; k++)
+        data.x[k] += data.trajectory[k] % 2 ? 30 : -30;
+    CHECK_OK(ctx, hl_sde_choose_components(ctx, &spec, &rows, &options, &two));
+    assert_true(one == 1 && two >= 2);
+    rows.rows = 100;
+    CHECK_OK(ctx, hl_sde_choose_components(ctx, &spec, &rows, NULL, &few));
+    assert_int_equal(few, 5);
+    CHECK_STATUS(ctx, hl_sde_choose_components(ctx, &spec, &rows, NULL, NULL), HL_ERR_INVALID);
+    CHECK_STATUS(NULL, hl_sde_choose_components(NULL, &spec, &rows, NULL, &few), HL_ERR_INVALID);
+    test_context_free(ctx, NULL);
+}
+
 /* ---- the same bits ---- */
 
 static hl_sde *make_model(hl_context *ctx, uint64_t seed, const char *curvature)
@@ -689,7 +759,7 @@ int main(void)
         cmocka_unit_test(test_losses),     cmocka_unit_test(test_pseudo_loss), cmocka_unit_test(test_projected),
         cmocka_unit_test(test_propagated), cmocka_unit_test(test_gradients),   cmocka_unit_test(test_learns),
         cmocka_unit_test(test_few_times),  cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_allocations),
-        cmocka_unit_test(test_wrong_uses),
+        cmocka_unit_test(test_wrong_uses), cmocka_unit_test(test_averaged),    cmocka_unit_test(test_components),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

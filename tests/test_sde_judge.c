@@ -173,6 +173,11 @@ static void test_models(void **state)
     assert_int_equal(good.kind, HL_VERDICT_SOUND);
     CHECK_LE(good.density, 0.05, "the density follows");
     CHECK_LE(good.simulated, 0.1, "simulations follow");
+    CHECK_LE(good.unexplained, 0.1, "drift and diffusion explain it");
+    scale_bias(sde, 0, 0.3f);
+    hl_verdict rough = judge(ctx, &rows, sde);
+    assert_int_equal(rough.kind, HL_VERDICT_ROUGH);
+    scale_bias(sde, 0, -0.3f);
     assert_memory_equal(&good, &again, sizeof good);
     /* a drift that is off: the density still follows, simulations do not */
     scale_bias(sde, 0, 3);

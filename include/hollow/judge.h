@@ -31,6 +31,8 @@ typedef struct hl_judge_options {
     size_t rows;   /* of a group, at most; others are left out at random; default 400 */
     size_t steps;  /* of a simulation over the whole time; default 400, fewer above 100 dimensions */
     uint64_t seed;
+    int pairs; /* nonzero: drift and diffusion were learned from steps, not from the density: what they leave of its change
+                * unexplained is the density's fault, and no model is rough */
 } hl_judge_options;
 
 /* A stretch of time. Energy distances are between columns of deviation 1; NaN without a model. */
@@ -43,6 +45,9 @@ typedef struct hl_judge_group {
     double density;   /* from draws from the model's density at the same times */
     double simulated; /* from simulations that start at observations of the first stretch; infinite if they fail */
     double residual;  /* mean |R| */
+    double change;    /* mean |d log p/dt|, which R is to be compared with */
+    double averaged
+        [2]; /* squares of R and d log p/dt at draws from p, averaged over neighbours: sums of R_r k_rs R_s over pairs; may be < 0 */
     const double *density_columns, *simulated_columns; /* dim Wasserstein distances, in the user's units; borrowed */
 } hl_judge_group;
 
@@ -51,7 +56,8 @@ typedef enum hl_verdict_kind {
     HL_VERDICT_FEW, /* fewer than 10 trajectories: the density of a time, and so its movement, cannot be known */
     HL_VERDICT_STILL, /* the observations look the same at all times: drift and diffusion cannot be told apart by density */
     HL_VERDICT_FROZEN, /* the model's density does not move as the observations do */
-    HL_VERDICT_ASTRAY  /* its density does, but simulations do not */
+    HL_VERDICT_ASTRAY, /* its density does, but simulations do not */
+    HL_VERDICT_ROUGH /* both do, but drift and diffusion leave more than a tenth of the density's change unexplained */
 } hl_verdict_kind;
 
 typedef struct hl_verdict {
@@ -62,6 +68,9 @@ typedef struct hl_verdict {
     double density;   /* the share of the movement that the density misses: 0 none, 1 all; NaN without a model */
     double simulated; /* the same of simulations, of the way from the first observations: 1 if they stay there */
     double residual;  /* mean |R| */
+    double
+        unexplained; /* the share of the density's change that drift and diffusion leave: of |R| in |d log p/dt|, up to 5
+                         * dimensions averaged over neighbours first, where ripples of the density count for little */
 } hl_verdict;
 
 typedef struct hl_judge hl_judge; /* opaque */

@@ -109,8 +109,10 @@ typedef struct hl_sde_values {
     double *f, *g, *dg;      /* rows x dim; dg is D g */
     double *logp, *residual; /* rows; residual: R */
     double *score;           /* rows x dim: the gradient of log p */
+    double *change;          /* rows: d log p/dt */
 } hl_sde_values;
-/* Allocates nothing. */
+/* Allocates nothing. Far from the data values may overflow, in f32 beyond about 1e18 deviations: they are then NaN or infinite, which
+ * is no error. */
 HL_API hl_status hl_sde_eval(hl_sde *sde, size_t rows, const double *t, const double *x, const hl_sde_values *values);
 /* Draw x (rows x dim) from p(t[r], .): a function of (seed, first + r, t[r]). */
 HL_API hl_status hl_sde_sample(hl_sde *sde, size_t rows, const double *t, uint64_t seed, uint64_t first, double *x);
@@ -144,8 +146,14 @@ typedef struct hl_sde_fit_options {
     int stop_gradient; /* nonzero: the density does not follow the equation, as if lambda were 0 */
     double lambda;     /* the density minimises -log p + lambda penalty, lambda falling along a line to 0;
                         * default 0.1; < 0: none */
+    double
+        smooth; /* mixture: the width, in standardised columns, over which drift and diffusion see R averaged, so that
+                        * they do not follow the ripples of the density; default 0.5 up to 5 dimensions; < 0, or density_form: R of
+                        * each point */
     double between; /* share of the residual's points that are draws from the density at random times, so that it holds
-                        * between the times of the observations, too; default 1 for fewer than 20 times, else 0; < 0: none */
+                        * between the times of the observations, too; default 1 where R is averaged or there are fewer than
+                        * 20 times, else 0; < 0: none */
+    int density_only;               /* nonzero: drift and diffusion are left as they are */
     size_t iterations;              /* default 2000 */
     size_t batch;                   /* default 256 */
     hl_optimizer_options optimizer; /* of each network; defaults here: adam, rate 2e-3 (flow: 5e-3), clip 10 */
@@ -180,6 +188,13 @@ HL_API hl_status hl_sde_fit_set_state(hl_sde_fit *fit, const double *state);
 /* A checkpoint: the state in a file, and a text of settings that must be the same when it is read. */
 HL_API hl_status hl_sde_fit_save(const hl_sde_fit *fit, const char *settings, const char *path);
 HL_API hl_status hl_sde_fit_load(hl_sde_fit *fit, const char *settings, const char *path);
+
+/* How many Gaussians the data bear, for spec.components: mixtures of 1, 2, 5 and, up to 5 columns, 10 are fitted to four fifths
+ * of the trajectories (of the rows, if there are none), and that of the fewest is taken which explains the others as well as the
+ * best to 0.001 nats. With fewer than 10 trajectories, or 200 rows: 5. Uses seed, batch and rate of the options, and at most 1000
+ * iterations. */
+HL_API hl_status hl_sde_choose_components(hl_context *context, const hl_sde_spec *spec, const hl_sde_data *data,
+                                          const hl_sde_fit_options *options, size_t *components);
 
 /* ---- model files ---- */
 

@@ -78,11 +78,12 @@ static void eval_chunk(hl_sde *s, size_t rows, const hl_sde_values *v)
         store_scalar(s, rows, s->out[0], 1, -logs, v->logp);
         store(s, rows, s->out[1], -1, 1, v->score);
     }
-    if (v->residual) {
+    if (v->residual || v->change) {
         if (s->flow.count)
             eval_diagonal(s, rows);
-        hl_execute(s->all, rows, input, s->param, (void *[]){ s->out[0] });
+        hl_execute(s->all, rows, input, s->param, (void *[]){ s->out[0], s->out[1] });
         store_scalar(s, rows, s->out[0], 1 / unit, 0, v->residual);
+        store_scalar(s, rows, s->out[1], 1 / unit, 0, v->change);
     }
 }
 
@@ -98,7 +99,7 @@ hl_status hl_sde_eval(hl_sde *s, size_t rows, const double *t, const double *x, 
         load(s, count, t + at, x + at * d);
         eval_chunk(s, count,
                    &(hl_sde_values){ moved(v->f, at * d), moved(v->g, at * d), moved(v->dg, at * d), moved(v->logp, at),
-                                     moved(v->residual, at), moved(v->score, at * d) });
+                                     moved(v->residual, at), moved(v->score, at * d), moved(v->change, at) });
     }
     return HL_OK;
 }

@@ -5,10 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/plan.h"
 #include "sde/sde.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_END, STREAM_PROBE, STREAM_PLACE };
 enum { FEW_TIMES = 20, HEAD = 1, INPUTS = 6 };
+enum { SMOOTH_DIM = 5 }; /* in more, rows of a batch have no neighbours: in ten, drift came out worse by half */
 
 struct hl_sde_fit {
     hl_context *ctx;
@@ -21,7 +23,7 @@ struct hl_sde_fit {
     double *t, *x, *gradient; /* standardised data: [rows], [rows][dim] */
     /* a batch: t, x, dt, dx, end; or t, x, the place's t and x if the residual has its own, two probes */
     char *input[INPUTS];
-    double *place; /* draws at random times, in the user's units: t, then x */
+    double *place; /* draws at random times, in the user's units: t, then x; then residuals and weights */
     double logs;   /* sum of log deviation */
 };
 
@@ -133,11 +135,15 @@ static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
         o->optimizer.rate = fit->sde->flow.count ? 5e-3 : 2e-3;
     if (o->optimizer.clip == 0)
         o->optimizer.clip = 10;
+    if (o->smooth == 0)
+        o->smooth = fit->sde->spec.dim <= SMOOTH_DIM ? 0.5 : -1;
+    if (pseudo(fit) || o->density_only || o->density_form || fit->sde->flow.count || o->smooth < 0)
+        o->smooth = 0;
     o->last_rate = o->last_rate == 0 ? 0.01 : o->last_rate;
     o->variance_floor = o->variance_floor == 0 ? 1e-6 : o->variance_floor;
     if (!isfinite(o->lambda) || !(o->last_rate > 0 && o->last_rate <= 1) || !(o->variance_floor > 0) ||
-        !(o->between <= 1) || o->penalty < HL_SDE_L1 || o->penalty > HL_SDE_HUBER || o->method < HL_SDE_FOKKER_PLANCK ||
-        o->method > HL_SDE_PSEUDO_LIKELIHOOD)
+        !(o->between <= 1) || !isfinite(o->smooth) || o->penalty < HL_SDE_L1 || o->penalty > HL_SDE_HUBER ||
+        o->method < HL_SDE_FOKKER_PLANCK || o->method > HL_SDE_PSEUDO_LIKELIHOOD)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_create: an option is out of range");
     if (o->method == HL_SDE_FOKKER_PLANCK && fit->sde->curvature != HL_SDE_EXACT) {
         if (o->penalty == HL_SDE_HUBER)
@@ -159,7 +165,7 @@ static hl_status make_arrays(hl_sde_fit *fit, size_t rows)
     fit->item = hl_calloc(ctx, rows, sizeof *fit->item);
     fit->shuffle = hl_calloc(ctx, rows, sizeof *fit->shuffle);
     fit->gradient = hl_calloc(ctx, total + 2 * d, sizeof *fit->gradient);
-    fit->place = hl_calloc(ctx, hl_size_mul(fit->options.batch, d + 1), sizeof *fit->place);
+    fit->place = hl_calloc(ctx, hl_size_mul(fit->options.batch, d + 3), sizeof *fit->place);
     bool good = fit->t && fit->x && fit->item && fit->shuffle && fit->gradient && fit->place;
     for (size_t k = 0; k < INPUTS; k++) {
         size_t width = k >= 4 && fit->objective.probe ? fit->objective.probe : k % 2 ? d : 1;
@@ -184,8 +190,10 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
     hl_status status = set_options(fit, options);
     if (status == HL_OK)
         status = check_data(fit, data);
-    if (status == HL_OK && fit->options.between == 0 && few_times(data))
+    if (status == HL_OK && fit->options.between == 0 && (fit->options.smooth > 0 || few_times(data)))
         fit->options.between = 1;
+    if (fit->options.density_only)
+        fit->options.between = 0;
     if (status == HL_OK)
         status = hl_sde_objective_create(fit->sde, &fit->options, &fit->objective);
     if (status == HL_OK)
@@ -337,6 +345,41 @@ static hl_status load_places(hl_sde_fit *fit)
     return status;
 }
 
+/* w_r = sum_s k_rs R_s (objective.c), over other rows: a row's own R would bring its noise. k is a triangle in time and a
+ * Gaussian in x. Rows of one block of NEIGHBOURS see each other, so that large batches cost no more for each row. */
+static void load_weights(hl_sde_fit *fit)
+{
+    enum { NEIGHBOURS = 512 };
+    static const double span = 1, most = 10; /* of standardised time; an |R| that is larger counts as this */
+    const hl_sde *s = fit->sde;
+    hl_dtype dtype = s->spec.dtype;
+    size_t d = s->spec.dim, n = fit->options.batch, at = fit->options.between > 0 ? 2 : 0;
+    double *t = fit->place, *x = t + n, *r = x + n * d, *w = r + n;
+    double scale = -0.5 / (fit->options.smooth * fit->options.smooth * (double)d);
+    hl_execute(s->all, n, (const void *[]){ fit->input[at], fit->input[at + 1] }, s->param,
+               (void *[]){ fit->input[4], fit->input[5] });
+    hl_from_precision(dtype, n, fit->input[4], r);
+    hl_from_precision(dtype, n, fit->input[at], t);
+    hl_from_precision(dtype, n * d, fit->input[at + 1], x);
+    for (size_t i = 0; i < n; i++) {
+        size_t first = i / NEIGHBOURS * NEIGHBOURS;
+        double share = 1 / (double)(n - first < NEIGHBOURS ? n - first : NEIGHBOURS);
+        r[i] = fmax(-most, fmin(most, r[i]));
+        w[i] = 0;
+        for (size_t k = first; k < i; k++) {
+            double kernel = 1 - fabs(t[i] - t[k]) / span, square = 0;
+            if (!(kernel > 0))
+                continue;
+            for (size_t j = 0; j < d; j++)
+                square += (x[i * d + j] - x[k * d + j]) * (x[i * d + j] - x[k * d + j]);
+            kernel *= share * exp(scale * square);
+            w[i] += kernel * r[k];
+            w[k] += kernel * r[i];
+        }
+    }
+    hl_to_precision(dtype, n, w, fit->input[4]);
+}
+
 /* ---- stepping ---- */
 
 /* A gradient that is not finite must stop all networks before the first has moved. */
@@ -367,6 +410,8 @@ hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report)
     hl_status status = !pseudo(fit) && o->between > 0 ? load_places(fit) : HL_OK;
     if (status != HL_OK)
         return status;
+    if (o->smooth > 0)
+        load_weights(fit);
     const void *input[INPUTS]; /* those that there are, in order */
     size_t skipped = !pseudo(fit) && !(o->between > 0) ? 2 : 0;
     for (size_t k = 0; k + skipped < INPUTS; k++)

@@ -12,8 +12,8 @@
 #include "hollow/judge.h"
 #include "sde/sde.h"
 
-enum { STREAM_SPLIT = 20, STREAM_PICK = 21, LEAST_ROWS = 20, FEW = 10, MOST_PATH = 1 << 24 };
-static const double still = 0.01, frozen = 0.3, astray = 0.5; /* limits of the verdict */
+enum { STREAM_SPLIT = 20, STREAM_PICK = 21, LEAST_ROWS = 20, FEW = 10, NEAR_DIM = 5, MOST_PATH = 1 << 24 };
+static const double still = 0.01, frozen = 0.1, astray = 0.25, rough = 0.1; /* limits of the verdict */
 
 typedef struct group {
     hl_judge_group seen;
@@ -30,6 +30,7 @@ struct hl_judge {
     group *group;
     double *columns;        /* [groups][2][dim] Wasserstein distances */
     double *a, *b, *sorted; /* two samples; two columns */
+    double *change;         /* [rows] d log p/dt */
     double *path;           /* [paths][steps + 1][dim] simulations */
     double spread;          /* twice the mean distance of two observations */
     hl_sde *sde;            /* with which the observations were compared */
@@ -108,9 +109,10 @@ static hl_status make_arrays(hl_judge *j)
     j->a = hl_calloc(ctx, hl_size_mul(rows, d), sizeof *j->a);
     j->b = hl_calloc(ctx, hl_size_mul(rows, d), sizeof *j->b);
     j->sorted = hl_calloc(ctx, rows, 2 * sizeof *j->sorted);
+    j->change = hl_calloc(ctx, rows, sizeof *j->change);
     j->path = hl_calloc(ctx, hl_size_mul(hl_size_mul(paths, j->options.steps + 1), d), sizeof *j->path);
     if (!j->t || !j->x || !j->mean || !j->order || !j->picks || !j->group || !j->columns || !j->a || !j->b ||
-        !j->sorted || !j->path)
+        !j->sorted || !j->change || !j->path)
         return HL_ERR_NOMEM;
     j->deviation = j->mean + d;
     return HL_OK;
@@ -308,8 +310,8 @@ void hl_judge_free(hl_judge *j)
 {
     if (!j)
         return;
-    void *const blocks[] = { j->t,       j->x, j->mean, j->order,  j->picks, j->group,
-                             j->columns, j->a, j->b,    j->sorted, j->path };
+    void *const blocks[] = { j->t,       j->x, j->mean, j->order,  j->picks,  j->group,
+                             j->columns, j->a, j->b,    j->sorted, j->change, j->path };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(j->ctx, blocks[i]);
     hl_free(j->ctx, j);
@@ -393,21 +395,42 @@ hl_status hl_judge_rows(hl_judge *j, size_t k, hl_judge_source source, double *x
     return hl_sde_sample(j->sde, n, j->sorted, j->options.seed, k * j->options.rows, x);
 }
 
+/* The mean of v_r k_rs v_s over pairs of rows of x, k a Gaussian as wide as that of training: v averaged, squared, without what is
+ * each row's own. */
+static double over_neighbours(size_t dim, size_t rows, const double *x, const double *v)
+{
+    double sum = 0;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t s = 0; s < r; s++) {
+            double away = gap(dim, x + r * dim, x + s * dim);
+            sum += v[r] * v[s] * exp(-2 * away * away / (double)dim);
+        }
+    return rows < 2 ? 0 : 2 * sum / ((double)rows * (double)(rows - 1));
+}
+
 static hl_status compare_group(hl_judge *j, size_t k)
 {
     group *g = &j->group[k];
     size_t d = j->dim, n = g->seen.rows;
-    double *columns = j->columns + 2 * k * d, *residual = j->sorted + n;
+    double *columns = j->columns + 2 * k * d, *residual = j->sorted + n, *change = j->change;
     hl_status status = hl_judge_rows(j, k, HL_JUDGE_DATA, j->b); /* leaves the times in sorted */
     if (status == HL_OK)
-        status = hl_sde_eval(j->sde, n, j->sorted, j->b, &(hl_sde_values){ .residual = residual });
-    g->seen.residual = 0;
-    for (size_t r = 0; r < n; r++)
+        status = hl_sde_eval(j->sde, n, j->sorted, j->b, &(hl_sde_values){ .residual = residual, .change = change });
+    g->seen.residual = g->seen.change = 0;
+    for (size_t r = 0; r < n; r++) {
         g->seen.residual += fabs(residual[r]) / (double)n;
+        g->seen.change += fabs(change[r]) / (double)n;
+    }
     if (status == HL_OK)
         status = hl_judge_rows(j, k, HL_JUDGE_DENSITY, j->b);
+    if (status == HL_OK) /* again there: what is averaged has no derivatives of p at draws from p alone */
+        status = hl_sde_eval(j->sde, n, j->sorted, j->b, &(hl_sde_values){ .residual = residual, .change = change });
     if (status != HL_OK)
         return status;
+    for (size_t i = 0; i < n * d; i++)
+        j->a[i] = (j->b[i] - j->mean[i % d]) / j->deviation[i % d];
+    g->seen.averaged[0] = over_neighbours(d, n, j->a, residual);
+    g->seen.averaged[1] = over_neighbours(d, n, j->a, change);
     g->seen.density = compare(j, g, columns);
     status = hl_judge_rows(j, k, HL_JUDGE_SIMULATED, j->b);
     g->seen.simulated = j->lost ? INFINITY : compare(j, g, columns + d);
@@ -449,7 +472,7 @@ hl_judge_group hl_judge_get(const hl_judge *j, size_t k)
 
 /* Sums over the groups; those of few rows say nothing. */
 typedef struct sums {
-    double groups, moved, travelled, square, density, simulated, residual;
+    double groups, moved, travelled, square, density, simulated, residual, change, averaged[2];
 } sums;
 
 static sums add_up(const hl_judge *j)
@@ -464,6 +487,9 @@ static sums add_up(const hl_judge *j)
         s.square += g->noise * g->noise;
         s.density += g->density;
         s.residual += g->residual;
+        s.change += g->change;
+        for (int i = 0; i < 2; i++)
+            s.averaged[i] += g->averaged[i];
         s.travelled += g->travelled;
         s.simulated += k > 0 ? g->simulated : 0; /* they start in the first */
     }
@@ -489,6 +515,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
     v.density = share(s.density, s.moved);
     v.simulated = share(s.simulated, s.travelled);
     v.residual = s.residual / s.groups;
+    v.unexplained = j->dim > NEAR_DIM ? s.residual / s.change : sqrt(fmax(s.averaged[0], 0) / s.averaged[1]);
     if (v.trajectories < FEW)
         v.kind = HL_VERDICT_FEW;
     else if (!(v.movement > still && v.movement > 3 * v.noise))
@@ -497,5 +524,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
         v.kind = HL_VERDICT_FROZEN;
     else if (j->sde && !(v.simulated - doubt <= astray)) /* doubt: |P_k - P_0|^2 is larger yet */
         v.kind = HL_VERDICT_ASTRAY;
+    else if (j->sde && !j->options.pairs && !(v.unexplained <= rough))
+        v.kind = HL_VERDICT_ROUGH;
     return v;
 }

@@ -204,7 +204,7 @@ static hl_status compile(hl_sde *s)
     if (status == HL_OK)
         status = hl_plan_create(s->ctx, b.g, 2, (hl_node[]){ b.fp.logp, b.fp.s }, &o, &s->density);
     if (status == HL_OK)
-        status = hl_plan_create(s->ctx, b.g, 1, &b.fp.residual, &o, &s->all);
+        status = hl_plan_create(s->ctx, b.g, 2, (hl_node[]){ b.fp.residual, b.fp.logp_t }, &o, &s->all);
     if (status == HL_OK && !s->flow.count)
         status = hl_plan_create(s->ctx, b.g, 3, (hl_node[]){ b.mixture.logit, b.mixture.mean, b.mixture.factor }, &o,
                                 &s->mixing);

@@ -5,6 +5,13 @@
  * (q - stop(q)): equal to q, with lambda times its derivative. R is taken where the observations are, or, as their times may be few,
  * at places of its own.
  *
+ * A density from data has ripples, and what R takes from it, most of all its second derivatives, is wrong by more than its
+ * values are: made small point by point, R comes out smallest with a diffusion, and a drift, that are too small, as slopes do in a
+ * regression on noisy columns. So drift and diffusion get R averaged over neighbours, the gradient of
+ *   sum_rs R_r k_rs R_s / 2     as     sum_r w_r R_r,   w_r = sum_s k_rs R_s,
+ * the weak form of the equation: where the rows are draws from p, the mean of R times a smooth function has no derivatives
+ * of p in it, by parts. fit.c makes w. POINTWISE of the penalty is left, so that no ripple of f and g goes unseen.
+ *
  * Where the curvature of the density is estimated, R is too: the penalty is then R_1 R_2 / 2 with two independent
  * estimates, whose mean is R^2 / 2, which that of R_1^2 / 2 is not. With u = g v, v random signs, and the Hessian H of log
  * p, the mean of u' H u is sum_i G_i D s_i; by w = H stop(u) and w' as above, 2 u w' - stop(u) w' has the value and, for
@@ -16,6 +23,8 @@
 #include "exec/plan.h"
 #include "op/op.h"
 #include "sde/sde.h"
+
+static const double POINTWISE = 0.0005;
 
 static hl_node dampen(const hl_sde_graph *b, bool stop, hl_node q)
 {
@@ -84,6 +93,24 @@ static hl_status build_estimated(hl_sde_objective *j, const hl_sde_fit_options *
     return status;
 }
 
+/* What drift and diffusion minimise if R is averaged, to loss[2]; loss[0] is then for the density alone. */
+static hl_status build_averaged(const hl_sde_fit_options *o, const hl_sde_graph *b, hl_node *loss)
+{
+    hl_graph *g = b->g;
+    hl_sde_graph still = *b;
+    hl_fp_nodes fp;
+    hl_node *const motion[] = { &still.fp.f, &still.fp.df, &still.fp.g, &still.fp.dg, &still.fp.d2g };
+    for (size_t i = 0; i < sizeof motion / sizeof *motion; i++)
+        *motion[i] = hl_stop(g, *motion[i]);
+    hl_status status = build_residual(&still, o->stop_gradient != 0, b->fp.c, &fp);
+    loss[0] = penalise(g, o->penalty, fp.residual);
+    if (status == HL_OK)
+        status = build_residual(b, true, b->fp.c, &fp);
+    hl_node average = hl_mul(g, hl_input(g, "weight", 0, NULL), fp.residual);
+    loss[2] = hl_add(g, average, hl_scale(g, POINTWISE, penalise(g, o->penalty, fp.residual)));
+    return status;
+}
+
 static hl_status build_matching(hl_sde_objective *j, const hl_sde_fit_options *o, hl_sde_graph *b, hl_node *loss)
 {
     const hl_sde *s = j->sde;
@@ -101,9 +128,11 @@ static hl_status build_matching(hl_sde_objective *j, const hl_sde_fit_options *o
         status = build_estimated(j, o, b, &loss[0]);
     } else if (status == HL_OK) {
         status = hl_sde_graph_density(s, b, 1);
-        if (status == HL_OK)
+        if (status == HL_OK && o->smooth > 0)
+            status = build_averaged(o, b, loss);
+        else if (status == HL_OK)
             status = build_residual(b, o->stop_gradient != 0, b->fp.c, &fp);
-        if (status == HL_OK)
+        if (status == HL_OK && !(o->smooth > 0))
             loss[0] = penalise(b->g, o->penalty, o->density_form ? fp.residual_p : fp.residual);
     }
     if (status != HL_OK)
@@ -131,19 +160,29 @@ static hl_status build_pseudo(const hl_sde *s, const hl_sde_fit_options *o, hl_s
     return status;
 }
 
+/* The density alone. */
+static hl_status build_density(const hl_sde *s, hl_sde_graph *b, hl_node *loss)
+{
+    hl_status status = hl_sde_graph_density(s, b, 0);
+    loss[1] = hl_neg(b->g, b->fp.logp);
+    loss[0] = hl_sub(b->g, b->fp.logp, b->fp.logp);
+    return status;
+}
+
 static hl_status compile(hl_sde_objective *o, const hl_sde_fit_options *options)
 {
     hl_sde *s = o->sde;
     hl_sde_graph b;
-    hl_node loss[2], *out = NULL;
+    hl_node loss[3] = { HL_NONE, HL_NONE, HL_NONE }, *out = NULL;
     hl_status status = hl_sde_graph_start(s, &b);
     if (status == HL_OK)
-        status = o->method == HL_SDE_FOKKER_PLANCK ? build_matching(o, options, &b, loss)
-                                                   : build_pseudo(s, options, &b, loss);
+        status = options->density_only               ? build_density(s, &b, loss)
+                 : o->method == HL_SDE_FOKKER_PLANCK ? build_matching(o, options, &b, loss)
+                                                     : build_pseudo(s, options, &b, loss);
     if (status == HL_OK && !(out = hl_calloc(s->ctx, b.params + 2, sizeof *out)))
         status = HL_ERR_NOMEM;
     if (status == HL_OK)
-        status = hl_vjp(b.g, 2, loss, NULL, b.params, b.param, NULL, out + 2);
+        status = hl_vjp(b.g, loss[2] == HL_NONE ? 2 : 3, loss, NULL, b.params, b.param, NULL, out + 2);
     if (status == HL_OK) {
         out[0] = hl_sum_rows(b.g, loss[0]);
         out[1] = hl_sum_rows(b.g, loss[1]);

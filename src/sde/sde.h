@@ -123,7 +123,7 @@ struct hl_sde {
         [HL_SDE_KNOWN]; /* standardised: drift's matrix, its diagonal, its constant; diffusion; then the scale: first
                                 * time and unit, mean, deviation */
     const void **param; /* of all networks, then fixed, then lambda */
-    hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R; logit, mean, A */
+    hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R, d log p/dt; logit, mean, A */
     hl_plan
         *bend; /* flow: v H v, elementwise, of an input v and the Hessian H of log p; its diagonal is input to `all` */
     char *t, *x, *v, *diagonal, *out[4]; /* v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
@@ -172,8 +172,8 @@ hl_status hl_sde_objective_create(hl_sde *sde, const hl_sde_fit_options *options
 void hl_sde_objective_free(hl_sde_objective *o);
 /* Sums over the rows of the losses to loss[2] (penalty or Euler's; -log p, standardised) and of the gradients to
  * `gradient` (total). input: t, x, and for pairs the step dt, its dx, and which end (0 or 1) the density sees; or for
- * options.between the t and x of the residual, and two probes where the curvature is estimated; in the model's precision,
- * standardised. */
+ * options.between the t and x of the residual, and two probes where the curvature is estimated, or for options.smooth the
+ * weights of the residual; in the model's precision, standardised. */
 void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
                           double *gradient);
 

@@ -81,9 +81,9 @@ INLINE void gather_units(const gather *g, const meeting *m, const size_t units, 
                 UNROLL
                 for (size_t u = 0; u < units; u++) {
                     const vec s = splat(scalar[u * g->w_unit]);
-                    sum[u][0] += s * x0;
+                    sum[u][0] = muladd(s, x0, sum[u][0]);
                     if (pair)
-                        sum[u][1] += s * x1;
+                        sum[u][1] = muladd(s, x1, sum[u][1]);
                 }
             }
         UNROLL
@@ -182,7 +182,7 @@ INLINE void conv_w_panel(const hl_conv_geometry *c, const size_t units, const si
                         left = valid_lanes(left, part, valid);
                     UNROLL
                     for (size_t k = 0; k < channels; k++)
-                        s[u][k] += left * right[k];
+                        s[u][k] = muladd(left, right[k], s[u][k]);
                 }
             }
         }

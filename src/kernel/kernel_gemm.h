@@ -76,9 +76,9 @@ INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *
                 UNROLL
                 for (int u = 0; u < units; u++) {
                     vec scalar = splat(row[u][at + (size_t)j * w_term]);
-                    sum[u][0][j % split] += scalar * x0;
+                    sum[u][0][j % split] = muladd(scalar, x0, sum[u][0][j % split]);
                     if (vecs > 1)
-                        sum[u][1][j % split] += scalar * x1;
+                        sum[u][1][j % split] = muladd(scalar, x1, sum[u][1][j % split]);
                 }
             }
             x += step * HL_LANES;
@@ -88,9 +88,9 @@ INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *
             UNROLL
             for (int u = 0; u < units; u++) {
                 vec scalar = splat(row[u][at]);
-                sum[u][0][0] += scalar * x0;
+                sum[u][0][0] = muladd(scalar, x0, sum[u][0][0]);
                 if (vecs > 1)
-                    sum[u][1][0] += scalar * x1;
+                    sum[u][1][0] = muladd(scalar, x1, sum[u][1][0]);
             }
         }
     }

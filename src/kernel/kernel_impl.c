@@ -100,6 +100,16 @@ INLINE vec splat(real s)
 {
     return s - (vec){ 0 };
 } /* s - 0 keeps the sign of zero and compiles to a broadcast */
+/* a b + sum, rounded once where the machine can. Said, not left to the compiler: some, from gcc 13 on, take two instructions for a
+ * sum along a loop, but not for every number of units, and then bits depend on how the units are cut. */
+INLINE vec muladd(vec a, vec b, vec sum)
+{
+#if defined(__FMA__)
+    return (vec)NATIVE(fmadd)(a, b, sum);
+#else
+    return a * b + sum;
+#endif
+}
 
 #include "kernel/kernel_math.h"
 

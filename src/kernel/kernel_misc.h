@@ -183,7 +183,7 @@ INLINE void matmul_block(const size_t rows, const size_t columns, size_t kk, con
             vec left = load(a + i * ai);
             UNROLL
             for (size_t j = 0; j < columns; j++)
-                s[i][j] += left * load(b + j * bj);
+                s[i][j] = muladd(left, load(b + j * bj), s[i][j]);
         }
     }
     UNROLL

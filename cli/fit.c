@@ -33,8 +33,8 @@ static const cli_option options[] = {
     { "layers", CLI_INTEGER, AT(layers), "N", "layers of the transformer", 1, 64, NULL },
     { "activation", CLI_CHOICE, AT(activation), "NAME", "tanh, softplus, swish, elu, sigmoid", 0, 0, activations },
     { "trace", CLI_CHOICE, AT(trace), "NAME", "of training: exact (default), hutchinson, brute", 0, 0, traces },
-    { "loss", CLI_CHOICE, AT(loss), "NAME", "nll, flow-matching, score; default: flow-matching, after a third nll", 0,
-      0, losses },
+    { "loss", CLI_CHOICE, AT(loss), "NAME", "nll, flow-matching, score; default: flow-matching, then nll", 0, 0,
+      losses },
     { "transport", CLI_CHOICE, AT(transport), "on|off",
       "flow matching pairs by optimal transport; default on to 8 columns", 0, 0, switches },
     { "decorrelate", CLI_CHOICE, AT(decorrelate), "on|off",
@@ -45,7 +45,7 @@ static const cli_option options[] = {
     { "atol", CLI_REAL, AT(atol), "X", "absolute tolerance; default 1e-5", 1e-100, 1, NULL },
     { "ode-steps", CLI_INTEGER, AT(ode_steps), "N",
       "steps of rk4 in training, doubled when too few; default 8 to 3 columns, else 4", 1, 256, NULL },
-    { "iters", CLI_INTEGER, AT(iterations), "N", "iterations; default 2000", 1, 1e12, NULL },
+    { "iters", CLI_INTEGER, AT(iterations), "N", "iterations; default 4000 to 3 columns, else 2000", 1, 1e12, NULL },
     { "minutes", CLI_REAL, AT(minutes), "M", "stop after this time (then runs do not repeat)", 0, 1e6, NULL },
     { "batch", CLI_INTEGER, AT(batch), "N", "rows of a batch; default 512 to 3 columns, 128 above 512, else 256", 1,
       1000000, NULL },
@@ -202,7 +202,7 @@ static void choose_training(job *j)
         .transport = !s->transport                     ? 0
                      : strcmp(s->transport, "on") == 0 ? 1
                                                        : -1,
-        .iterations = pick(s->iterations, 2000),
+        .iterations = pick(s->iterations, small ? 4000 : 2000),
         .batch = pick(s->batch, small  ? 512
                                 : wide ? 128
                                        : 256),
@@ -220,6 +220,7 @@ static void choose_training(job *j)
         .patience = pick(s->patience, 8),
         .seed = s->seed,
     };
+    j->options.matching = small ? 2 * j->options.iterations / 3 : j->options.iterations / 3;
     j->options.optimizer = (hl_optimizer_options){
         .method = s->optimizer,
         .rate = s->lr > 0 ? s->lr
@@ -276,7 +277,7 @@ static void keep_pace(job *j, const hl_fit_report *r)
 static void progress(const job *j, const hl_fit_report *r)
 {
     bool first = r->phase[0] == 'f' && j->options.loss == HL_LOSS_DEFAULT; /* of two phases */
-    size_t end = first ? r->iterations / 3 : r->iterations;
+    size_t end = first ? j->options.matching : r->iterations;
     double rate = j->pace.seconds, left = rate * (double)(end - r->iteration);
     double shift = r->phase[0] == 'l' ? j->scale : 0;
     if (!j->terminal && !r->validated)

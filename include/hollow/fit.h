@@ -30,7 +30,7 @@ typedef struct hl_fit_data {
 } hl_fit_data;
 
 typedef enum hl_loss {
-    HL_LOSS_DEFAULT = 0,   /* continuous: flow matching for the first third, then likelihood; discrete: likelihood */
+    HL_LOSS_DEFAULT = 0,   /* continuous: flow matching first, then likelihood; discrete: likelihood */
     HL_LOSS_LIKELIHOOD,    /* -log p */
     HL_LOSS_FLOW_MATCHING, /* |f(t, x_t) - (x - z)|^2 on straight lines from z ~ N(0, I) to x; no solving */
     HL_LOSS_SCORE, /* f is the probability flow of a diffusion of the data whose exact score it gives (match.c); no
@@ -43,6 +43,7 @@ typedef struct hl_fit_options {
     int transport;     /* flow matching pairs z and x of a batch by optimal transport: > 0 yes, < 0 no; default up to
                               * 8 dimensions */
     size_t iterations; /* default 2000 */
+    size_t matching;   /* of HL_LOSS_DEFAULT: the first iterations, by flow matching; default a third */
     size_t batch;      /* default 256 */
     double
         jitter; /* deviation of noise on rows of training, falling linearly to 0 at the last iteration; default none */
@@ -56,7 +57,7 @@ typedef struct hl_fit_options {
     hl_flow_solver solver;  /* of validations; its trace is ignored */
     size_t validate_every;  /* iterations; default iterations / 20 */
     size_t validation_rows; /* at most; default 2000 */
-    size_t patience;        /* stop after this many validations without a better one; default none */
+    size_t patience;        /* stop after this many validations without a better one, of the last loss; default none */
     uint64_t seed;
 } hl_fit_options;
 

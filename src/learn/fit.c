@@ -37,7 +37,7 @@ static hl_loss loss_at(const hl_fit *fit, size_t iteration)
 {
     if (fit->options.loss != HL_LOSS_DEFAULT)
         return fit->options.loss;
-    return fit->continuous && iteration < fit->options.iterations / 3 ? HL_LOSS_FLOW_MATCHING : HL_LOSS_LIKELIHOOD;
+    return fit->continuous && iteration < fit->options.matching ? HL_LOSS_FLOW_MATCHING : HL_LOSS_LIKELIHOOD;
 }
 
 static size_t at_least_one(size_t n)
@@ -71,6 +71,7 @@ static void set_options(hl_fit *fit, const hl_fit_options *given)
     o->train_method = o->train_method ? o->train_method : "rk4";
     fit->discrete_steps = o->train_steps != SIZE_MAX;
     fit->steps = first_steps(fit);
+    o->matching = o->matching ? o->matching : o->iterations / 3;
     o->validate_every = o->validate_every ? o->validate_every : at_least_one(o->iterations / 20);
     o->validation_rows = o->validation_rows ? o->validation_rows : 2000;
     if (fit->valid.rows > o->validation_rows)
@@ -362,7 +363,7 @@ static hl_status validate(hl_fit *fit, hl_fit_report *report)
         fit->worse = 0;
         read_values(fit, fit->best_values);
     } else {
-        fit->worse++;
+        fit->worse += loss_at(fit, fit->iteration - 1) == loss_at(fit, fit->options.iterations - 1);
     }
     hl_optimizer_use_average(fit->optimizer, 0);
     fit->fixed = false;
@@ -383,7 +384,7 @@ static hl_status validate(hl_fit *fit, hl_fit_report *report)
 static double rate_factor(hl_fit *fit, hl_loss loss)
 {
     const hl_fit_options *o = &fit->options;
-    size_t change = fit->continuous && o->loss == HL_LOSS_DEFAULT ? o->iterations / 3 : 0;
+    size_t change = fit->continuous && o->loss == HL_LOSS_DEFAULT ? o->matching : 0;
     if (loss == HL_LOSS_FLOW_MATCHING && change)
         return hl_schedule_cosine(fit->iteration, o->iterations, o->warmup, 1);
     if (change && fit->iteration == change)

@@ -35,7 +35,6 @@ static hl_status judge(hl_context *ctx, hl_sde *sde, bool pairs, const hl_sde_da
 static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_options *fit, double share,
                   const sde_outcome *o, const hl_verdict *v)
 {
-    static const char *const kinds[] = { "sound", "few", "still", "frozen", "astray", "rough" };
     cli_json json = { stdout, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "sde");
@@ -48,7 +47,7 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     cli_json_real(&json, "drift_mae", o->drift);
     cli_json_real(&json, "diffusion_mae", o->diffusion);
     cli_json_count(&json, "components", hl_sde_describe(sde).components);
-    cli_json_text(&json, "verdict", kinds[v->kind]);
+    cli_json_text(&json, "verdict", hl_verdict_name(v->kind));
     cli_json_real(&json, "unexplained", v->unexplained);
     cli_json_real(&json, "density_misses", v->density);
     cli_json_real(&json, "simulations_miss", v->simulated);
@@ -61,7 +60,7 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     fflush(stdout);
     fprintf(stderr, "%-9s %-10s %3.0f%% kept  seed %llu  MAE of the drift %.4f, of the diffusion %.4f  %-6s %5.1f s\n",
             p->name, method_names[fit->method], 100 * share, (unsigned long long)fit->seed, o->drift, o->diffusion,
-            kinds[v->kind], o->seconds);
+            hl_verdict_name(v->kind), o->seconds);
 }
 
 /* Both methods, or the one that is asked for, on one set of observations. */

@@ -50,7 +50,7 @@ static const cli_option options[] = {
     { "batch", CLI_INTEGER, AT(batch), "N", "rows of a batch; default 512 to 3 columns, 128 above 512, else 256", 1,
       1000000, NULL },
     { "optimizer", CLI_CHOICE, AT(optimizer), "NAME", "adamw (default), adam, adamax, sgd", 0, 0, optimizers },
-    { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 1e-2 to 3 columns, else 5e-3", 0, 10, NULL },
+    { "lr", CLI_REAL, AT(lr), "X", "largest learning rate; default 1e-2 to 3 columns, else 5e-3", 1e-12, 10, NULL },
     { "weight-decay", CLI_REAL, AT(weight_decay), "X", "default 0 with many rows, more with few", 0, 10, NULL },
     { "jitter", CLI_REAL, AT(jitter), "X",
       "noise on rows of training, in deviations, falls from this to 0; default 0 with many rows, 0.3 with few", 0, 10,
@@ -59,7 +59,7 @@ static const cli_option options[] = {
     { "last-lr", CLI_REAL, AT(last_lr), "X", "share of the rate at the end of its cosine; default 0.01", 1e-12, 1,
       NULL },
     { "clip", CLI_REAL, AT(clip), "X", "largest norm of a gradient; default 10", 1e-12, 1e300, NULL },
-    { "average", CLI_REAL, AT(average), "X", "decay of the average of the weights; default 0.99", 1e-12, 1 - 1e-12,
+    { "average", CLI_REAL, AT(average), "X", "decay of the average of the weights; default 0.99", 1e-12, 0.999999,
       NULL },
     { "patience", CLI_INTEGER, AT(patience), "N", "stop after N validations without a better one; default 8", 1, 100000,
       NULL },
@@ -247,15 +247,16 @@ static int describe_settings(job *j)
              "transformer %zux%d activation %s image %zux%zux%zu dtype %s trace %d loss %d steps %zu solver %s rtol "
              "%.17g atol %.17g lr "
              "%.17g decay %.17g "
-             "optimizer %s warmup %zu last %.17g clip %.17g average %.17g jitter %.17g transport %d "
+             "optimizer %s warmup %zu last %.17g clip %.17g average %.17g jitter %.17g transport %d decorrelated %d "
              "patience %zu rows %zu+%zu data %016llx",
              o->iterations, o->batch, (unsigned long long)o->seed, f.kind, f.flows, f.net.conditioner, f.net.hidden,
              f.net.hidden_layers, f.net.features, f.net.width, f.net.layers, f.net.activation, f.net.image[0],
              f.net.image[1], f.net.image[2], hl_dtype_name(f.net.dtype), (int)o->train_trace, (int)o->loss,
              o->train_steps, o->solver.method ? o->solver.method : "dopri5", o->solver.rtol, o->solver.atol,
              o->optimizer.rate, o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw",
-             o->warmup, o->last_rate, o->optimizer.clip, o->optimizer.average, o->jitter, o->transport, o->patience,
-             j->data.train.rows, j->data.valid.rows, (unsigned long long)j->data.hash);
+             o->warmup, o->last_rate, o->optimizer.clip, o->optimizer.average, o->jitter, o->transport,
+             j->data.factor != NULL, o->patience, j->data.train.rows, j->data.valid.rows,
+             (unsigned long long)j->data.hash);
     return CLI_OK;
 }
 
@@ -445,6 +446,8 @@ static int conclude(const job *j, const hl_fit_report *r)
                         "training diverged: at iteration %zu its loss was %.4g nats, where normal columns "
                         "have %.4f; the best model before is kept; try a smaller --lr",
                         r->iteration, j->recent, normal);
+    if (!is_continuous(j) && best > normal)
+        cli_say(&cli_fit, "warning: a normal distribution, with %.4f nats, is better", normal);
     if (normal_is_best(j, r))
         fprintf(stderr,
                 "a normal distribution, with %.4f nats, is better: the model is this; more rows would tell more\n",

@@ -63,7 +63,7 @@ static void solve_rows(const double *l, size_t dim, fit_rows *rows)
     }
 }
 
-/* The median over the columns of their fourth moments, in units of the square of the second. */
+/* What half of the columns have at most, of their fourth moments, in units of the square of the second. */
 static double tails(const fit_rows *rows, size_t dim, double *moment)
 {
     for (size_t i = 0; i < dim; i++) {
@@ -75,7 +75,8 @@ static double tails(const fit_rows *rows, size_t dim, double *moment)
         }
         moment[i] = fourth / (second * second);
     }
-    return cli_median(moment, dim);
+    cli_sort(moment, dim);
+    return moment[(dim - 1) / 2];
 }
 
 /* The rows become u; back to y if that is no gain. Returns whether they are u. */
@@ -102,6 +103,10 @@ int fit_decorrelate(const fit_settings *set, fit_data *data)
     bool made = (!set->kind || strcmp(set->kind, "cnf") == 0) &&
                 (!set->conditioner || strcmp(set->conditioner, "made") == 0); /* others want columns as they are */
     bool asked = set->decorrelate && strcmp(set->decorrelate, "on") == 0;
+    if (asked && data->train.rows < 2 * dim)
+        return cli_fail(&cli_fit, CLI_WRONG,
+                        "--decorrelate on: %zu rows for %zu columns; at least two for each are needed",
+                        data->train.rows, dim);
     if (dim < 2 || data->train.rows < 2 * dim || (set->decorrelate && !asked) ||
         (!asked && (!made || dim > MOST_COLUMNS)))
         return CLI_OK;

@@ -59,6 +59,9 @@ typedef struct sde_rows {
 /* Read, sort and check. Returns CLI_OK or an exit status, having said what is wrong. */
 int sde_read(const cli_command *command, hl_context *ctx, const sde_source *source, sde_rows *rows);
 void sde_rows_free(sde_rows *rows);
+/* The share of the mean speed along given trajectories that the model's drift leaves; NaN where it cannot be told: few steps, or
+ * long ones, or more than five columns. */
+double sde_steps_missed(hl_sde *sde, const sde_rows *rows);
 /* Where row r stands, in the column of a name (dim: time; HL_NO_COLUMN: the row), for messages. */
 const char *sde_place(const sde_rows *rows, size_t r, size_t name, char *buffer, size_t size);
 

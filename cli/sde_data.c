@@ -22,11 +22,17 @@ typedef struct sheet {
     size_t *x, count;        /* x, then what is extra */
 } sheet;
 
+static bool leap(int year)
+{
+    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
 bool sde_read_time(const char *text, char **end, double *time)
 {
+    static const int lengths[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     int year, month, day, length = 0;
     if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &length) == 3 && length == 10 && month >= 1 && month <= 12 &&
-        day >= 1 && day <= 31) { /* days as in src/io/csv.c */
+        day >= 1 && day <= lengths[month - 1] && (month != 2 || day < 29 || leap(year))) { /* as in src/io/csv.c */
         int from = year - (month < 3), m = (month + 9) % 12;
         *end = (char *)text + length;
         *time = 1970 + (365 * from + from / 4 - from / 100 + from / 400 + (153 * m + 2) / 5 + day - 1 - 719468) /

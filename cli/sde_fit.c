@@ -96,7 +96,8 @@ const cli_command sde_command_fit = { "sde fit",
                                       run };
 static const cli_command *const me = &sde_command_fit;
 
-static const double weak = 0.03; /* movement: below it, drift and diffusion of an OU process were off by 20 % */
+static const double turned = 0.5; /* of the mean speed along trajectories */
+static const double weak = 0.03;  /* movement: below it, drift and diffusion of an OU process were off by 20 % */
 
 typedef struct job {
     const settings *set;
@@ -375,7 +376,7 @@ static int create(job *j)
     hl_status status = HL_OK;
     if (matching(j) && !spec.components && !(s->density && strcmp(s->density, "flow") == 0)) {
         status = hl_sde_choose_components(j->ctx, &spec, &data, &j->options, &spec.components);
-        if (status == HL_OK)
+        if (status == HL_OK && spec.components)
             fprintf(stderr, "%zu Gaussian%s (--components), as held-out rows choose\n", spec.components,
                     spec.components == 1 ? "" : "s");
     }
@@ -540,14 +541,22 @@ static int conclude(const job *j)
         fprintf(stderr,
                 "%s: mean |residual| %.4g; of the movement of the data, which is %.2g of their spread, the density "
                 "misses %.1f "
-                "%%, simulations %.1f %%; %.0f s\n",
-                j->set->out, v.residual, v.movement, 100 * v.density, 100 * v.simulated, cli_now() - j->start);
+                "%%, simulations %.1f %%: %s; %.0f s\n",
+                j->set->out, v.residual, v.movement, 100 * v.density, 100 * v.simulated, hl_verdict_name(v.kind),
+                cli_now() - j->start);
     if (matching(j) && v.kind == HL_VERDICT_ROUGH)
         cli_say(
             me,
             "warning: drift and diffusion leave %.0f %% of the change of the density unexplained (residual over d log "
             "p/dt), so they are rough; try more --iters%s, --time-dependent, or say what is known",
             100 * v.unexplained, flow ? "" : ", other --components");
+    double steps = matching(j) ? sde_steps_missed(j->sde, &j->rows) : NAN;
+    if (steps > turned)
+        cli_say(me,
+                "warning: the drift leaves %.0f %% of the mean speed along the trajectories unexplained: what moves "
+                "without changing the density, as a round one that turns, is nothing to matching; --method pseudo-ml "
+                "learns from steps",
+                100 * steps);
     if (v.kind == HL_VERDICT_FROZEN && matching(j))
         return cli_fail(me, CLI_FAILED,
                         "training failed: the density does not move as the data do, however small the residual is: it "
@@ -644,7 +653,8 @@ static int run(int argc, char **argv)
         return cli_fail(me, CLI_WRONG, "-o MODEL is needed: where the model goes");
     set.source.path = path[0];
     job j = { .set = &set, .terminal = isatty(STDERR_FILENO), .resume = set.resume };
-    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
+    hl_status status =
+        hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     result = status == HL_OK ? fit(&j) : cli_fail_library(me, NULL, status);
     if (j.log && fclose(j.log) != 0 && result == CLI_OK)
         result = cli_fail(me, CLI_WRONG, "%s: cannot be written", set.log);

@@ -114,7 +114,7 @@ static int run(int argc, char **argv)
     hl_context *ctx = NULL;
     hl_sde *sde = NULL;
     sde_rows rows = { 0 };
-    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &ctx);
+    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &ctx);
     if (status == HL_OK)
         status = hl_sde_load(ctx, path[0], &sde);
     result = status == HL_OK ? CLI_OK : cli_fail_library(me, ctx, status);

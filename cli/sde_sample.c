@@ -282,7 +282,8 @@ static int run(int argc, char **argv)
     if (cli_keep_apart(me, set.out, path[0]) != CLI_OK)
         return CLI_WRONG;
     job j = { .set = &set };
-    hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads }, &j.ctx);
+    hl_status status =
+        hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     if (status == HL_OK)
         status = hl_sde_load(j.ctx, path[0], &j.sde);
     result = status == HL_OK ? CLI_OK : cli_fail_library(me, j.ctx, status);

@@ -38,6 +38,8 @@ int cli_fail(const cli_command *command, int status, const char *format, ...)
 
 int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_status status)
 {
+    if (status == HL_ERR_CALLBACK && cli_interrupted())
+        return cli_fail(command, CLI_STOPPED, "stopped");
     const char *message = hl_context_message(ctx);
     bool input = status == HL_ERR_INVALID || status == HL_ERR_SHAPE || status == HL_ERR_IO || status == HL_ERR_FORMAT ||
                  status == HL_ERR_UNSUPPORTED || status == HL_ERR_NOT_FINITE;

@@ -169,6 +169,10 @@ fit 0 "$data" "$work/set.hollow" --transport on --clip 10 --average 0.99 --last-
 expect 0 logp "$work/set.hollow" "$data"
 same "$out" "$work/logp.txt"
 
+awk 'BEGIN { srand(1); for (r = 0; r < 14; r++) for (i = 0; i < 8; i++) printf "%.6f%s", rand(), i < 7 ? "," : "\n" }' >"$work/eight.csv"
+fit 2 "$work/eight.csv" "$work/none.hollow" --decorrelate on
+refused "$work/none.hollow" "at least two for each are needed"
+
 # All kinds of models, and validation rows of one's own.
 for kind in nice realnvp maf iaf naf; do
     fit 0 "$data" "$work/$kind.hollow" --model $kind --flows 2 --iters 100 --valid "$three"
@@ -405,6 +409,8 @@ fit 2 "$data" "$none" --model maf --conditioner tree
 refused "$none" "--conditioner is for --model cnf"
 fit 2 "$data" "$none" --model maf --transport on
 refused "$none" "--transport is for --model cnf"
+fit 2 "$data" "$none" --lr 0
+refused "$none" "--lr"
 fit 2 "$data" "$none" --model maf --loss flow-matching
 refused "$none" "flow matching is for continuous flows"
 fit 0 "$data" "$work/late.hollow" --resume --iters 3 # nothing to go on from: from the beginning; and then it is finished

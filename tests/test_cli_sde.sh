@@ -20,6 +20,13 @@ pendulum() {
         printf "%d,%.9g,%.9g,%.9g\n", i, k / 4, p, v
         for (j = 0; j < 10; j++) { v -= 2 * sin(p) / 40; v += 0.2 * sqrt(1 / 40) * normal(); p += v / 40 } } } }'
 }
+# spin N: a round density that grows and turns, 16 times 0..1.5.
+spin() {
+    awk -v n="$1" 'function normal() { return sqrt(-2 * log(1 - rand())) * cos(6.283185307 * rand()) }
+    BEGIN { srand(6); print "trajectory,t,x,y"; for (i = 0; i < n; i++) { x = 0.4 * normal(); y = 0.4 * normal(); for (k = 0; k < 16; k++) {
+        printf "%d,%.9g,%.9g,%.9g\n", i, k / 10, x, y
+        for (j = 0; j < 10; j++) { a = x + (x - 2 * y) / 100 + 0.05 * normal(); y += (2 * x + y) / 100 + 0.05 * normal(); x = a } } } }'
+}
 data=$work/data.csv
 model=$work/m.hollow
 none=$work/none.hollow
@@ -382,6 +389,26 @@ if grep -q "warning" "$err"; then fail "$command: a warning"; else pass; fi
 fit 1 "$work/dates.csv" "$none" --time date --columns rate
 refused "1 trajectory" "a time that is seen once does not show its density" "--method pseudo-ml"
 
+# What turns within a density is not seen by matching; steps along trajectories tell.
+spin 150 >"$work/spin.csv"
+fit 0 "$work/spin.csv" "$work/spin.hollow"
+stderr_has "of the mean speed along the trajectories unexplained"
+stderr_has "--method pseudo-ml"
+expect 0 sde eval "$work/spin.hollow" "$work/spin.csv"
+tail -n 1 "$out" >"$work/last"
+json "$work/last" 'j["steps_miss"] > 0.5'
+expect 0 sde fit "$work/spin.csv" -o "$work/steps.hollow" --method pseudo-ml --iters 600 --batch 64 --hidden 8 --lr 5e-3
+expect 0 sde eval "$work/steps.hollow" "$work/spin.csv"
+tail -n 1 "$out" >"$work/last"
+json "$work/last" 'j["steps_miss"] < 0.4'
+# Of few rows nothing is said about the residual, nor that rows were held out.
+paths 15 40 2 >"$work/fifteen.csv"
+expect 0 sde fit "$work/fifteen.csv" -o "$work/fifteen.hollow" --iters 200 --batch 64 --hidden 8 --lr 5e-3
+if grep -q "nan\|held-out" "$err"; then fail "$command: nan, or rows held out of 150"; else pass; fi
+expect 0 sde eval "$work/fifteen.hollow" "$work/fifteen.csv"
+tail -n 1 "$out" >"$work/last"
+json "$work/last" 'j["unexplained"] is None'
+
 # ---- wrong data ----
 
 awk -F, -v OFS=, 'NR == 24 { $2 = 99 } { print }' "$data" >"$work/unsorted.csv"
@@ -489,6 +516,8 @@ fit 0 "$data" "$work/begun.hollow" --resume --iters 60
 stderr_has "training starts from the beginning"
 fit 2 "$data" "$work/begun.hollow" --resume --iters 60
 stderr_has "its run is finished"
+expect 2 sde sample "$model" --t0 2020-02-30
+stderr_has "2020-02-30"
 fit 2 "$data" "$work/nowhere/m.hollow"
 stderr_has "nowhere/m.hollow"
 fit 2 "$data" "$none" --log "$work/nowhere/log"
@@ -568,6 +597,11 @@ if [ -n "$restore" ]; then
     stdout_empty
     absent "$work/stopped.hollow"
     file_there "$work/stopped.hollow.ckpt"
+    interrupted sde sample "$model" -n 1000000 --steps 50 --level 6 --out "$work/never.csv" # within a chunk
+    absent "$work/never.csv"
+    # While the number of Gaussians is chosen.
+    interrupted sde fit "$data" -o "$work/choosing.hollow" --batch 20000
+    absent "$work/choosing.hollow"
 fi
 
 finish test_cli_sde

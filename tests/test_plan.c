@@ -135,28 +135,30 @@ static void test_cuts(void **state)
 static void test_threads(void **state)
 {
     static const size_t sizes[] = { 1, 15, 16, 17, 100, 5000 };
-    hl_context *ctx[3];
+    enum { CONTEXTS = 4 }; /* 1 to 3 threads, which share all, and 2 that learn whether to */
+    hl_context *ctx[CONTEXTS];
 
     (void)state;
     for (int t = 0; t < 3; t++)
         ctx[t] = test_context(NULL, t + 1);
+    CHECK_OK(NULL, hl_context_create(&(hl_context_options){ .threads = 2 }, &ctx[3]));
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (int dtype = 0; dtype < 2; dtype++)
             for (size_t chunk = 0; chunk <= 64 && !(chunk && sizes[s] > 100); chunk += 64) {
-                double *out[3][ZOO_OUT];
-                model m[3];
-                for (int t = 0; t < 3; t++) {
+                double *out[CONTEXTS][ZOO_OUT];
+                model m[CONTEXTS];
+                for (int t = 0; t < CONTEXTS; t++) {
                     hl_plan_options o = { .dtype = dtype ? HL_F64 : HL_F32, .chunk_rows = chunk };
                     m[t] = zoo_model(ctx[t], sizes[s]);
                     run_options(&m[t], &o, ZOO_OUT, zoo_node, out[t]);
                     for (size_t i = 0; i < ZOO_OUT; i++)
                         if (memcmp(out[0][i], out[t][i], model_count(&m[t], zoo_node[i]) * sizeof(double)) != 0)
-                            fail_msg("%d threads, %zu rows, dtype %d: output %zu differs", t + 1, sizes[s], dtype, i);
+                            fail_msg("context %d, %zu rows, dtype %d: output %zu differs", t, sizes[s], dtype, i);
                 }
-                for (int t = 0; t < 3; t++)
+                for (int t = 0; t < CONTEXTS; t++)
                     model_free(&m[t]);
             }
-    for (int t = 0; t < 3; t++)
+    for (int t = 0; t < CONTEXTS; t++)
         hl_context_free(ctx[t]);
 }
 

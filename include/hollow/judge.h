@@ -70,8 +70,12 @@ typedef struct hl_verdict {
     double residual;  /* mean |R| */
     double
         unexplained; /* the share of the density's change that drift and diffusion leave: of |R| in |d log p/dt|, up to 5
-                         * dimensions averaged over neighbours first, where ripples of the density count for little */
+                         * dimensions averaged over neighbours first, where ripples of the density count for little; NaN
+                         * if fewer than 1,000 rows are compared */
 } hl_verdict;
+
+/* "sound", "few", ...; NULL if there is no such kind. */
+HL_API const char *hl_verdict_name(hl_verdict_kind kind);
 
 typedef struct hl_judge hl_judge; /* opaque */
 /* Sort the observations into groups and see how they move. The data are copied, as far as they are needed. */

@@ -191,7 +191,7 @@ HL_API hl_status hl_sde_fit_load(hl_sde_fit *fit, const char *settings, const ch
 
 /* How many Gaussians the data bear, for spec.components: mixtures of 1, 2, 5 and, up to 5 columns, 10 are fitted to four fifths
  * of the trajectories (of the rows, if there are none), and that of the fewest is taken which explains the others as well as the
- * best to 0.001 nats. With fewer than 10 trajectories, or 200 rows: 5. Uses seed, batch and rate of the options, and at most 1000
+ * best to 0.001 nats. With fewer than 10 trajectories, or 200 rows: 0, the default. Uses seed, batch and rate of the options, and at most 1000
  * iterations. */
 HL_API hl_status hl_sde_choose_components(hl_context *context, const hl_sde_spec *spec, const hl_sde_data *data,
                                           const hl_sde_fit_options *options, size_t *components);

@@ -22,6 +22,9 @@ struct hl_context {
 /* Set the message (printf style, truncated to fit) and return `status`, so that errors read `return hl_fail(...)`. */
 hl_status hl_fail(hl_context *ctx, hl_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* HL_ERR_CALLBACK if the context's user wants to stop. */
+hl_status hl_check_stop(hl_context *ctx);
+
 /* Memory aligned to 64 bytes, or NULL with the message set. `bytes` may be 0. hl_free takes NULL. */
 void *hl_alloc(hl_context *ctx, size_t bytes);
 void *hl_calloc(hl_context *ctx, size_t count, size_t size); /* zeroed; checks the product for overflow */

@@ -60,6 +60,11 @@ void hl_context_free(hl_context *context)
     context->release(context->user, context);
 }
 
+hl_status hl_check_stop(hl_context *ctx)
+{
+    return ctx->stop && ctx->stop(ctx->user) ? hl_fail(ctx, HL_ERR_CALLBACK, "stopped") : HL_OK;
+}
+
 const char *hl_context_message(const hl_context *context)
 {
     return context ? context->message : "";

@@ -127,7 +127,7 @@ static size_t first_bad(const double *v, size_t size)
 
 static int checked(hl_ode *ode, int value, const double *result, size_t size, size_t *bad)
 {
-    if (ode->ctx->stop && ode->ctx->stop(ode->ctx->user))
+    if (hl_check_stop(ode->ctx) != HL_OK)
         value = -1;
     if (value < 0)
         ode->report.callback = value;

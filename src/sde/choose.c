@@ -7,7 +7,7 @@
 
 #include "sde/sde.h"
 
-enum { STREAM_HOLD = 30, LEAST_ROWS = 200, LEAST_PATHS = 10, MOST_STEPS = 1000, USUAL = 5, MANY_DIM = 5 };
+enum { STREAM_HOLD = 30, LEAST_ROWS = 200, LEAST_PATHS = 10, MOST_STEPS = 1000, MANY_DIM = 5 };
 static const size_t sizes[] = { 1, 2, 5, 10 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 static const double tie = 0.001; /* nats */
@@ -77,7 +77,7 @@ static hl_status try_size(hl_context *ctx, const hl_sde_spec *given, const hl_sd
         status = hl_sde_init(sde, options->seed + 1);
     if (status == HL_OK)
         status = hl_sde_fit_create(sde, &data, &o, &fit);
-    while (status == HL_OK)
+    while (status == HL_OK && (status = hl_check_stop(ctx)) == HL_OK)
         status = hl_sde_fit_step(fit, NULL);
     if (status == HL_STOPPED)
         status = held_out(sde, given->dim, h, nll);
@@ -95,7 +95,7 @@ hl_status hl_sde_choose_components(hl_context *ctx, const hl_sde_spec *spec, con
     if (!spec || spec->dim < 1 || !data || !data->t || !data->x || !components)
         return hl_fail(ctx, HL_ERR_INVALID,
                        "hl_sde_choose_components: the specification, the data or the result is NULL");
-    *components = USUAL;
+    *components = 0;
     options = options ? options : &defaults;
     size_t paths = 0;
     for (size_t r = 0; r < data->rows; r++)

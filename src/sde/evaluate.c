@@ -95,6 +95,9 @@ hl_status hl_sde_eval(hl_sde *s, size_t rows, const double *t, const double *x, 
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_eval: t, x or the results are NULL");
     size_t d = s->spec.dim, count;
     for (size_t at = 0; at < rows; at += count) {
+        hl_status status = hl_check_stop(s->ctx);
+        if (status != HL_OK)
+            return status;
         count = rows - at < HL_SDE_ROWS ? rows - at : HL_SDE_ROWS;
         load(s, count, t + at, x + at * d);
         eval_chunk(s, count,

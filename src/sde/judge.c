@@ -12,7 +12,15 @@
 #include "hollow/judge.h"
 #include "sde/sde.h"
 
-enum { STREAM_SPLIT = 20, STREAM_PICK = 21, LEAST_ROWS = 20, FEW = 10, NEAR_DIM = 5, MOST_PATH = 1 << 24 };
+enum {
+    STREAM_SPLIT = 20,
+    STREAM_PICK = 21,
+    LEAST_ROWS = 20,
+    FEW = 10,
+    NEAR_DIM = 5,
+    LEAST_DRAWS = 1000,
+    MOST_PATH = 1 << 24
+};
 static const double still = 0.01, frozen = 0.1, astray = 0.25, rough = 0.1; /* limits of the verdict */
 
 typedef struct group {
@@ -472,7 +480,7 @@ hl_judge_group hl_judge_get(const hl_judge *j, size_t k)
 
 /* Sums over the groups; those of few rows say nothing. */
 typedef struct sums {
-    double groups, moved, travelled, square, density, simulated, residual, change, averaged[2];
+    double groups, rows, moved, travelled, square, density, simulated, residual, change, averaged[2];
 } sums;
 
 static sums add_up(const hl_judge *j)
@@ -483,6 +491,7 @@ static sums add_up(const hl_judge *j)
         if (g->rows < 4)
             continue;
         s.groups++;
+        s.rows += (double)g->rows;
         s.moved += g->moved;
         s.square += g->noise * g->noise;
         s.density += g->density;
@@ -501,6 +510,12 @@ static double share(double missed, double moved)
     return missed < 0 ? 0 : missed / moved;
 }
 
+const char *hl_verdict_name(hl_verdict_kind kind)
+{
+    static const char *const names[] = { "sound", "few", "still", "frozen", "astray", "rough" };
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
+}
+
 hl_verdict hl_judge_verdict(const hl_judge *j)
 {
     hl_verdict v = { 0 };
@@ -515,7 +530,10 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
     v.density = share(s.density, s.moved);
     v.simulated = share(s.simulated, s.travelled);
     v.residual = s.residual / s.groups;
-    v.unexplained = j->dim > NEAR_DIM ? s.residual / s.change : sqrt(fmax(s.averaged[0], 0) / s.averaged[1]);
+    if (j->dim > NEAR_DIM)
+        v.unexplained = s.residual / s.change;
+    else /* of few pairs the sums are noise */
+        v.unexplained = s.rows >= LEAST_DRAWS && s.averaged[1] > 0 ? sqrt(fmax(s.averaged[0], 0) / s.averaged[1]) : NAN;
     if (v.trajectories < FEW)
         v.kind = HL_VERDICT_FEW;
     else if (!(v.movement > still && v.movement > 3 * v.noise))
@@ -524,7 +542,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
         v.kind = HL_VERDICT_FROZEN;
     else if (j->sde && !(v.simulated - doubt <= astray)) /* doubt: |P_k - P_0|^2 is larger yet */
         v.kind = HL_VERDICT_ASTRAY;
-    else if (j->sde && !j->options.pairs && !(v.unexplained <= rough))
+    else if (j->sde && !j->options.pairs && v.unexplained > rough)
         v.kind = HL_VERDICT_ROUGH;
     return v;
 }

@@ -129,6 +129,8 @@ static hl_status run_chunk(hl_simulator *s, size_t first, size_t rows, uint64_t 
             draw(s, &b, rows, first_path, above + s->level, (uint64_t)i * steps + k);
             if (s->method->step(s->method, &stride))
                 status = hl_fail(s->ctx, HL_ERR_CALLBACK, "the coefficients' callback stopped the run");
+            else
+                status = hl_check_stop(s->ctx);
         }
         if (status == HL_OK)
             status = check_finite(s, first, rows, y, s->time);

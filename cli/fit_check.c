@@ -24,14 +24,17 @@ static const double FAR = 50, LEAST_PIVOT = 1e-10, LEAST_SHARE = 1e-4;
 
 /* ---- far values ---- */
 
-/* Lower quartile, median and upper quartile of a column, of evenly spaced rows. */
-static void quartiles(const double *x, size_t rows, size_t stride, double *sorted, double q[3])
+/* Lower quartile, median and upper quartile of a column, of evenly spaced rows; without those of one value, unless it is NaN. */
+static void quartiles(const double *x, size_t rows, size_t stride, double without, double *sorted, double q[3])
 {
-    size_t count = rows < QUARTILE_ROWS ? rows : QUARTILE_ROWS;
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = x[(size_t)((double)i * ((double)rows / (double)count)) * stride];
+    size_t most = rows < QUARTILE_ROWS ? rows : QUARTILE_ROWS, count = 0;
+    for (size_t i = 0; i < most; i++) {
+        double value = x[(size_t)((double)i * ((double)rows / (double)most)) * stride];
+        if (value != without)
+            sorted[count++] = value;
+    }
     cli_sort(sorted, count);
-    for (size_t k = 0; k < 3; k++)
+    for (size_t k = 0; k < 3 && count; k++)
         q[k] = sorted[(k + 1) * (count - 1) / 4];
 }
 
@@ -42,7 +45,9 @@ static bool far_values(const hl_table *table, size_t column, const double *at, s
     double q[3], farthest = 0;
     size_t count = 0, row = 0;
     char place[400];
-    quartiles(at, rows, stride, sorted, q);
+    quartiles(at, rows, stride, NAN, sorted, q);
+    if (!(q[2] > q[0])) /* more than half are equal, as the zeros of a count: what of the others? */
+        quartiles(at, rows, stride, q[1], sorted, q);
     for (size_t r = 0; r < rows; r++) {
         double distance = fabs(at[r * stride] - q[1]);
         count += distance > FAR * (q[2] - q[0]);
@@ -51,7 +56,7 @@ static bool far_values(const hl_table *table, size_t column, const double *at, s
             row = r;
         }
     }
-    if (count == 0 || !(q[2] > q[0])) /* more than half are equal: another matter */
+    if (count == 0 || !(q[2] > q[0]))
         return false;
     if (!say)
         return true;

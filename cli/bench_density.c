@@ -115,13 +115,18 @@ static double logp_curves(void (*curve)(size_t which, double s, double *x), doub
     return log_mean(term, (size_t)2 * NODES);
 }
 
+static void draw_curves(void (*curve)(size_t, double, double *), double noise, uint64_t seed, uint64_t row, double *x)
+{
+    curve(choose(seed, row, 2), uniform(seed, 0, row), x);
+    x[0] += noise * normal(seed, 1, row);
+    x[1] += noise * normal(seed, 2, row);
+}
+
 static const double moon_noise = 0.1, ring_noise = 0.24;
 
 static void draw_moons(uint64_t seed, uint64_t row, double *x)
 {
-    moon(choose(seed, row, 2), uniform(seed, 0, row), x);
-    x[0] += moon_noise * normal(seed, 1, row);
-    x[1] += moon_noise * normal(seed, 2, row);
+    draw_curves(moon, moon_noise, seed, row, x);
 }
 
 static double logp_moons(const double *x)
@@ -131,9 +136,7 @@ static double logp_moons(const double *x)
 
 static void draw_rings(uint64_t seed, uint64_t row, double *x)
 {
-    ring(choose(seed, row, 2), uniform(seed, 0, row), x);
-    x[0] += ring_noise * normal(seed, 1, row);
-    x[1] += ring_noise * normal(seed, 2, row);
+    draw_curves(ring, ring_noise, seed, row, x);
 }
 
 static double logp_rings(const double *x)
@@ -247,9 +250,7 @@ static const double spiral_noise = 0.1;
 
 static void draw_spirals(uint64_t seed, uint64_t row, double *x)
 {
-    spiral(choose(seed, row, 2), uniform(seed, 0, row), x);
-    x[0] += spiral_noise * normal(seed, 1, row);
-    x[1] += spiral_noise * normal(seed, 2, row);
+    draw_curves(spiral, spiral_noise, seed, row, x);
 }
 
 static double logp_spirals(const double *x)

@@ -58,6 +58,7 @@ else
     pass
 fi
 json "$work/log" '0 < j["iteration"] <= 60 and j["loss"] == j["loss"] and j["phase"] in ["likelihood", "flow matching"]'
+json "$work/log" '(j["phase"] == "flow matching") == (j["iteration"] <= 40)' # two thirds, to three columns
 json "$work/log" '("validation" in j) == (j["iteration"] % 3 == 0)'
 if [ "$(wc -l <"$work/log")" = 60 ]; then pass; else fail "$command: the log does not have 60 lines"; fi
 fit 0 "$data" "$work/again.hollow" --threads 2
@@ -159,7 +160,7 @@ with zipfile.ZipFile(sys.argv[1] + ".npz", "w", zipfile.ZIP_DEFLATED) as z:
 fi
 
 # Each setting of training has an effect.
-for setting in "--warmup 30" "--last-lr 0.5" "--clip 0.01" "--average 0.5" "--transport off"; do
+for setting in "--warmup 30" "--last-lr 0.5" "--clip 0.01" "--average 0.5" "--transport off" "--jitter 0"; do
     # shellcheck disable=SC2086
     fit 0 "$data" "$work/set.hollow" $setting
     expect 0 logp "$work/set.hollow" "$data"

@@ -476,6 +476,11 @@ fit 1 "$data" "$work/away.hollow" --loss nll --optimizer sgd --lr 3 --warmup 60
 stderr_has "training diverged: at iteration "
 stderr_has "the best model before is kept; try a smaller --lr"
 file_there "$work/away.hollow"
+# Patience is for the last loss: flow matching, of 40 iterations here, goes on however bad it is.
+command="hollow fit --patience 1 --lr 3"
+# shellcheck disable=SC2086
+"$hollow" fit "$data" -o "$work/tired.hollow" $small --lr 3 --patience 1 --log "$work/tired.log" >"$out" 2>"$err"
+if [ "$(wc -l <"$work/tired.log")" -ge 40 ]; then pass; else fail "$command: it stops while matching"; fi
 fit 0 "$data" "$work/minute.hollow" --minutes 1e-9
 stderr_has "before the first validation"
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <time.h>
 
 /* Linked with --wrap=pthread_create, so that a test can make the n-th creation fail. */
@@ -95,6 +96,41 @@ static void test_message(void **state)
         assert_string_equal(hl_context_message(ctx) + length - 4, "\xA9...");
     }
     hl_context_free(ctx);
+}
+
+/* Pieces, and lists whose items are of every length: nothing is written past the end, what is cut off ends with dots. */
+static void test_text(void **state)
+{
+    char buffer[40], item[12], expected[400];
+    hl_text t = hl_text_start(buffer, 5);
+
+    (void)state;
+    buffer[5] = '#';
+    hl_text_add(&t, "%d", 12);
+    hl_text_add(&t, "%s", "345678");
+    hl_text_add(&t, "9");
+    assert_string_equal(buffer, "1234");
+    assert_int_equal(t.length, 9);
+    assert_int_equal(buffer[5], '#');
+    t = hl_text_start(NULL, 0);
+    hl_text_add(&t, "%s", "345678");
+    assert_int_equal(t.length, 6);
+    for (size_t size = 6; size < sizeof buffer; size++)
+        for (size_t first = 0; first < sizeof item; first++) {
+            memset(buffer, '#', sizeof buffer);
+            t = hl_text_start(buffer, size);
+            expected[0] = '\0';
+            for (size_t i = 0; i < 20; i++) {
+                snprintf(item, sizeof item, "%.*s", (int)(i ? 2 : first), "abcdefghijk");
+                sprintf(expected + strlen(expected), "%s%s", *expected ? ", " : "", item);
+                hl_text_list(&t, item);
+            }
+            size_t length = strlen(buffer);
+            assert_true(length < size && buffer[size] == '#');
+            assert_true(t.full && length >= 3);
+            assert_string_equal(buffer + length - 3, "...");
+            assert_memory_equal(buffer, expected, length - 3);
+        }
 }
 
 static void test_sizes(void **state)
@@ -516,12 +552,15 @@ static void test_support(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),       cmocka_unit_test(test_context_options), cmocka_unit_test(test_message),
-        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_memory),          cmocka_unit_test(test_grow),
-        cmocka_unit_test(test_arena),       cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_philox),
-        cmocka_unit_test(test_extremes),    cmocka_unit_test(test_normals),         cmocka_unit_test(test_team_stress),
-        cmocka_unit_test(test_team_create), cmocka_unit_test(test_no_threads),      cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_support),
+        cmocka_unit_test(test_texts),       cmocka_unit_test(test_context_options),
+        cmocka_unit_test(test_message),     cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_memory),      cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_arena),       cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_philox),      cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_normals),     cmocka_unit_test(test_team_stress),
+        cmocka_unit_test(test_team_create), cmocka_unit_test(test_no_threads),
+        cmocka_unit_test(test_idle),        cmocka_unit_test(test_support),
+        cmocka_unit_test(test_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

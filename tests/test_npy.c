@@ -458,6 +458,37 @@ static void test_archive(void **state)
     hl_context_free(ctx);
 }
 
+/* More names than a message has room for, of every length. The list has 191 characters at most. */
+static void test_many_names(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    const char *list;
+    hl_table *t;
+
+    (void)state;
+    for (int first = 1; first < 8; first++) {
+        static archive a;
+
+        a = (archive){ .used = 0 };
+        for (int i = 0; i < 60; i++) {
+            char name[16];
+
+            if (i)
+                snprintf(name, sizeof name, "%c%c.npy", 'a' + i / 26, 'a' + i % 26);
+            else
+                snprintf(name, sizeof name, "%.*s.npy", first, "ABCDEFGH");
+            add_array(&a, name, "(1,)", six, 1, 0);
+        }
+        put_file("a.npz", a.data, end_archive(&a));
+        CHECK_STATUS(ctx, hl_table_open(ctx, "a.npz:nosuch", NULL, &t), HL_ERR_INVALID);
+        check_message(ctx, ", ...");
+        list = strstr(hl_context_message(ctx), "there are: ");
+        assert_non_null(list);
+        CHECK_LE(strlen(list + strlen("there are: ")), 191, "list");
+    }
+    hl_context_free(ctx);
+}
+
 /* An archive of one array, changed at one place. */
 static void check_lie(hl_context *ctx, int kind, size_t place, const char *mark, uint64_t value, int bytes,
                       const char *fragment)
@@ -654,9 +685,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_types),   TEST(test_shapes),        TEST(test_malformed), TEST(test_not_finite),
-        TEST(test_shrinks), TEST(test_archive),       TEST(test_lies),      TEST(test_bomb),
-        TEST(test_overlap), TEST(test_out_of_memory), TEST(test_pipe),      TEST(test_damaged),
+        TEST(test_types),   TEST(test_shapes),  TEST(test_malformed),     TEST(test_not_finite),
+        TEST(test_shrinks), TEST(test_archive), TEST(test_many_names),    TEST(test_lies),
+        TEST(test_bomb),    TEST(test_overlap), TEST(test_out_of_memory), TEST(test_pipe),
+        TEST(test_damaged),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

@@ -67,6 +67,36 @@ static void test_find(void **state)
     hl_context_free(ctx);
 }
 
+/* More names than a message has room for, of every length. The list has 191 characters at most. */
+static void test_many_names(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    size_t index[60], count;
+    const char *list;
+    hl_table *t;
+
+    (void)state;
+    for (int first = 1; first < 8; first++) {
+        char text[400];
+        int used = sprintf(text, "%.*s", first, "ABCDEFGH");
+
+        for (int i = 1; i < 60; i++)
+            used += sprintf(text + used, ",%c%c", 'a' + i / 26, 'a' + i % 26);
+        used += sprintf(text + used, "\n1");
+        for (int i = 1; i < 60; i++)
+            used += sprintf(text + used, ",1");
+        put_file("a.csv", text, (size_t)used);
+        CHECK_OK(ctx, hl_table_open(ctx, "a.csv", NULL, &t));
+        CHECK_STATUS(ctx, hl_table_find(t, "nosuch", index, &count), HL_ERR_INVALID);
+        check_message(ctx, ", ...");
+        list = strstr(hl_context_message(ctx), "there are 60: ");
+        assert_non_null(list);
+        CHECK_LE(strlen(list + strlen("there are 60: ")), 191, "list");
+        hl_table_free(t);
+    }
+    hl_context_free(ctx);
+}
+
 /* ---- statistics ---- */
 
 /* Columns: normal far from zero; constant that sums badly; whole numbers; half zeros; pairs of equal values. */
@@ -385,9 +415,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_find),          TEST(test_stats), TEST(test_round_trip),      TEST(test_bytes),
-        TEST(test_write_refused), TEST(test_full),  TEST(test_standard_output), TEST(test_out_of_memory),
-        TEST(test_memory),
+        TEST(test_find),          TEST(test_many_names),    TEST(test_stats), TEST(test_round_trip),
+        TEST(test_bytes),         TEST(test_write_refused), TEST(test_full),  TEST(test_standard_output),
+        TEST(test_out_of_memory), TEST(test_memory),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

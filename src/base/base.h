@@ -22,6 +22,18 @@ struct hl_context {
 /* Set the message (printf style, truncated to fit) and return `status`, so that errors read `return hl_fail(...)`. */
 hl_status hl_fail(hl_context *ctx, hl_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* A text of bounded size, made piece by piece in a buffer of the caller. What does not fit is cut off; `length` is what all of
+ * it would have needed, as snprintf counts. */
+typedef struct hl_text {
+    char *text;
+    size_t size, used, length;
+    bool full; /* a list ended with "..." */
+} hl_text;
+hl_text hl_text_start(char *buffer, size_t size);
+void hl_text_add(hl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Add an item to "a, b, c"; once one does not fit, "..." ends the list. The buffer holds the list alone. */
+void hl_text_list(hl_text *text, const char *item);
+
 /* HL_ERR_CALLBACK if the context's user wants to stop. */
 hl_status hl_check_stop(hl_context *ctx);
 

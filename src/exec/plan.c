@@ -1,5 +1,4 @@
 /* plan.c - the public face: create, run, describe. */
-#include <stdio.h>
 #include <string.h>
 
 #include "exec/compile.h"
@@ -161,30 +160,29 @@ static const char *const space_name[] = { "shared", "param", "chunk", "tile", "p
 
 int hl_plan_text(const hl_plan *p, char *buffer, size_t size)
 {
-    size_t used = 0;
-#define OUT(...)                                                                                                       \
-    used += (size_t)snprintf(used < size ? buffer + used : NULL, used < size ? size - used : 0, __VA_ARGS__)
+    hl_text text = hl_text_start(buffer, buffer ? size : 0);
     if (!p)
         return 0;
-    OUT("chunk of %zu panels, %zu segments, %zu instructions\n", p->chunk_panels, p->segments, p->instrs);
+    hl_text_add(&text, "chunk of %zu panels, %zu segments, %zu instructions\n", p->chunk_panels, p->segments,
+                p->instrs);
     for (size_t s = 0; s < p->segments; s++) {
         const hl_segment *g = &p->segment[s];
-        OUT("segment %zu: axis %zu, tile %zu, group %zu, %zu elements per panel of the tile\n", s, g->axis, g->tile,
-            g->group, g->tile_elements);
+        hl_text_add(&text, "segment %zu: axis %zu, tile %zu, group %zu, %zu elements per panel of the tile\n", s,
+                    g->axis, g->tile, g->group, g->tile_elements);
         for (size_t r = p->run_first[s]; r < p->run_first[s + 1]; r++)
             for (size_t i = p->run[r].first; i < p->run[r].first + p->run[r].count; i++) {
                 const hl_instr *t = &p->instr[i];
-                OUT("  %c %%%d %s%s %zu -> %s (", p->run[r].fused ? '|' : ' ', (int)t->node, t->name,
-                    t->inputs == 3 && t->code == HL_DO_TERNARY ? " (3)" : "", t->entries, space_name[t->out.ref.space]);
+                hl_text_add(&text, "  %c %%%d %s%s %zu -> %s (", p->run[r].fused ? '|' : ' ', (int)t->node, t->name,
+                            t->inputs == 3 && t->code == HL_DO_TERNARY ? " (3)" : "", t->entries,
+                            space_name[t->out.ref.space]);
                 for (int j = 0; j < t->inputs; j++)
-                    OUT("%s%s", j ? ", " : "", space_name[t->in[j].ref.space]);
-                OUT(")\n");
+                    hl_text_add(&text, "%s%s", j ? ", " : "", space_name[t->in[j].ref.space]);
+                hl_text_add(&text, ")\n");
             }
         for (size_t i = g->reduce_first; i < g->reduce_first + g->reduce_count; i++)
-            OUT("  + %%%d %s %zu\n", (int)p->instr[i].node, p->instr[i].name, p->instr[i].entries);
+            hl_text_add(&text, "  + %%%d %s %zu\n", (int)p->instr[i].node, p->instr[i].name, p->instr[i].entries);
     }
-#undef OUT
-    return (int)used;
+    return (int)text.length;
 }
 
 const char *hl_context_isa(const hl_context *ctx)

@@ -237,10 +237,10 @@ int hl_node_text(const hl_graph *g, hl_node n, char *buffer, size_t size)
     const hl_node_data *d = hl_graph_node(g, n);
     if (!d)
         return snprintf(buffer, size, "%%%d = bad", (int)n);
-    char args[160] = "", shape[120];
-    size_t used = 0;
-    for (int i = 0; i < d->inputs && used + 16 < sizeof args; i++)
-        used += (size_t)snprintf(args + used, sizeof args - used, i ? ", %%%d" : "%%%d", (int)d->in[i]);
+    char args[160], shape[120];
+    hl_text list = hl_text_start(args, sizeof args);
+    for (int i = 0; i < d->inputs; i++)
+        hl_text_add(&list, i ? ", %%%d" : "%%%d", (int)d->in[i]);
     return snprintf(buffer, size, "%%%d = %s%s%s(%s) %s", (int)n, d->op->name, d->attr.name ? " " : "",
                     d->attr.name ? d->attr.name : "", args, hl_shape_text(&d->shape, shape, sizeof shape));
 }

@@ -1,5 +1,4 @@
 /* shape.c - per-row shapes. */
-#include <stdio.h>
 #include <string.h>
 
 #include "graph/graph.h"
@@ -33,10 +32,10 @@ bool hl_shape_join(const hl_shape *a, const hl_shape *b, hl_shape *out)
 
 const char *hl_shape_text(const hl_shape *s, char *buffer, size_t size)
 {
-    int n = snprintf(buffer, size, "%s [", s->batched ? "batched" : "shared");
-    for (int i = 0; i < s->rank && n >= 0 && (size_t)n < size; i++)
-        n += snprintf(buffer + n, size - (size_t)n, i ? ", %zu" : "%zu", s->dim[i]);
-    if (n >= 0 && (size_t)n < size)
-        snprintf(buffer + n, size - (size_t)n, "]");
+    hl_text text = hl_text_start(buffer, size);
+    hl_text_add(&text, "%s [", s->batched ? "batched" : "shared");
+    for (int i = 0; i < s->rank; i++)
+        hl_text_add(&text, i ? ", %zu" : "%zu", s->dim[i]);
+    hl_text_add(&text, "]");
     return buffer;
 }

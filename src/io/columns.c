@@ -119,23 +119,19 @@ static size_t take_number(const char *text, size_t bytes)
 /* "t, x, y": as many names as a message has room for. */
 static void list_names(const hl_table *t, char *out, size_t size)
 {
-    size_t used = 0;
+    hl_text list = hl_text_start(out, size);
 
-    for (size_t i = 0; i < t->column_count; i++) {
+    for (size_t i = 0; i < t->column_count && !list.full; i++) {
         char name[HL_TABLE_SHOWN];
-        const char *full = t->columns[i].name, *shown = hl_text_shown(name, full, strlen(full));
+        const char *full = t->columns[i].name;
 
-        if (used + strlen(shown) + sizeof ", ..." > size) {
-            strcpy(out + used, i ? ", ..." : "...");
-            return;
-        }
-        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", shown);
+        hl_text_list(&list, hl_text_shown(name, full, strlen(full)));
     }
 }
 
 static hl_status not_there(const list *l, const char *text, size_t bytes)
 {
-    char shown[HL_TABLE_SHOWN], names[192] = "";
+    char shown[HL_TABLE_SHOWN], names[192];
     const hl_table *t = l->table;
 
     list_names(t, names, sizeof names);

@@ -349,20 +349,15 @@ static hl_status parse_member(npz *z, member *m)
 /* All names, as many as there is room for. */
 static void list_members(const npz *z, char *out, size_t size)
 {
-    size_t used = 0;
+    hl_text list = hl_text_start(out, size);
 
-    for (size_t i = 0; i < z->count; i++) {
-        if (used + strlen(z->members[i].name) + sizeof ", ..." > size) {
-            strcpy(out + used, i ? ", ..." : "...");
-            return;
-        }
-        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", z->members[i].name);
-    }
+    for (size_t i = 0; i < z->count && !list.full; i++)
+        hl_text_list(&list, z->members[i].name);
 }
 
 static hl_status choose_named(npz *z, const char *names)
 {
-    char list[192] = "", text[HL_TABLE_SHOWN];
+    char list[192], text[HL_TABLE_SHOWN];
 
     for (const char *p = names;; p++) {
         size_t bytes = strcspn(p, ","), i = 0;

@@ -90,12 +90,12 @@ const char *hl_tensor_name_fault(const char *name)
 /* "[2, 3]" */
 const char *hl_tensor_shape_text(char out[HL_SHAPE_TEXT], const hl_tensor *tensor)
 {
-    size_t used = 0;
+    hl_text text = hl_text_start(out, HL_SHAPE_TEXT);
 
-    out[used++] = '[';
+    hl_text_add(&text, "[");
     for (int i = 0; i < tensor->rank; i++)
-        used += (size_t)snprintf(out + used, HL_SHAPE_TEXT - used, i ? ", %zu" : "%zu", tensor->dims[i]);
-    memcpy(out + used, "]", 2);
+        hl_text_add(&text, i ? ", %zu" : "%zu", tensor->dims[i]);
+    hl_text_add(&text, "]");
     return out;
 }
 

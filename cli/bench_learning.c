@@ -159,7 +159,7 @@ static hl_status learn(hl_flow *flow, const set *s, const bench_learning_options
     while (status == HL_OK && (status = hl_fit_step(fit, &report)) == HL_OK) {
         if (report.validated)
             fprintf(stderr, "    %5zu of %zu  %-13s  gap on validation rows %.2f\n", report.iteration,
-                    report.iterations, report.phase, report.validation - s->perfect);
+                    report.iterations, hl_fit_phase_name(report.phase), report.validation - s->perfect);
         if (cli_interrupted())
             break;
     }

@@ -105,7 +105,7 @@ typedef struct job {
     double recent;              /* likelihood's loss of late, in these units */
     bool terminal, resume;
     struct {
-        const char *phase;
+        hl_fit_phase phase;
         size_t count;         /* iterations of this phase */
         double last, seconds; /* when the last was done; of one, of late */
     } pace;
@@ -277,14 +277,14 @@ static void keep_pace(job *j, const hl_fit_report *r)
 
 static void progress(const job *j, const hl_fit_report *r)
 {
-    bool first = r->phase[0] == 'f' && j->options.loss == HL_LOSS_DEFAULT; /* of two phases */
+    bool first = r->phase == HL_FIT_FLOW_MATCHING && j->options.loss == HL_LOSS_DEFAULT; /* of two phases */
     size_t end = first ? j->options.matching : r->iterations;
     double rate = j->pace.seconds, left = rate * (double)(end - r->iteration);
-    double shift = r->phase[0] == 'l' ? j->scale : 0;
+    double shift = r->phase == HL_FIT_LIKELIHOOD ? j->scale : 0;
     if (!j->terminal && !r->validated)
         return;
-    fprintf(stderr, "%s%6zu/%zu  %-13s  loss %9.4f", j->terminal ? "\r" : "", r->iteration, r->iterations, r->phase,
-            r->loss + shift);
+    fprintf(stderr, "%s%6zu/%zu  %-13s  loss %9.4f", j->terminal ? "\r" : "", r->iteration, r->iterations,
+            hl_fit_phase_name(r->phase), r->loss + shift);
     if (isfinite(r->best))
         fprintf(stderr, "  valid %9.4f  best %9.4f", (r->validated ? r->validation : r->best) + j->scale,
                 r->best + j->scale);
@@ -300,16 +300,16 @@ static void progress(const job *j, const hl_fit_report *r)
 
 static void log_line(job *j, const hl_fit_report *r)
 {
-    double shift = r->phase[0] == 'l' ? j->scale : 0;
-    double point[5] = { (double)r->iteration, r->phase[0] == 'l' ? r->loss + shift : NAN,
-                        r->validated ? r->validation + j->scale : NAN, r->evaluations, r->phase[0] == 'l' };
+    double shift = r->phase == HL_FIT_LIKELIHOOD ? j->scale : 0;
+    double point[5] = { (double)r->iteration, r->phase == HL_FIT_LIKELIHOOD ? r->loss + shift : NAN,
+                        r->validated ? r->validation + j->scale : NAN, r->evaluations, r->phase == HL_FIT_LIKELIHOOD };
     fit_curves_add(&j->curves, point);
     if (!j->log)
         return;
     cli_json json = { j->log, false };
     cli_json_open(&json, NULL, '{');
     cli_json_count(&json, "iteration", r->iteration);
-    cli_json_text(&json, "phase", r->phase);
+    cli_json_text(&json, "phase", hl_fit_phase_name(r->phase));
     cli_json_real(&json, "loss", r->loss + shift);
     cli_json_real(&json, "gradient_norm", r->gradient_norm);
     cli_json_real(&json, "evaluations", r->evaluations);
@@ -470,7 +470,7 @@ static int train(job *j)
             if (j->log && j->resume)
                 cli_cut_log(j->log, first);
         }
-        if (r.phase[0] == 'l')
+        if (r.phase == HL_FIT_LIKELIHOOD)
             j->recent += (r.loss + j->scale - j->recent) * (j->recent == 0 ? 1 : 0.1);
         keep_pace(j, &r);
         progress(j, &r);

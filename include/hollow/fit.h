@@ -61,9 +61,19 @@ typedef struct hl_fit_options {
     uint64_t seed;
 } hl_fit_options;
 
+/* What an iteration is trained by. */
+typedef enum hl_fit_phase {
+    HL_FIT_START = 0, /* nothing yet */
+    HL_FIT_FLOW_MATCHING,
+    HL_FIT_SCORE_MATCHING,
+    HL_FIT_LIKELIHOOD
+} hl_fit_phase;
+/* "start", "flow matching", "score matching", "likelihood"; NULL if it is none of these. */
+HL_API const char *hl_fit_phase_name(hl_fit_phase phase);
+
 typedef struct hl_fit_report {
     size_t iteration, iterations; /* done; in all */
-    const char *phase;            /* "likelihood", "flow matching" or "score matching" */
+    hl_fit_phase phase;
     double
         loss; /* of this batch: mean -log p; or per dimension the mean square, or Hyvarinen's loss without constants */
     double gradient_norm;

@@ -380,6 +380,12 @@ static hl_status validate(hl_fit *fit, hl_fit_report *report)
 
 /* ---- stepping ---- */
 
+const char *hl_fit_phase_name(hl_fit_phase phase)
+{
+    static const char *const names[] = { "start", "flow matching", "score matching", "likelihood" };
+    return phase >= HL_FIT_START && phase <= HL_FIT_LIKELIHOOD ? names[phase] : NULL;
+}
+
 /* Each phase warms up; the rate falls in the last. The second begins with an optimiser that knows nothing of the first loss. */
 static double rate_factor(hl_fit *fit, hl_loss loss)
 {
@@ -400,12 +406,12 @@ static double work_of(const hl_ode_counts *c)
 
 static hl_status iterate(hl_fit *fit, hl_fit_report *report)
 {
-    static const char *const names[] = { [HL_LOSS_LIKELIHOOD] = "likelihood",
-                                         [HL_LOSS_FLOW_MATCHING] = "flow matching",
-                                         [HL_LOSS_SCORE] = "score matching" };
+    static const hl_fit_phase phases[] = { [HL_LOSS_LIKELIHOOD] = HL_FIT_LIKELIHOOD,
+                                           [HL_LOSS_FLOW_MATCHING] = HL_FIT_FLOW_MATCHING,
+                                           [HL_LOSS_SCORE] = HL_FIT_SCORE_MATCHING };
     hl_loss loss = loss_at(fit, fit->iteration);
     bool solves = loss == HL_LOSS_LIKELIHOOD;
-    report->phase = names[loss];
+    report->phase = phases[loss];
     hl_flow_reset(fit->flow);
     load_batch(fit);
     hl_status status =

@@ -1,0 +1,128 @@
+/* hollow/density_fit.h - from the rows of a table to a density model, in one call.
+ *
+ *     hl_density_data data = { .rows = rows, .dim = dim, .x = x };
+ *     hl_density_fit(ctx, &data, NULL, NULL, &model, NULL);
+ *     hl_density_logp(model, rows, x, NULL, logp);
+ *
+ * Everything that is not set is chosen from the data: rows for validation, decorrelation, the order of columns, the sizes of
+ * networks, iterations, noise and weight decay. Rows, reports and results are in the units of the data. The same data, settings and
+ * seed give the same bits for any number of threads. */
+#ifndef HOLLOW_DENSITY_FIT_H
+#define HOLLOW_DENSITY_FIT_H
+
+#include "hollow/density.h"
+#include "hollow/job.h"
+#include "hollow/options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The table of this job's options; ends with a NULL name. */
+HL_API const hl_option *hl_density_fit_options(void);
+
+/* ---- data ---- */
+
+/* Rows, in the units of the data; all borrowed during the call. Numbers must be finite. */
+typedef struct hl_density_rows {
+    size_t rows;
+    const double *x;       /* rows x dim */
+    const double *context; /* rows x context, or NULL without context */
+    const double *weights; /* rows, not negative, or NULL: all equal */
+} hl_density_rows;
+
+typedef struct hl_density_data {
+    size_t dim, context;      /* columns to model; columns that their density depends on, or 0 */
+    const char *const *names; /* dim, then those of the context; NULL: x1, x2, ... */
+    hl_density_rows train;    /* at least 10 rows */
+    hl_density_rows valid;    /* 0 rows: part of `train` is set aside (option "validation-share") */
+} hl_density_data;
+
+/* ---- findings ---- */
+
+typedef enum hl_finding_kind {
+    /* The first two end the call with HL_ERR_INVALID. All values of the column equal `value`. */
+    HL_FINDING_CONSTANT,
+    /* The column's deviation, `value`, is too small or too large to compute with; low..high is the column's range. */
+    HL_FINDING_SCALE,
+    /* The others are warnings. All values are whole numbers, and the option "dequantize" is off. */
+    HL_FINDING_INTEGER,
+    /* The share `value` of the rows has a value that another row has, too, and "dequantize" is off. */
+    HL_FINDING_TIED,
+    /* `value`, in `row`, is the farthest of `count` values far from the others, half of which are in low..high. */
+    HL_FINDING_FAR,
+    /* The column is a linear function of `count` other columns, the first of which are `others`. */
+    HL_FINDING_DEPENDENT
+} hl_finding_kind;
+
+enum { HL_FINDING_OTHERS = 3 };
+
+/* What was found in the data. Columns count those of x from 0, then those of the context. */
+typedef struct hl_finding {
+    hl_finding_kind kind;
+    size_t column, row, count;
+    double value, low, high;
+    size_t others[HL_FINDING_OTHERS];
+} hl_finding;
+
+/* ---- reports ---- */
+
+/* What the callback of hl_job gets. The first report, of HL_FIT_START, comes before training, when the data are checked. */
+typedef struct hl_density_progress {
+    hl_fit_phase phase;
+    size_t iteration, iterations; /* done; in all */
+    double loss;       /* of this batch: mean -log p in the units of the data; or that of the matching phases */
+    double validation; /* mean -log p of the validation rows, of the last validation; NaN before the first */
+    double best;       /* the best of these; NaN before the first */
+    size_t best_iteration;
+    int validated;           /* nonzero: `validation` is new */
+    double validation_fixed; /* the same by the steps of training; NaN if not validated */
+    int steps_doubled;       /* nonzero: the two differed too much, so training takes more steps from now on */
+    double gradient_norm;
+    double evaluations, backward; /* per row, forward and for the gradient, in this iteration */
+    size_t ode_steps;             /* of training; 0 if adaptive */
+    double seconds, seconds_left; /* since the start; expected until the end of all phases, NaN while that is unknown */
+    size_t batch;                 /* rows of an iteration */
+    const struct hl_density_outcome *so_far; /* findings and sizes */
+} hl_density_progress;
+
+/* ---- outcome ---- */
+
+typedef enum hl_density_end {
+    HL_DENSITY_END_DONE,     /* all iterations */
+    HL_DENSITY_END_PATIENCE, /* as many validations in a row as the option "patience" says were no better */
+    HL_DENSITY_END_TIME,     /* the option "minutes" */
+    HL_DENSITY_END_STOPPED,  /* the callback, or the context's */
+    HL_DENSITY_END_ERROR     /* an iteration failed; the context's message says why */
+} hl_density_end;
+
+typedef enum hl_density_verdict {
+    HL_DENSITY_GOOD,   /* better than normal columns */
+    HL_DENSITY_NORMAL, /* a normal distribution is better, and the model is one: there are too few rows for more */
+    HL_DENSITY_NORMAL_BETTER, /* a normal distribution is better, but this kind of flow cannot be made one */
+    HL_DENSITY_FAILED,        /* even the best iteration is much worse than normal columns */
+    HL_DENSITY_DIVERGED,      /* the loss at the end is much worse than normal columns; the model is the best before */
+    HL_DENSITY_UNVALIDATED    /* it ended before the first validation; the model is the last one */
+} hl_density_verdict;
+
+typedef struct hl_density_outcome {
+    hl_density_verdict verdict;
+    hl_density_end end;
+    size_t iteration, iterations, best_iteration; /* done; asked for; of the model */
+    double
+        best; /* mean -log p of the validation rows, in nats, in the units of the data; NaN if there was no validation */
+    double normal;  /* the same of normal columns, with their correlations if decorrelated */
+    double recent;  /* likelihood's loss over the last iterations; NaN if that phase was not reached */
+    double seconds; /* of this call */
+    size_t train_rows, valid_rows, parameters, patience;
+    int decorrelated; /* nonzero: linear correlations were taken out */
+    size_t findings;
+    const hl_finding *finding; /* in the order in which they were found */
+    const char *settings;      /* all that decides the bits of the result, as one line */
+} hl_density_outcome;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

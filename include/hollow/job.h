@@ -1,0 +1,31 @@
+/* hollow/job.h - what a caller may want of a long job, of whatever kind: reports, stopping, checkpoints.
+ *
+ * Jobs are hl_density_fit and its like. The same job with the same data, settings and seed ends in the same bits, whether or not
+ * it was stopped and resumed. */
+#ifndef HOLLOW_JOB_H
+#define HOLLOW_JOB_H
+
+#include "hollow/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Called with a report, whose type the job's header names; it is borrowed until the callback returns. Nonzero stops the job,
+ * which then returns HL_STOPPED. The callback must not use the job's context. */
+typedef int hl_progress_fn(const void *report, void *user);
+
+/* Zero or NULL in any field means the default. */
+typedef struct hl_job {
+    hl_progress_fn *progress; /* default none */
+    void *user;               /* passed to `progress` */
+    const char *checkpoint;   /* a file for the state of the job; it is left there at the end. Default none */
+    int resume;               /* nonzero: continue from `checkpoint`, which must be there */
+    double save_every;        /* seconds between two states; default 20. A job that stops saves its state in any case */
+} hl_job;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

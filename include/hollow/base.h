@@ -22,6 +22,16 @@ extern "C" {
 
 #define HL_VERSION "0.1.0"
 
+/* The version of the library that is linked, as HL_VERSION is that of the headers. */
+HL_API const char *hl_version(void);
+/* The size of every public struct, so that a binding can see whether it was made for this library. The list ends with a name of
+ * NULL. */
+typedef struct hl_struct_size {
+    const char *name;
+    size_t size;
+} hl_struct_size;
+HL_API const hl_struct_size *hl_struct_sizes(void);
+
 /* One list gives code and text. */
 #define HL_STATUS_LIST(X)                                                                                              \
     X(HL_OK, 0, "success")                                                                                             \

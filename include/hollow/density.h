@@ -46,6 +46,11 @@ HL_API const char *hl_density_note(const hl_density *model);
 /* Model files: safetensors, with everything but the values in the header's metadata. Written atomically. */
 HL_API hl_status hl_density_save(const hl_density *model, const char *path);
 HL_API hl_status hl_density_load(hl_context *context, const char *path, hl_density **model);
+/* The bytes of the model's file in memory. *size receives their number; they are written if `capacity` is at least that,
+ * otherwise nothing is, and `bytes` may be NULL. */
+HL_API hl_status hl_density_write(const hl_density *model, void *bytes, size_t capacity, size_t *size);
+/* A model from these bytes, which are copied. */
+HL_API hl_status hl_density_read(hl_context *context, const void *bytes, size_t size, hl_density **model);
 
 /* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that cannot be solved, or
  * is not finite itself, gets NaN, and the status says why the first of them failed. */

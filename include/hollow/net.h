@@ -77,6 +77,11 @@ HL_API hl_status hl_net_check(const hl_net *net);
 /* Model files: safetensors, with the specification in the header's metadata. Written atomically. */
 HL_API hl_status hl_net_save(const hl_net *net, const char *path);
 HL_API hl_status hl_net_load(hl_context *context, const char *path, hl_net **net);
+/* The bytes of the model's file in memory. *size receives their number; they are written if `capacity` is at least that,
+ * otherwise nothing is, and `bytes` may be NULL. */
+HL_API hl_status hl_net_write(const hl_net *net, void *bytes, size_t capacity, size_t *size);
+/* A network from these bytes, which are copied. */
+HL_API hl_status hl_net_read(hl_context *context, const void *bytes, size_t size, hl_net **net);
 
 /* The network as part of a user's graph. */
 typedef struct hl_net_nodes {

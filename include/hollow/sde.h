@@ -207,6 +207,9 @@ HL_API const char *hl_sde_note(const hl_sde *sde);
 /* Safetensors, with everything but the values in the header's metadata. Written atomically. */
 HL_API hl_status hl_sde_save(const hl_sde *sde, const char *path);
 HL_API hl_status hl_sde_load(hl_context *context, const char *path, hl_sde **sde);
+/* The bytes of the model's file in memory, as hl_density_write and hl_density_read. */
+HL_API hl_status hl_sde_write(const hl_sde *sde, void *bytes, size_t capacity, size_t *size);
+HL_API hl_status hl_sde_read(hl_context *context, const void *bytes, size_t size, hl_sde **sde);
 
 #ifdef __cplusplus
 }

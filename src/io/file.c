@@ -89,18 +89,42 @@ hl_status hl_file_open(hl_context *ctx, const char *path, hl_file *file)
     return HL_OK;
 }
 
+void hl_file_open_memory(hl_context *ctx, const char *path, const void *bytes, size_t size, hl_file *file)
+{
+    *file = (hl_file){ .ctx = ctx, .path = path, .fd = -1, .memory = bytes, .size = size, .left = size };
+}
+
+static hl_status ends_early(const hl_file *file, size_t bytes)
+{
+    return hl_fail(file->ctx, HL_ERR_IO, "%s: cannot read: the file ends %zu bytes too early",
+                   hl_path_shown(file->path), bytes);
+}
+
+/* The next `bytes` bytes in memory to data, or past them if it is NULL. */
+static hl_status read_memory(hl_file *file, void *data, size_t bytes)
+{
+    if (bytes > file->left)
+        return ends_early(file, bytes - file->left);
+    if (data && bytes > 0)
+        memcpy(data, file->memory, bytes);
+    file->memory += bytes;
+    file->left -= bytes;
+    return HL_OK;
+}
+
 hl_status hl_file_read(hl_file *file, void *data, size_t bytes)
 {
     char *next = data;
 
+    if (file->memory)
+        return read_memory(file, data, bytes);
     while (bytes > 0) {
         ssize_t got = hl_fd_read(file->fd, next, bytes);
 
         if (got < 0)
             return hl_io_error(file->ctx, file->path, "read", errno);
         if (got == 0)
-            return hl_fail(file->ctx, HL_ERR_IO, "%s: cannot read: the file ends %zu bytes too early",
-                           hl_path_shown(file->path), bytes);
+            return ends_early(file, bytes);
         next += got;
         bytes -= (size_t)got;
     }
@@ -109,6 +133,8 @@ hl_status hl_file_read(hl_file *file, void *data, size_t bytes)
 
 hl_status hl_file_skip(hl_file *file, size_t bytes)
 {
+    if (file->memory)
+        return read_memory(file, NULL, bytes);
     if (lseek(file->fd, (off_t)bytes, SEEK_CUR) < 0)
         return hl_io_error(file->ctx, file->path, "read", errno);
     return HL_OK;
@@ -116,7 +142,8 @@ hl_status hl_file_skip(hl_file *file, size_t bytes)
 
 void hl_file_close(hl_file *file)
 {
-    close(file->fd);
+    if (file->fd >= 0)
+        close(file->fd);
     file->fd = -1;
 }
 

@@ -1,5 +1,5 @@
-/* file.h - reading a file from front to back, loading a small one whole, and replacing one atomically, at once or
- * bit by bit.
+/* file.h - reading a file, or bytes in memory, from front to back, loading a small file whole, and replacing one
+ * atomically, at once or bit by bit.
  *
  * Every failure is HL_ERR_IO unless a function says otherwise, with the path and the system's reason in the message. */
 #ifndef HL_FILE_H
@@ -17,16 +17,20 @@ hl_status hl_io_error(hl_context *ctx, const char *path, const char *what, int e
 int hl_fd_open(const char *path, int flags, unsigned mode);
 ptrdiff_t hl_fd_read(int fd, void *data, size_t bytes);
 
-/* A regular file open for reading. */
+/* A regular file open for reading, or bytes in memory. */
 typedef struct hl_file {
     hl_context *ctx;
     const char *path; /* borrowed until hl_file_close */
     int fd;
-    size_t size; /* bytes when it was opened */
+    const char *memory; /* what is left to read; NULL for a file */
+    size_t size;        /* bytes when it was opened */
+    size_t left;        /* of them, in memory */
 } hl_file;
 
 /* Open for reading; refuses directories, pipes and devices. On failure there is nothing to close. */
 hl_status hl_file_open(hl_context *ctx, const char *path, hl_file *file);
+/* The same of `size` bytes in memory, borrowed until hl_file_close; messages call them `path`. */
+void hl_file_open_memory(hl_context *ctx, const char *path, const void *bytes, size_t size, hl_file *file);
 /* Read the next `bytes` bytes, all of them: a file that ends before is an error. */
 hl_status hl_file_read(hl_file *file, void *data, size_t bytes);
 /* Pass over the next `bytes` bytes. */

@@ -443,9 +443,36 @@ static hl_status order_tensors(const hl_tensors *t, const hl_tensor **order)
     return HL_OK;
 }
 
+/* Where the bytes go: to a file, or to memory if the path is NULL. */
+typedef struct target {
+    const char *path;
+    char *bytes;
+    size_t capacity, *size;
+} target;
+
+static hl_status put_pieces(hl_context *ctx, const target *to, const hl_file_piece *pieces, size_t count)
+{
+    size_t total = 0;
+
+    if (to->path)
+        return hl_file_replace(ctx, to->path, pieces, count);
+    for (size_t i = 0; i < count; i++)
+        total += pieces[i].bytes;
+    *to->size = total;
+    if (!to->bytes || total > to->capacity)
+        return HL_OK;
+    total = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].bytes)
+            memcpy(to->bytes + total, pieces[i].data, pieces[i].bytes);
+        total += pieces[i].bytes;
+    }
+    return HL_OK;
+}
+
 /* The header and then the data, in `count` + 1 pieces. */
 static hl_status write_pieces(const hl_tensors *t, const hl_tensor *const *order, hl_file_piece *pieces,
-                              const char *path)
+                              const target *to)
 {
     char *header = NULL;
     size_t bytes = 0;
@@ -456,12 +483,12 @@ static hl_status write_pieces(const hl_tensors *t, const hl_tensor *const *order
     pieces[0] = (hl_file_piece){ header, bytes };
     for (size_t i = 0; i < t->count; i++)
         pieces[1 + i] = (hl_file_piece){ order[i]->data, order[i]->bytes };
-    status = hl_file_replace(t->ctx, path, pieces, t->count + 1);
+    status = put_pieces(t->ctx, to, pieces, t->count + 1);
     hl_free(t->ctx, header);
     return status;
 }
 
-hl_status hl_tensors_write(const hl_tensors *tensors, const char *path)
+static hl_status write_table(const hl_tensors *tensors, const target *to)
 {
     hl_context *ctx = tensors->ctx;
     const hl_tensor **order = hl_calloc(ctx, tensors->count, sizeof *order);
@@ -469,8 +496,18 @@ hl_status hl_tensors_write(const hl_tensors *tensors, const char *path)
     hl_status status = pieces ? order_tensors(tensors, order) : HL_ERR_NOMEM;
 
     if (!status)
-        status = write_pieces(tensors, order, pieces, path);
+        status = write_pieces(tensors, order, pieces, to);
     hl_free(ctx, pieces);
     hl_free(ctx, order);
     return status;
+}
+
+hl_status hl_tensors_write(const hl_tensors *tensors, const char *path)
+{
+    return write_table(tensors, &(target){ .path = path });
+}
+
+hl_status hl_tensors_write_memory(const hl_tensors *tensors, void *bytes, size_t capacity, size_t *size)
+{
+    return write_table(tensors, &(target){ .bytes = bytes, .capacity = capacity, .size = size });
 }

@@ -62,11 +62,17 @@ hl_status hl_tensors_set_metadata(hl_tensors *tensors, const char *key, const ch
  * tensors after them, each in the order they were added, so that every tensor is aligned to its type.
  * HL_ERR_UNSUPPORTED if the table was read and has a tensor of another type. */
 hl_status hl_tensors_write(const hl_tensors *tensors, const char *path);
+/* The same bytes in memory: *size receives their number, and `bytes` them, if `capacity` is at least that; otherwise
+ * nothing is written, and `bytes` may be NULL. */
+hl_status hl_tensors_write_memory(const hl_tensors *tensors, void *bytes, size_t capacity, size_t *size);
 
 /* Read a file, all of it; the table owns the values. Tensors stand in the order of their data. HL_ERR_FORMAT if the
  * file is malformed or beyond the limits above, HL_ERR_IO if it cannot be read, HL_ERR_NOMEM. On failure *tensors is
  * NULL. */
 hl_status hl_tensors_read(hl_context *ctx, const char *path, hl_tensors **tensors);
+/* The same of `size` bytes in memory, which are copied. Messages call them `name`. */
+hl_status hl_tensors_read_memory(hl_context *ctx, const char *name, const void *bytes, size_t size,
+                                 hl_tensors **tensors);
 
 /* Was it read from a file with a checksum? */
 bool hl_tensors_checked(const hl_tensors *tensors);

@@ -501,6 +501,22 @@ static hl_status read_file(reader *r)
     return status ? status : check_sum(r);
 }
 
+/* Read what r->file is open for, and close it. */
+static hl_status read_table(hl_context *ctx, reader *r, hl_tensors **tensors)
+{
+    hl_status status = hl_tensors_create(ctx, &r->t);
+
+    if (!status)
+        status = read_file(r);
+    hl_free(ctx, r->spans);
+    hl_file_close(&r->file);
+    if (status)
+        hl_tensors_free(r->t);
+    else
+        *tensors = r->t;
+    return status;
+}
+
 hl_status hl_tensors_read(hl_context *ctx, const char *path, hl_tensors **tensors)
 {
     reader r = { 0 };
@@ -508,16 +524,15 @@ hl_status hl_tensors_read(hl_context *ctx, const char *path, hl_tensors **tensor
 
     *tensors = NULL;
     status = hl_file_open(ctx, path, &r.file);
-    if (status)
-        return status;
-    status = hl_tensors_create(ctx, &r.t);
-    if (!status)
-        status = read_file(&r);
-    hl_free(ctx, r.spans);
-    hl_file_close(&r.file);
-    if (status)
-        hl_tensors_free(r.t);
-    else
-        *tensors = r.t;
-    return status;
+    return status ? status : read_table(ctx, &r, tensors);
+}
+
+hl_status hl_tensors_read_memory(hl_context *ctx, const char *name, const void *bytes, size_t size,
+                                 hl_tensors **tensors)
+{
+    reader r = { 0 };
+
+    *tensors = NULL;
+    hl_file_open_memory(ctx, name, bytes, size, &r.file);
+    return read_table(ctx, &r, tensors);
 }

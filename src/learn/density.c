@@ -371,14 +371,11 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
     return status == HL_OK ? hl_tensors_set_metadata(t, "note", m->note) : status;
 }
 
-hl_status hl_density_save(const hl_density *m, const char *path)
+/* The model as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
+static hl_status gather(const hl_density *m, hl_tensors **table)
 {
-    if (!m)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_save: the path is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = hl_tensors_create(m->ctx, &t);
+    hl_status status = hl_tensors_create(m->ctx, table);
+    hl_tensors *t = *table;
     if (status == HL_OK)
         status = write_metadata(m, t);
     for (size_t i = 0; i < m->flow->nets && status == HL_OK; i++) {
@@ -391,8 +388,33 @@ hl_status hl_density_save(const hl_density *m, const char *path)
     const size_t square[2] = { m->dim, m->dim };
     if (status == HL_OK && m->factor)
         status = hl_tensors_add(t, "factor", HL_F64, 2, square, m->factor);
+    return status;
+}
+
+hl_status hl_density_save(const hl_density *m, const char *path)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (!path)
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_save: the path is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = gather(m, &t);
     if (status == HL_OK)
         status = hl_tensors_write(t, path);
+    hl_tensors_free(t);
+    return status;
+}
+
+hl_status hl_density_write(const hl_density *m, void *bytes, size_t capacity, size_t *size)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (!size)
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_write: the size is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = gather(m, &t);
+    if (status == HL_OK)
+        status = hl_tensors_write_memory(t, bytes, capacity, size);
     hl_tensors_free(t);
     return status;
 }
@@ -536,18 +558,11 @@ static hl_status read_density(reader *r, hl_density **out)
     return status == HL_OK ? fill(r, *out) : status;
 }
 
-hl_status hl_density_load(hl_context *ctx, const char *path, hl_density **out)
+/* Make a model of the table t, which it frees. */
+static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_density **out)
 {
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!path || !out)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_load: the path or the result is NULL");
-    hl_tensors *t = NULL;
-    *out = NULL;
-    hl_status status = hl_tensors_read(ctx, path, &t);
     reader r = { .ctx = ctx, .path = path, .t = t };
-    if (status == HL_OK)
-        status = read_density(&r, out);
+    hl_status status = read_density(&r, out);
     if (status != HL_OK) {
         hl_density_free(*out);
         *out = NULL;
@@ -557,4 +572,29 @@ hl_status hl_density_load(hl_context *ctx, const char *path, hl_density **out)
     json_decref(r.solver);
     hl_tensors_free(t);
     return status;
+}
+
+hl_status hl_density_load(hl_context *ctx, const char *path, hl_density **out)
+{
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!path || !out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_load: the path or the result is NULL");
+    hl_tensors *t = NULL;
+    *out = NULL;
+    hl_status status = hl_tensors_read(ctx, path, &t);
+    return status == HL_OK ? make_of(ctx, path, t, out) : status;
+}
+
+hl_status hl_density_read(hl_context *ctx, const void *bytes, size_t size, hl_density **out)
+{
+    static const char name[] = "the model in memory";
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!bytes || !out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_read: the bytes or the result is NULL");
+    hl_tensors *t = NULL;
+    *out = NULL;
+    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
+    return status == HL_OK ? make_of(ctx, name, t, out) : status;
 }

@@ -74,17 +74,14 @@ hl_status hl_net_add_tensors(const hl_net *net, const char *prefix, hl_tensors *
     return status;
 }
 
-hl_status hl_net_save(const hl_net *net, const char *path)
+/* The network as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
+static hl_status gather(const hl_net *net, hl_tensors **table)
 {
-    if (!net)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(net->ctx, HL_ERR_INVALID, "hl_net_save: the path is NULL");
-    hl_tensors *t = NULL;
     char *text = hl_net_architecture(net);
     hl_status status = text ? hl_net_check(net) : hl_fail(net->ctx, HL_ERR_NOMEM, "out of memory for the model file");
     if (status == HL_OK)
-        status = hl_tensors_create(net->ctx, &t);
+        status = hl_tensors_create(net->ctx, table);
+    hl_tensors *t = *table;
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "format", format_text);
     if (status == HL_OK)
@@ -93,10 +90,35 @@ hl_status hl_net_save(const hl_net *net, const char *path)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(net->dtype));
     if (status == HL_OK)
         status = hl_net_add_tensors(net, "", t);
+    free(text);
+    return status;
+}
+
+hl_status hl_net_save(const hl_net *net, const char *path)
+{
+    if (!net)
+        return HL_ERR_INVALID;
+    if (!path)
+        return hl_fail(net->ctx, HL_ERR_INVALID, "hl_net_save: the path is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = gather(net, &t);
     if (status == HL_OK)
         status = hl_tensors_write(t, path);
     hl_tensors_free(t);
-    free(text);
+    return status;
+}
+
+hl_status hl_net_write(const hl_net *net, void *bytes, size_t capacity, size_t *size)
+{
+    if (!net)
+        return HL_ERR_INVALID;
+    if (!size)
+        return hl_fail(net->ctx, HL_ERR_INVALID, "hl_net_write: the size is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = gather(net, &t);
+    if (status == HL_OK)
+        status = hl_tensors_write_memory(t, bytes, capacity, size);
+    hl_tensors_free(t);
     return status;
 }
 
@@ -388,6 +410,18 @@ static hl_status read_net(hl_context *ctx, const char *path, const hl_tensors *t
     return status;
 }
 
+/* Make a network of the table t, which it frees. */
+static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_net **net)
+{
+    hl_status status = read_net(ctx, path, t, net);
+    if (status != HL_OK) {
+        hl_net_free(*net);
+        *net = NULL;
+    }
+    hl_tensors_free(t);
+    return status;
+}
+
 hl_status hl_net_load(hl_context *ctx, const char *path, hl_net **net)
 {
     if (!ctx)
@@ -397,12 +431,18 @@ hl_status hl_net_load(hl_context *ctx, const char *path, hl_net **net)
     hl_tensors *t = NULL;
     *net = NULL;
     hl_status status = hl_tensors_read(ctx, path, &t);
-    if (status == HL_OK)
-        status = read_net(ctx, path, t, net);
-    if (status != HL_OK) {
-        hl_net_free(*net);
-        *net = NULL;
-    }
-    hl_tensors_free(t);
-    return status;
+    return status == HL_OK ? make_of(ctx, path, t, net) : status;
+}
+
+hl_status hl_net_read(hl_context *ctx, const void *bytes, size_t size, hl_net **net)
+{
+    static const char name[] = "the network in memory";
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!bytes || !net)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_net_read: the bytes or the result is NULL");
+    hl_tensors *t = NULL;
+    *net = NULL;
+    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
+    return status == HL_OK ? make_of(ctx, name, t, net) : status;
 }

@@ -157,18 +157,15 @@ static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
     return status == HL_OK ? hl_tensors_set_metadata(t, "note", s->note) : status;
 }
 
-hl_status hl_sde_save(const hl_sde *s, const char *path)
+/* The model as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
+static hl_status gather(const hl_sde *s, hl_tensors **table)
 {
-    if (!s)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_save: the path is NULL");
     for (size_t i = 0; s->known && i < s->spec.dim; i++)
         if (s->known[i].drift_form || s->known[i].diffusion_form)
             return hl_fail(s->ctx, HL_ERR_UNSUPPORTED,
-                           "hl_sde_save: a known form is a function of the program and cannot be in a file");
-    hl_tensors *t = NULL;
-    hl_status status = hl_tensors_create(s->ctx, &t);
+                           "a known form is a function of the program and cannot be in a file");
+    hl_status status = hl_tensors_create(s->ctx, table);
+    hl_tensors *t = *table;
     if (status == HL_OK)
         status = write_metadata(s, t);
     for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; n++) {
@@ -176,8 +173,33 @@ hl_status hl_sde_save(const hl_sde *s, const char *path)
         if (status == HL_OK)
             status = hl_net_add_tensors(s->net[n], prefixes[n], t);
     }
+    return status;
+}
+
+hl_status hl_sde_save(const hl_sde *s, const char *path)
+{
+    if (!s)
+        return HL_ERR_INVALID;
+    if (!path)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_save: the path is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = gather(s, &t);
     if (status == HL_OK)
         status = hl_tensors_write(t, path);
+    hl_tensors_free(t);
+    return status;
+}
+
+hl_status hl_sde_write(const hl_sde *s, void *bytes, size_t capacity, size_t *size)
+{
+    if (!s)
+        return HL_ERR_INVALID;
+    if (!size)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_write: the size is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = gather(s, &t);
+    if (status == HL_OK)
+        status = hl_tensors_write_memory(t, bytes, capacity, size);
     hl_tensors_free(t);
     return status;
 }
@@ -436,18 +458,11 @@ static hl_status read_sde(reader *r, hl_sde **out)
     return fill(r, *out);
 }
 
-hl_status hl_sde_load(hl_context *ctx, const char *path, hl_sde **out)
+/* Make a model of the table t, which it frees. */
+static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_sde **out)
 {
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!path || !out)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_load: the path or the result is NULL");
-    hl_tensors *t = NULL;
-    *out = NULL;
-    hl_status status = hl_tensors_read(ctx, path, &t);
     reader r = { .ctx = ctx, .path = path, .t = t };
-    if (status == HL_OK)
-        status = read_sde(&r, out);
+    hl_status status = read_sde(&r, out);
     if (status != HL_OK) {
         hl_sde_free(*out);
         *out = NULL;
@@ -462,6 +477,31 @@ hl_status hl_sde_load(hl_context *ctx, const char *path, hl_sde **out)
     hl_free(ctx, r.scale);
     hl_tensors_free(t);
     return status;
+}
+
+hl_status hl_sde_load(hl_context *ctx, const char *path, hl_sde **out)
+{
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!path || !out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_load: the path or the result is NULL");
+    hl_tensors *t = NULL;
+    *out = NULL;
+    hl_status status = hl_tensors_read(ctx, path, &t);
+    return status == HL_OK ? make_of(ctx, path, t, out) : status;
+}
+
+hl_status hl_sde_read(hl_context *ctx, const void *bytes, size_t size, hl_sde **out)
+{
+    static const char name[] = "the model in memory";
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!bytes || !out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_read: the bytes or the result is NULL");
+    hl_tensors *t = NULL;
+    *out = NULL;
+    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
+    return status == HL_OK ? make_of(ctx, name, t, out) : status;
 }
 
 /* ---- checkpoints ---- */

@@ -55,7 +55,7 @@ void cli_print_help(const cli_command *command);
 
 /* ---- messages (support.c) ---- */
 
-/* "hollow COMMAND: message" and a new line on stderr. */
+/* "hollow COMMAND: message" and a new line on stderr, unless the user wants it quiet. */
 void cli_say(const cli_command *command, const char *format, ...) CLI_PRINTF(2, 3);
 /* The same, as the last words: returns `status`. */
 int cli_fail(const cli_command *command, int status, const char *format, ...) CLI_PRINTF(3, 4);
@@ -63,6 +63,10 @@ int cli_fail(const cli_command *command, int status, const char *format, ...) CL
 int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_status status);
 /* Write "a, b, c" to buffer. */
 void cli_join(char *buffer, size_t size, const char *const *names);
+
+/* Be quiet: no progress and no messages but those of cli_fail. */
+void cli_set_quiet(void);
+bool cli_quiet(void);
 
 /* Ctrl-C sets a flag, which loops look at. */
 void cli_catch_interrupt(void);
@@ -80,6 +84,45 @@ double cli_normal(uint64_t seed, uint64_t index);
 /* Elements of arrays in either precision. */
 double cli_get(hl_dtype dtype, const void *array, size_t index);
 void cli_set(hl_dtype dtype, void *array, size_t index, double value);
+
+/* ---- progress (progress.c) ---- */
+
+/* One line on stderr. A terminal's line is drawn again in place, at most ten times a second, and fits the terminal's width: fields
+ * that do not fit are left out. In a pipe, or with TERM=dumb, there is a line for each milestone of the command. The time left
+ * ("ETA 2:05", added to every line) follows from the fraction of the work that is done and the time it took: the caller
+ * weighs phases whose iterations differ in cost. Messages of cli_say and cli_fail take the line away first.
+ *
+ *     cli_progress_start(&p, 0);
+ *     for (...)
+ *         if (cli_progress_due(&p, fraction, validated)) {
+ *             cli_progress_field(&p, 0, "%6zu/%zu", iteration, iterations);     rank 0 stays longest
+ *             cli_progress_field(&p, 3, "loss %9.4f", loss);                    rank 3 goes before rank 2
+ *             cli_progress_show(&p);
+ *         }
+ *     cli_progress_end(&p, true); */
+enum { CLI_PROGRESS_FIELDS = 12 };
+typedef struct cli_progress {
+    bool terminal;
+    double begun, fraction, start, last;
+    size_t count;
+    struct {
+        char text[64];
+        int rank;
+    } field[CLI_PROGRESS_FIELDS];
+} cli_progress;
+/* `fraction`: the share of all work that was done before, by a run that is resumed; else 0. */
+void cli_progress_start(cli_progress *progress, double fraction);
+/* Is it time for a line? Then fields follow, from left to right, and cli_progress_show. */
+bool cli_progress_due(cli_progress *progress, double fraction, bool milestone);
+/* A field of plain ASCII. The time left has rank 1, and of equal ranks the last goes first. */
+void cli_progress_field(cli_progress *progress, int rank, const char *format, ...) CLI_PRINTF(3, 4);
+void cli_progress_show(cli_progress *progress);
+double cli_progress_waited(const cli_progress *progress); /* seconds since the last line */
+/* The line of a command that goes through rows; in a pipe one every ten seconds. */
+void cli_show_rows(cli_progress *progress, size_t done, size_t rows);
+/* Done: the terminal's last line stays, or is removed. */
+void cli_progress_end(cli_progress *progress, bool keep);
+void cli_progress_hide(void); /* before anything else is written to a terminal; the next line comes back below */
 
 /* ---- JSON (support.c) ---- */
 

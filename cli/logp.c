@@ -53,6 +53,7 @@ typedef struct job {
     double *x, *c, *logp;
     size_t failed;
     double sum, square;
+    cli_progress progress;
 } job;
 
 static hl_status read_chunk(job *j, size_t start, size_t count)
@@ -94,12 +95,14 @@ static void say_mean(double mean, double error, double rows)
     const double value[2] = { mean, error };
     for (size_t i = 0; i < 2; i++)
         snprintf(text[i], sizeof text[i], fabs(value[i]) < 1e6 ? "%.6f" : "%.6g", value[i]);
-    fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", text[0], text[1], rows);
+    if (!cli_quiet())
+        fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", text[0], text[1], rows);
 }
 
 static int print_rows(job *j)
 {
     size_t rows = hl_table_rows(j->table);
+    cli_progress_start(&j->progress, 0);
     for (size_t start = 0; start < rows; start += CHUNK) {
         size_t count = rows - start < CHUNK ? rows - start : CHUNK;
         hl_status status = read_chunk(j, start, count);
@@ -109,10 +112,12 @@ static int print_rows(job *j)
         if (cli_interrupted())
             return cli_fail(&cli_logp, CLI_STOPPED, "stopped");
         tally(j, start, count, status);
+        cli_show_rows(&j->progress, start + count, rows);
         status = hl_table_write_rows(j->writer, count, j->logp);
         if (status != HL_OK)
             return cli_fail_library(&cli_logp, j->ctx, status);
     }
+    cli_progress_end(&j->progress, false);
     hl_status status = hl_table_writer_finish(j->writer);
     if (status != HL_OK)
         return cli_fail_library(&cli_logp, j->ctx, status);

@@ -42,11 +42,13 @@ typedef struct job {
     size_t *c_index;
     const char **names;
     double *x, *c;
+    cli_progress progress;
 } job;
 
 static hl_status draw(job *j, uint64_t seed, size_t *failed)
 {
     size_t dim = hl_density_dim(j->model);
+    cli_progress_start(&j->progress, 0);
     for (size_t start = 0; start < j->rows; start += CHUNK) {
         size_t count = j->rows - start < CHUNK ? j->rows - start : CHUNK;
         hl_status status = HL_OK;
@@ -57,12 +59,14 @@ static hl_status draw(job *j, uint64_t seed, size_t *failed)
         hl_density_sample(j->model, seed, start, count, j->c, j->x);
         if (cli_interrupted())
             break;
+        cli_show_rows(&j->progress, start + count, j->rows);
         for (size_t r = 0; r < count; r++)
             *failed += isnan(j->x[r * dim]) != 0;
         status = hl_table_write_rows(j->writer, count, j->x);
         if (status != HL_OK)
             return status;
     }
+    cli_progress_end(&j->progress, false);
     return cli_interrupted() ? HL_STOPPED : hl_table_writer_finish(j->writer);
 }
 

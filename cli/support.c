@@ -11,9 +11,22 @@
 
 /* ---- messages ---- */
 
+static bool quiet;
+
+void cli_set_quiet(void)
+{
+    quiet = true;
+}
+
+bool cli_quiet(void)
+{
+    return quiet;
+}
+
 static void say(const cli_command *command, const char *format, va_list arguments)
 {
     fflush(stdout);
+    cli_progress_hide();
     fprintf(stderr, command ? "hollow %s: " : "hollow: ", command ? command->name : "");
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
@@ -22,6 +35,8 @@ static void say(const cli_command *command, const char *format, va_list argument
 void cli_say(const cli_command *command, const char *format, ...)
 {
     va_list arguments;
+    if (quiet)
+        return;
     va_start(arguments, format);
     say(command, format, arguments);
     va_end(arguments);

@@ -7,11 +7,11 @@
  *     }
  *
  * The optimiser keeps its own copy of the parameters in double, so that small steps are not lost in float32; each step writes
- * it to the networks. The result does not depend on the number of threads. */
+ * it to the parameters. The result does not depend on the number of threads. */
 #ifndef HOLLOW_LEARN_H
 #define HOLLOW_LEARN_H
 
-#include "hollow/net.h"
+#include "hollow/params.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,20 +30,23 @@ typedef struct hl_optimizer_options {
     double average;      /* decay of a running average of the parameters, such as 0.99; default none */
 } hl_optimizer_options;
 
-/* For the parameters of `count` networks, borrowed until the optimiser is freed. Parameters begin as they are now. */
+/* For a set of parameters, borrowed until the optimiser is freed. Parameters begin as they are now. */
+HL_API hl_status hl_optimizer_create_for(hl_params *params, const hl_optimizer_options *options,
+                                         hl_optimizer **optimizer);
+/* For the parameters of `count` networks of one precision, borrowed likewise. */
 HL_API hl_status hl_optimizer_create(hl_context *context, size_t count, hl_net *const *nets,
                                      const hl_optimizer_options *options, hl_optimizer **optimizer);
 HL_API void hl_optimizer_free(hl_optimizer *optimizer); /* takes NULL */
-/* Values of all parameters of all networks: the length of a gradient, in the order of hl_net_param_get, one after the other. */
+/* Values of all parameters, in the flat order of the set: the length of a gradient. */
 HL_API size_t hl_optimizer_size(const hl_optimizer *optimizer);
 /* One step at `factor` times the rate, for schedules. *norm, unless NULL, receives the norm of the gradient. A gradient that is
  * not finite changes nothing and returns HL_ERR_NOT_FINITE. Allocates nothing. */
 HL_API hl_status hl_optimizer_step(hl_optimizer *optimizer, const double *gradient, double factor, double *norm);
-/* Put the running average into the networks, or (on = 0) the parameters themselves again. Without an average: nothing. */
+/* Put the running average into the parameters, or (on = 0) the values themselves again. Without an average: nothing. */
 HL_API void hl_optimizer_use_average(hl_optimizer *optimizer, int on);
 /* Forget moments and steps, as when another loss begins; the parameters and their average stay. */
 HL_API void hl_optimizer_restart(hl_optimizer *optimizer);
-/* Take the networks' parameters as they are now, as after loading others into them; moments are kept. */
+/* Take the parameters as they are now, as after loading others into them; moments are kept. */
 HL_API void hl_optimizer_reread(hl_optimizer *optimizer);
 /* All that a later run needs to go on to the same bits: hl_optimizer_state_size doubles. */
 HL_API size_t hl_optimizer_state_size(const hl_optimizer *optimizer);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "hollow/base.h"
+#include "hollow/random.h"
 
 typedef struct hl_team hl_team;
 
@@ -62,11 +63,6 @@ size_t hl_size_add(size_t a, size_t b);
 void hl_to_precision(hl_dtype dtype, size_t count, const double *from, void *to);
 void hl_from_precision(hl_dtype dtype, size_t count, const void *from, double *to);
 void hl_add_from_precision(hl_dtype dtype, size_t count, const void *from, double *to);
-
-/* Counter-based random numbers (Philox 4x32-10): the same (seed, stream, index) gives the same number on any thread. */
-uint64_t hl_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
-double hl_random_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in (0, 1), never 0 or 1 */
-double hl_random_normal(uint64_t seed, uint64_t stream, uint64_t index);
 
 /* A team of threads that run the same function, split by index. Created once; `run` allocates nothing. */
 hl_status hl_team_create(hl_context *ctx, int threads, hl_team **team);

@@ -84,3 +84,15 @@ double hl_random_normal(uint64_t seed, uint64_t stream, uint64_t index)
 {
     return normal_quantile(hl_random_uniform(seed, stream, index));
 }
+
+void hl_random_uniforms(uint64_t seed, uint64_t stream, uint64_t first, size_t count, double *to)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = hl_random_uniform(seed, stream, first + i);
+}
+
+void hl_random_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t count, double *to)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = hl_random_normal(seed, stream, first + i);
+}

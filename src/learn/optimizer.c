@@ -5,22 +5,23 @@
  *   adamax  m as above,  u = max(b2 u, |g|),                        w -= r (m / (1 - b1^k)) / (u + e)
  *   sgd     m = b1 m + g,                                           w -= r m
  *
- * Where a mask excludes a weight its gradient is exactly 0, so it stays 0. */
+ * The loop is in update.c. Where a mask excludes a weight its gradient is exactly 0, so it stays 0. */
 #include <math.h>
 #include <string.h>
 
 #include "hollow/learn.h"
-#include "nn/net.h"
+#include "learn/update.h"
+#include "nn/params.h"
 
-typedef enum method { ADAM, ADAMW, ADAMAX, SGD } method;
 static const char *const methods[] = { "adam", "adamw", "adamax", "sgd" };
 
 struct hl_optimizer {
     hl_context *ctx;
     hl_optimizer_options options; /* defaults filled in */
-    method method;
-    hl_net **net;
-    size_t nets, size;
+    hl_update_method method;
+    hl_params *params;
+    bool owns_params;
+    size_t size;
     double steps;
     double *state;                         /* one array for the four below */
     double *value, *first, *second, *mean; /* [size]; mean is NULL without an average */
@@ -28,32 +29,15 @@ struct hl_optimizer {
 
 enum { HEAD = 1 }; /* of a saved state: the number of steps */
 
-/* ---- between networks and the copy ---- */
-
-/* All parameters from the copy to the networks, or back. */
-static void copy_values(const hl_optimizer *o, double *copy, bool to_networks)
-{
-    for (size_t n = 0; n < o->nets; n++)
-        for (size_t i = 0; i < o->net[n]->params; i++) {
-            hl_net_param p;
-            hl_net_param_get(o->net[n], i, &p);
-            if (to_networks)
-                hl_to_precision(o->net[n]->dtype, p.size, copy, p.values);
-            else
-                hl_from_precision(o->net[n]->dtype, p.size, p.values, copy);
-            copy += p.size;
-        }
-}
-
 /* ---- creation ---- */
 
 static hl_status set_options(hl_optimizer *o, const hl_optimizer_options *given)
 {
     const char *name = given->method ? given->method : "adam";
     o->options = *given;
-    for (o->method = ADAM; o->method <= SGD && strcmp(name, methods[o->method]) != 0;)
+    for (o->method = HL_ADAM; o->method <= HL_SGD && strcmp(name, methods[o->method]) != 0;)
         o->method++;
-    if (o->method > SGD)
+    if (o->method > HL_SGD)
         return hl_fail(o->ctx, HL_ERR_INVALID, "unknown optimiser '%.60s'; there are adam, adamw, adamax and sgd",
                        name);
     hl_optimizer_options *s = &o->options;
@@ -72,19 +56,9 @@ static hl_status set_options(hl_optimizer *o, const hl_optimizer_options *given)
     return HL_OK;
 }
 
-static hl_status make_state(hl_optimizer *o, size_t count, hl_net *const *nets)
+static hl_status make_state(hl_optimizer *o)
 {
-    o->net = hl_calloc(o->ctx, count, sizeof *o->net);
-    if (!o->net)
-        return HL_ERR_NOMEM;
-    o->nets = count;
-    for (size_t n = 0; n < count; n++) {
-        if (!nets[n])
-            return hl_fail(o->ctx, HL_ERR_INVALID, "hl_optimizer_create: network %zu is NULL", n);
-        o->net[n] = nets[n];
-        for (size_t i = 0; i < nets[n]->params; i++)
-            o->size += hl_shape_size(&nets[n]->param[i].shape);
-    }
+    o->size = hl_params_size(o->params);
     o->state = hl_calloc(o->ctx, o->size, (o->options.average > 0 ? 4 : 3) * sizeof *o->state);
     if (!o->state)
         return HL_ERR_NOMEM;
@@ -96,22 +70,22 @@ static hl_status make_state(hl_optimizer *o, size_t count, hl_net *const *nets)
     return HL_OK;
 }
 
-hl_status hl_optimizer_create(hl_context *ctx, size_t count, hl_net *const *nets, const hl_optimizer_options *options,
-                              hl_optimizer **out)
+hl_status hl_optimizer_create_for(hl_params *params, const hl_optimizer_options *options, hl_optimizer **out)
 {
     static const hl_optimizer_options defaults;
-    if (!ctx)
+    if (!params)
         return HL_ERR_INVALID;
-    if (!out || !nets || count == 0)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_optimizer_create: no networks, or the result is NULL");
+    if (!out)
+        return hl_fail(params->ctx, HL_ERR_INVALID, "hl_optimizer_create_for: the result is NULL");
     *out = NULL;
-    hl_optimizer *o = hl_calloc(ctx, 1, sizeof *o);
+    hl_optimizer *o = hl_calloc(params->ctx, 1, sizeof *o);
     if (!o)
         return HL_ERR_NOMEM;
-    o->ctx = ctx;
+    o->ctx = params->ctx;
+    o->params = params;
     hl_status status = set_options(o, options ? options : &defaults);
     if (status == HL_OK)
-        status = make_state(o, count, nets);
+        status = make_state(o);
     if (status != HL_OK) {
         hl_optimizer_free(o);
         return status;
@@ -120,11 +94,31 @@ hl_status hl_optimizer_create(hl_context *ctx, size_t count, hl_net *const *nets
     return HL_OK;
 }
 
+hl_status hl_optimizer_create(hl_context *ctx, size_t count, hl_net *const *nets, const hl_optimizer_options *options,
+                              hl_optimizer **out)
+{
+    hl_params *params = NULL;
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!out)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_optimizer_create: the result is NULL");
+    *out = NULL;
+    hl_status status = hl_params_from_nets(ctx, count, nets, &params);
+    if (status == HL_OK)
+        status = hl_optimizer_create_for(params, options, out);
+    if (status == HL_OK)
+        (*out)->owns_params = true;
+    else
+        hl_params_free(params);
+    return status;
+}
+
 void hl_optimizer_free(hl_optimizer *o)
 {
     if (!o)
         return;
-    hl_free(o->ctx, o->net);
+    if (o->owns_params)
+        hl_params_free(o->params);
     hl_free(o->ctx, o->state);
     hl_free(o->ctx, o);
 }
@@ -145,23 +139,37 @@ static double norm_of(const double *g, size_t size)
     return sqrt(sum);
 }
 
-static void update(hl_optimizer *o, const double *gradient, double scale, double rate)
+/* What all values of this step share. */
+static hl_update step_of(const hl_optimizer *o, double scale, double rate)
 {
     const hl_optimizer_options *s = &o->options;
-    double b1 = s->beta1, b2 = s->beta2, c1 = 1 - pow(b1, o->steps), c2 = 1 - pow(b2, o->steps);
-    double penalty = o->method == ADAMW ? 0 : s->weight_decay, shrink = o->method == ADAMW ? rate * s->weight_decay : 0;
-    for (size_t i = 0; i < o->size; i++) {
-        double g = scale * gradient[i] + penalty * o->value[i];
-        o->first[i] = b1 * o->first[i] + (o->method == SGD ? 1 : 1 - b1) * g;
-        double step = o->first[i];
-        if (o->method == ADAMAX) {
-            o->second[i] = fmax(b2 * o->second[i], fabs(g));
-            step = step / c1 / (o->second[i] + s->epsilon);
-        } else if (o->method != SGD) {
-            o->second[i] = b2 * o->second[i] + (1 - b2) * g * g;
-            step = step / c1 / (sqrt(o->second[i] / c2) + s->epsilon);
-        }
-        o->value[i] -= rate * step + shrink * o->value[i];
+    bool apart = o->method == HL_ADAMW;
+    return (hl_update){ .method = o->method,
+                        .scale = scale,
+                        .rate = rate,
+                        .beta1 = s->beta1,
+                        .beta2 = s->beta2,
+                        .share1 = o->method == HL_SGD ? 1 : 1 - s->beta1,
+                        .share2 = 1 - s->beta2,
+                        .unbias1 = 1 - pow(s->beta1, o->steps),
+                        .unbias2 = 1 - pow(s->beta2, o->steps),
+                        .epsilon = s->epsilon,
+                        .penalty = apart ? 0 : s->weight_decay,
+                        .shrink = apart ? rate * s->weight_decay : 0,
+                        .keep = fmin(s->average, (1 + o->steps) / (10 + o->steps)) }; /* the start is soon forgotten */
+}
+
+/* Step all parameters, and write them to the set. */
+static void update(hl_optimizer *o, const double *gradient, const hl_update *u)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < o->params->count; at += o->params->param[i++].size) {
+        const hl_net_param *p = &o->params->param[i];
+        bool narrow = o->params->dtype == HL_F32;
+        hl_update_run(u, p->size, gradient + at, o->value + at, o->first + at, o->second + at,
+                      o->mean ? o->mean + at : NULL, narrow ? p->values : NULL);
+        if (!narrow)
+            memcpy(p->values, o->value + at, p->size * sizeof *o->value);
     }
 }
 
@@ -177,20 +185,16 @@ hl_status hl_optimizer_step(hl_optimizer *o, const double *gradient, double fact
     if (!isfinite(length))
         return hl_fail(o->ctx, HL_ERR_NOT_FINITE, "the gradient is not finite; no step was taken");
     o->steps++;
-    update(o, gradient, o->options.clip > 0 && length > o->options.clip ? o->options.clip / length : 1,
-           factor * o->options.rate);
-    for (size_t i = 0; o->mean && i < o->size; i++) {
-        double keep = fmin(o->options.average, (1 + o->steps) / (10 + o->steps)); /* the start is soon forgotten */
-        o->mean[i] = keep * o->mean[i] + (1 - keep) * o->value[i];
-    }
-    copy_values(o, o->value, true);
+    bool clipped = o->options.clip > 0 && length > o->options.clip;
+    hl_update u = step_of(o, clipped ? o->options.clip / length : 1, factor * o->options.rate);
+    update(o, gradient, &u);
     return HL_OK;
 }
 
 void hl_optimizer_use_average(hl_optimizer *o, int on)
 {
     if (o && o->mean)
-        copy_values(o, on ? o->mean : o->value, true);
+        hl_params_write(o->params, on ? o->mean : o->value);
 }
 
 void hl_optimizer_restart(hl_optimizer *o)
@@ -206,7 +210,7 @@ void hl_optimizer_reread(hl_optimizer *o)
 {
     if (!o)
         return;
-    copy_values(o, o->value, false);
+    hl_params_read(o->params, o->value);
     if (o->mean)
         memcpy(o->mean, o->value, o->size * sizeof *o->mean);
 }
@@ -242,7 +246,7 @@ hl_status hl_optimizer_set_state(hl_optimizer *o, const double *state)
             return hl_fail(o->ctx, HL_ERR_NOT_FINITE, "the state of the optimiser is not finite");
     o->steps = state[0];
     memcpy(o->state, state + HEAD, arrays_size(o) * sizeof *state);
-    copy_values(o, o->value, true);
+    hl_params_write(o->params, o->value);
     return HL_OK;
 }
 

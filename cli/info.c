@@ -126,7 +126,7 @@ static void print_density(const char *path, const hl_density *model, const subje
     printf("%s: a density model, %lld bytes\n\n", path, bytes);
     printf("kind           %s\nflows          %zu\ndimensions     %zu\ncontext        %zu\nprecision      %s\n",
            flow.kind, flow.flows, dim, context, hl_dtype_name(flow.net.dtype));
-    if (strcmp(flow.kind, "cnf") == 0) {
+    if (hl_flow_is_continuous(flow.kind)) {
         printf("solver         %s, rtol %g, atol %g", solver.method, solver.rtol, solver.atol);
         printf(solver.steps ? ", %zu steps\n" : "\n", solver.steps);
     }

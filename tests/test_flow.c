@@ -175,7 +175,7 @@ static void test_wrong(void **state)
         { { .net.dim = 0 }, "dim is 0" },
         { { .net.dim = 2, .kind = "glow" },
           "unknown kind of flow 'glow'; there are: cnf, nice, realnvp, maf, iaf, naf" },
-        { { .kind = "naf", .net = { .dim = 2, .activation = "swish" } }, "use tanh, softplus, elu or sigmoid" },
+        { { .kind = "naf", .net = { .dim = 2, .activation = "swish" } }, "use one of: tanh, softplus, elu, sigmoid" },
         { { .net.dim = 2, .flows = 1001 }, "flows is 1001; it must be in 1..1000" },
         { { .kind = "maf", .net = { .dim = 2, .hidden_layers = 65 } }, "hidden_layers is 65" },
     };

@@ -335,7 +335,7 @@ static void test_bad_architecture(void **state)
         { "layers", "2", "is not" },
         { "layers", "64", "" },
         { "layers", "65", "'layers'" },
-        { "activation", "\"relu\"", "there are tanh, softplus, swish, elu and sigmoid" },
+        { "activation", "\"relu\"", "there are: tanh, softplus, swish, elu, sigmoid" },
         { "activation", "[]", "not a text" },
         { "reflections", "65", "'reflections'" },
         { "reflections", "1", "missing" },

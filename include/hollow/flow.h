@@ -38,6 +38,11 @@ typedef struct hl_flow_spec {
                       * while conditioner, transformer and order belong to the kind */
 } hl_flow_spec;
 
+/* The names of the kinds, ended by NULL. */
+HL_API const char *const *hl_flow_kinds(void);
+/* Nonzero if flows of this kind (NULL: the default) are integrated; 0 for discrete ones and for unknown names. */
+HL_API int hl_flow_is_continuous(const char *kind);
+
 HL_API hl_status hl_flow_create(hl_context *context, const hl_flow_spec *spec, hl_flow **flow); /* all parameters 0 */
 HL_API void hl_flow_free(hl_flow *flow);                                                        /* takes NULL */
 HL_API hl_status hl_flow_init(hl_flow *flow, uint64_t seed);

@@ -29,6 +29,8 @@ typedef struct hl_optimizer_options {
     double clip;         /* largest norm of a gradient; larger ones are scaled to it; default none */
     double average;      /* decay of a running average of the parameters, such as 0.99; default none */
 } hl_optimizer_options;
+/* The names of the methods, ended by NULL. */
+HL_API const char *const *hl_optimizer_methods(void);
 
 /* For a set of parameters, borrowed until the optimiser is freed. Parameters begin as they are now. */
 HL_API hl_status hl_optimizer_create_for(hl_params *params, const hl_optimizer_options *options,

@@ -52,6 +52,11 @@ struct hl_net_spec {
                               * of the first. Read by hl_net_create only */
 };
 
+/* The names that a specification may have, ended by NULL. */
+HL_API const char *const *hl_net_conditioners(void);
+HL_API const char *const *hl_net_transformers(void);
+HL_API const char *const *hl_net_activations(void);
+
 HL_API hl_status hl_net_create(hl_context *context, const hl_net_spec *spec, hl_net **net); /* all parameters 0 */
 HL_API void hl_net_free(hl_net *net);                                                       /* takes NULL */
 /* Random weights: variance 1 / inputs, biases 0. The same seed gives the same weights on every machine. */

@@ -22,6 +22,8 @@ typedef struct hl_root_options {
     size_t max_evaluations; /* of F (and jvp) for a row; default 500 */
     size_t rows;            /* rows solved together; default 256 */
 } hl_root_options;
+/* The names of the methods, ended by NULL. */
+HL_API const char *const *hl_root_methods(void);
 
 typedef struct hl_root_row {
     hl_status status; /* HL_OK, or HL_ERR_NO_SOLUTION: y then holds the best iterate */

@@ -76,6 +76,8 @@ HL_API void hl_simulator_free(hl_simulator *simulator); /* takes NULL */
  * row that is no longer finite ends the run with HL_ERR_NOT_FINITE. */
 HL_API hl_status hl_simulator_run(hl_simulator *simulator, size_t rows, uint64_t first_path, double *t, double interval,
                                   size_t intervals, double *y, double *saved);
+/* The names of the methods, ended by NULL. */
+HL_API const char *const *hl_simulator_methods(void);
 /* Strong and weak order of a method; HL_ERR_INVALID if there is none of that name. */
 HL_API hl_status hl_simulator_orders(const char *method, double *strong, double *weak);
 

@@ -35,6 +35,13 @@ void hl_text_add(hl_text *text, const char *format, ...) __attribute__((format(p
 /* Add an item to "a, b, c"; once one does not fit, "..." ends the list. The buffer holds the list alone. */
 void hl_text_list(hl_text *text, const char *item);
 
+/* HL_ERR_INVALID with "unknown WHAT 'NAME'; there are: ..." for a name that is not in the list, which ends with NULL. */
+hl_status hl_fail_unknown(hl_context *ctx, const char *what, const char *name, const char *const *names);
+/* The names of a list with commas between them, cut off at `size`; returns text. */
+const char *hl_name_list(const char *const *names, char *text, size_t size);
+/* The index of a name in a list, or the length of the list if it is not there. */
+size_t hl_name_index(const char *const *names, const char *name);
+
 /* HL_ERR_CALLBACK if the context's user wants to stop. */
 hl_status hl_check_stop(hl_context *ctx);
 

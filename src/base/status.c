@@ -67,3 +67,26 @@ hl_status hl_fail(hl_context *ctx, hl_status status, const char *format, ...)
     memcpy(ctx->message, text, strlen(text) + 1);
     return status;
 }
+
+size_t hl_name_index(const char *const *names, const char *name)
+{
+    size_t i = 0;
+    while (names[i] && strcmp(names[i], name) != 0)
+        i++;
+    return i;
+}
+
+const char *hl_name_list(const char *const *names, char *text, size_t size)
+{
+    hl_text list = hl_text_start(text, size);
+    for (size_t i = 0; names[i]; i++)
+        hl_text_list(&list, names[i]);
+    return text;
+}
+
+hl_status hl_fail_unknown(hl_context *ctx, const char *what, const char *name, const char *const *names)
+{
+    char list[sizeof ctx->message];
+    return hl_fail(ctx, HL_ERR_INVALID, "unknown %s '%.60s'; there are: %s", what, name,
+                   hl_name_list(names, list, sizeof list));
+}

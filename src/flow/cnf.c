@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "flow/flow.h"
+#include "ode/ode.h"
 
 enum { CHUNK = HL_FLOW_CHUNK, SLOTS = 256, GRADIENT_ROWS = 512, COPIES = 4096 /* rows of a call by copies */ };
 
@@ -388,10 +389,10 @@ static int cnf_vjp(void *user, const hl_rows *at, const double *w, double *gy, d
 
 /* ---- solvers ---- */
 
-static bool one_system(const char *method)
+/* Does the method solve all rows as one system? Then rows go one at a time, to be independent of each other. */
+static bool is_one_system(const char *method)
 {
-    return method &&
-           (strncmp(method, "adams", 5) == 0 || strncmp(method, "bdf", 3) == 0 || strcmp(method, "auto") == 0);
+    return hl_ode_family_of(method) == &hl_ode_multistep;
 }
 
 static hl_status make_solver(hl_flow *flow, field *f, const hl_flow_solver *solver, bool train, hl_ode **ode)
@@ -414,13 +415,13 @@ static hl_status make_solver(hl_flow *flow, field *f, const hl_flow_solver *solv
                                                         : 1e-8,
                                .steps = solver->steps,
                                .max_evaluations = solver->max_evaluations,
-                               .rows = train                        ? GRADIENT_ROWS
-                                       : one_system(solver->method) ? 1
-                                                                    : SLOTS };
+                               .rows = train                           ? GRADIENT_ROWS
+                                       : is_one_system(solver->method) ? 1
+                                                                       : SLOTS };
     if (solver->rtol < 0 || solver->atol < 0)
         options.rtol = -1; /* for the message */
     if (train)
-        options.gradient = solver->adjoint || one_system(solver->method) ? HL_ADJOINT : HL_REPLAY;
+        options.gradient = solver->adjoint || is_one_system(solver->method) ? HL_ADJOINT : HL_REPLAY;
     return hl_ode_create(flow->ctx, &system, &options, ode);
 }
 

@@ -5,57 +5,42 @@
 
 #include "flow/flow.h"
 
+#define HL_FLOW_KIND(name_, ...) { .name = name_, __VA_ARGS__ },
 static const hl_flow_kind kinds[] = {
-    { .name = "cnf", .engine = &hl_flow_continuous, .flows = 1 },
-    { .name = "nice",
-      .conditioner = "coupling",
-      .transformer = "additive",
-      .engine = &hl_flow_discrete,
-      .flows = 5,
-      .features = 2,
-      .scaled = true },
-    { .name = "realnvp",
-      .conditioner = "coupling",
-      .transformer = "affine",
-      .engine = &hl_flow_discrete,
-      .flows = 5,
-      .features = 2 },
-    { .name = "maf",
-      .conditioner = "autoregressive",
-      .transformer = "affine",
-      .engine = &hl_flow_discrete,
-      .flows = 5,
-      .features = 2 },
-    { .name = "iaf",
-      .conditioner = "autoregressive",
-      .transformer = "affine",
-      .engine = &hl_flow_discrete,
-      .flows = 5,
-      .features = 2,
-      .from_base = true },
-    { .name = "naf",
-      .conditioner = "autoregressive",
-      .transformer = "monotone",
-      .engine = &hl_flow_discrete,
-      .flows = 5,
-      .features = 8,
-      .width = 16,
-      .layers = 1 },
+#include "flow/kinds.def"
 };
+#define HL_FLOW_KIND(name_, ...) name_,
+const char *const hl_flow_kind_names[] = {
+#include "flow/kinds.def"
+    NULL
+};
+
+const char *const *hl_flow_kinds(void)
+{
+    return hl_flow_kind_names;
+}
+
+static const hl_flow_kind *find_kind(const char *name)
+{
+    size_t i = hl_name_index(hl_flow_kind_names, name ? name : "cnf");
+    return hl_flow_kind_names[i] ? &kinds[i] : NULL;
+}
+
+int hl_flow_is_continuous(const char *kind)
+{
+    const hl_flow_kind *found = find_kind(kind);
+    return found && found->engine == &hl_flow_continuous;
+}
 
 /* ---- creation ---- */
 
 static hl_status set_kind(hl_flow *flow, const char *name)
 {
-    name = name ? name : "cnf";
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(name, kinds[i].name) == 0) {
-            flow->kind = &kinds[i];
-            flow->spec.kind = kinds[i].name;
-            return HL_OK;
-        }
-    return hl_fail(flow->ctx, HL_ERR_INVALID,
-                   "unknown kind of flow '%.60s'; there are: cnf, nice, realnvp, maf, iaf, naf", name);
+    flow->kind = find_kind(name);
+    if (!flow->kind)
+        return hl_fail_unknown(flow->ctx, "kind of flow", name, hl_flow_kind_names);
+    flow->spec.kind = flow->kind->name;
+    return HL_OK;
 }
 
 static hl_status set_spec(hl_flow *flow, const hl_flow_spec *given)

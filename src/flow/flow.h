@@ -36,6 +36,7 @@ typedef struct hl_flow_kind {
     bool from_base; /* the networks map base to data */
     bool scaled;    /* one more network that scales each dimension comes last */
 } hl_flow_kind;
+extern const char *const hl_flow_kind_names[]; /* ends with NULL */
 
 struct hl_flow {
     hl_context *ctx;

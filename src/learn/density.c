@@ -458,7 +458,7 @@ static hl_status read_flow(reader *r)
         r->spec.flows = strtoul(flows, NULL, 10);
     if (!r->spec.kind || r->spec.flows < 1)
         return bad(r, "its kind or its number of flows is missing or wrong");
-    if (strcmp(r->spec.kind, "cnf") != 0) /* these belong to the kind */
+    if (!hl_flow_is_continuous(r->spec.kind)) /* these belong to the kind */
         r->spec.net.conditioner = r->spec.net.transformer = NULL;
     return HL_OK;
 }

@@ -196,7 +196,7 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
     hl_flow_spec spec = hl_flow_describe(fit->flow);
     fit->dim = spec.net.dim;
     fit->context = spec.net.context;
-    fit->continuous = strcmp(spec.kind, "cnf") == 0;
+    fit->continuous = hl_flow_is_continuous(spec.kind);
     if (fit->train.rows < 1)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_create: there are no rows to train on");
     hl_status status = check_data(fit, "training", &fit->train);

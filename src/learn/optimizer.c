@@ -13,7 +13,7 @@
 #include "learn/update.h"
 #include "nn/params.h"
 
-static const char *const methods[] = { "adam", "adamw", "adamax", "sgd" };
+static const char *const methods[] = { "adam", "adamw", "adamax", "sgd", NULL }; /* in the order of the enum */
 
 struct hl_optimizer {
     hl_context *ctx;
@@ -29,17 +29,20 @@ struct hl_optimizer {
 
 enum { HEAD = 1 }; /* of a saved state: the number of steps */
 
+const char *const *hl_optimizer_methods(void)
+{
+    return methods;
+}
+
 /* ---- creation ---- */
 
 static hl_status set_options(hl_optimizer *o, const hl_optimizer_options *given)
 {
     const char *name = given->method ? given->method : "adam";
     o->options = *given;
-    for (o->method = HL_ADAM; o->method <= HL_SGD && strcmp(name, methods[o->method]) != 0;)
-        o->method++;
-    if (o->method > HL_SGD)
-        return hl_fail(o->ctx, HL_ERR_INVALID, "unknown optimiser '%.60s'; there are adam, adamw, adamax and sgd",
-                       name);
+    o->method = (hl_update_method)hl_name_index(methods, name);
+    if (!methods[o->method])
+        return hl_fail_unknown(o->ctx, "optimiser", name, methods);
     hl_optimizer_options *s = &o->options;
     s->method = methods[o->method];
     s->rate = s->rate > 0 ? s->rate : 1e-3;

@@ -104,4 +104,4 @@ static hl_node conv_build(hl_builder *b)
     return hl_add(g, h, hl_builder_place(b, "conditioner.out.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_conv = { .name = "conv", .check = conv_check, .build = conv_build };
+const hl_conditioner hl_conditioner_conv = { .check = conv_check, .build = conv_build, .image = true };

@@ -38,11 +38,11 @@ static hl_node coupling_build(hl_builder *b)
     return hl_concat(b->g, 2, (hl_node[]){ first, second }, 0);
 }
 
-const hl_conditioner hl_conditioner_coupling = { .name = "coupling", .build = coupling_build, .triangular = true };
+const hl_conditioner hl_conditioner_coupling = { .build = coupling_build, .triangular = true, .hidden_above = 1 };
 
 static hl_node none_build(hl_builder *b)
 {
     return hl_builder_place(b, "conditioner.first", b->term->spec.features, 1);
 }
 
-const hl_conditioner hl_conditioner_none = { .name = "none", .build = none_build, .triangular = true };
+const hl_conditioner hl_conditioner_none = { .build = none_build, .triangular = true, .hidden_above = SIZE_MAX };

@@ -125,13 +125,11 @@ static hl_node made_build(hl_builder *b)
     return directions(b, 2);
 }
 
-const hl_conditioner hl_conditioner_made = { .name = "made", .check = made_check, .build = made_build };
+const hl_conditioner hl_conditioner_made = { .check = made_check, .build = made_build };
 
 static hl_node autoregressive_build(hl_builder *b)
 {
     return directions(b, 1);
 }
 
-const hl_conditioner hl_conditioner_autoregressive = { .name = "autoregressive",
-                                                       .build = autoregressive_build,
-                                                       .triangular = true };
+const hl_conditioner hl_conditioner_autoregressive = { .build = autoregressive_build, .triangular = true };

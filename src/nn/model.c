@@ -329,10 +329,10 @@ hl_status hl_model_check_size(hl_context *ctx, const char *path, const hl_tensor
     size_t elements = hl_model_values(t, s->dtype), needed = 0;
     for (; s; s = s->plus) {
         size_t hidden = s->hidden_layers > 0 ? s->hidden * (size_t)s->hidden_layers : 0;
-        size_t width = s->layers > 0 && strcmp(s->transformer, "additive") != 0 && strcmp(s->transformer, "affine") != 0
-                           ? s->width * (size_t)s->layers
-                           : 0;
-        bool dense = strcmp(s->conditioner, "none") != 0 && (strcmp(s->conditioner, "coupling") != 0 || s->dim > 1);
+        const hl_transformer *tau = hl_transformers[hl_name_index(hl_transformer_names, s->transformer)];
+        const hl_conditioner *conditioner = hl_conditioners[hl_name_index(hl_conditioner_names, s->conditioner)];
+        size_t width = s->layers > 0 && tau && !tau->no_layers ? s->width * (size_t)s->layers : 0;
+        bool dense = conditioner && s->dim > conditioner->hidden_above;
         needed += s->dim * s->features / 2 + s->reflections * s->dim + s->mlp;
         needed += (dense ? hidden : 0) + width;
     }

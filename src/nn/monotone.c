@@ -78,6 +78,6 @@ static hl_node monotone_build(hl_builder *b, hl_node h)
     return hl_add(g, y, part(b, ends, 2));
 }
 
-const hl_transformer hl_transformer_additive = { .name = "additive", .build = additive_build };
-const hl_transformer hl_transformer_affine = { .name = "affine", .build = affine_build };
-const hl_transformer hl_transformer_monotone = { .name = "monotone", .rising = true, .build = monotone_build };
+const hl_transformer hl_transformer_additive = { .no_layers = true, .build = additive_build };
+const hl_transformer hl_transformer_affine = { .no_layers = true, .build = affine_build };
+const hl_transformer hl_transformer_monotone = { .rising = true, .build = monotone_build };

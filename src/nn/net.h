@@ -76,24 +76,27 @@ hl_node hl_builder_encode(hl_builder *b, size_t units);
 
 /* How h_i is made from the other x. One row per conditioner. */
 struct hl_conditioner {
-    const char *name;
     hl_status (*check)(hl_context *ctx, const hl_net_spec *spec); /* NULL: everything is allowed */
     hl_node (*build)(hl_builder *b);                              /* [dim, features] */
     bool triangular;                                              /* h_i sees only x_j with j < i */
+    bool image;                                                   /* uses the specification's image and kernel */
+    size_t hidden_above; /* has hidden layers if there are more dimensions than this */
 };
-extern const hl_conditioner hl_conditioner_made, hl_conditioner_sum, hl_conditioner_tree, hl_conditioner_attention,
-    hl_conditioner_conv, hl_conditioner_autoregressive, hl_conditioner_coupling, hl_conditioner_none;
-extern const hl_conditioner *const hl_conditioners[]; /* ends with NULL */
+#define HL_CONDITIONER(symbol, name) extern const hl_conditioner hl_conditioner_##symbol;
+#include "nn/kinds.def"
+/* Tables and their names in the same order; both end with NULL. */
+extern const hl_conditioner *const hl_conditioners[];
+extern const char *const hl_conditioner_names[], *const hl_transformer_names[], *const hl_activation_names[];
 
 /* tau: f_i from x_i, h_i, t and context. One row per transformer. */
 struct hl_transformer {
-    const char *name;
     bool per_dimension;                         /* every dimension has its own weights */
     bool rising;                                /* needs an activation that rises everywhere */
+    bool no_layers;                             /* has no hidden layers */
     hl_node (*build)(hl_builder *b, hl_node h); /* h [dim, features] to [dim] */
 };
-extern const hl_transformer hl_transformer_shared, hl_transformer_per_dimension, hl_transformer_additive,
-    hl_transformer_affine, hl_transformer_monotone;
+#define HL_TRANSFORMER(symbol, name) extern const hl_transformer hl_transformer_##symbol;
+#include "nn/kinds.def"
 extern const hl_transformer *const hl_transformers[]; /* ends with NULL */
 /* A product along the last axis of h [dim, features]: [dim, units], weights shared or of each dimension. */
 hl_node hl_builder_product(hl_builder *b, const char *name, hl_node h, size_t units, size_t in, size_t fan_in);

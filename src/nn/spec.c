@@ -1,84 +1,96 @@
 /* spec.c - what a network may be: names, limits, defaults. */
-#include <stdio.h>
 #include <string.h>
 
 #include "nn/net.h"
 
 typedef struct activation {
-    const char *name;
     hl_node (*function)(hl_graph *g, hl_node x);
-    bool rises; /* everywhere: swish falls below about -1.28 */
+    bool rises; /* everywhere */
 } activation;
 
-static const activation activations[] = { { "tanh", hl_tanh, true },
-                                          { "softplus", hl_softplus, true },
-                                          { "swish", hl_swish, false },
-                                          { "elu", hl_elu, true },
-                                          { "sigmoid", hl_sigmoid, true } };
-
+#define HL_ACTIVATION(name, function, rises) { function, rises },
+static const activation activations[] = {
+#include "nn/kinds.def"
+};
+#define HL_CONDITIONER(symbol, name) &hl_conditioner_##symbol,
 const hl_conditioner *const hl_conditioners[] = {
-    &hl_conditioner_made,      &hl_conditioner_sum,  &hl_conditioner_tree,
-    &hl_conditioner_attention, &hl_conditioner_conv, &hl_conditioner_autoregressive,
-    &hl_conditioner_coupling,  &hl_conditioner_none, NULL
+#include "nn/kinds.def"
+    NULL
+};
+#define HL_TRANSFORMER(symbol, name) &hl_transformer_##symbol,
+const hl_transformer *const hl_transformers[] = {
+#include "nn/kinds.def"
+    NULL
+};
+#define HL_ACTIVATION(name, function, rises) name,
+const char *const hl_activation_names[] = {
+#include "nn/kinds.def"
+    NULL
+};
+#define HL_CONDITIONER(symbol, name) name,
+const char *const hl_conditioner_names[] = {
+#include "nn/kinds.def"
+    NULL
+};
+#define HL_TRANSFORMER(symbol, name) name,
+const char *const hl_transformer_names[] = {
+#include "nn/kinds.def"
+    NULL
 };
 
-const hl_transformer *const hl_transformers[] = { &hl_transformer_shared,   &hl_transformer_per_dimension,
-                                                  &hl_transformer_additive, &hl_transformer_affine,
-                                                  &hl_transformer_monotone, NULL };
+const char *const *hl_net_conditioners(void)
+{
+    return hl_conditioner_names;
+}
+
+const char *const *hl_net_transformers(void)
+{
+    return hl_transformer_names;
+}
+
+const char *const *hl_net_activations(void)
+{
+    return hl_activation_names;
+}
 
 static hl_status set_activation(hl_context *ctx, hl_term *term, const char *name)
 {
-    name = name ? name : "tanh";
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
-        if (strcmp(name, activations[i].name) == 0) {
-            if (term->transformer->rising && !activations[i].rises)
-                return hl_fail(ctx, HL_ERR_INVALID,
-                               "transformer %s needs an activation that rises everywhere; %s does not: use tanh, "
-                               "softplus, elu or sigmoid",
-                               term->transformer->name, name);
-            term->spec.activation = activations[i].name;
-            term->activation = activations[i].function;
-            return HL_OK;
-        }
-    return hl_fail(ctx, HL_ERR_INVALID, "unknown activation '%.60s'; there are tanh, softplus, swish, elu and sigmoid",
-                   name);
-}
-
-/* Add a name to a list of those that are known. */
-static void list_name(char *known, size_t size, const char *name)
-{
-    size_t used = strlen(known);
-    snprintf(known + used, size - used, "%s%s", used ? ", " : "", name);
+    size_t i = hl_name_index(hl_activation_names, name ? name : "tanh");
+    if (!hl_activation_names[i])
+        return hl_fail_unknown(ctx, "activation", name, hl_activation_names);
+    if (term->transformer->rising && !activations[i].rises) {
+        const char *rising[sizeof activations / sizeof *activations + 1] = { NULL };
+        for (size_t k = 0, count = 0; hl_activation_names[k]; k++)
+            if (activations[k].rises)
+                rising[count++] = hl_activation_names[k];
+        char list[120];
+        return hl_fail(ctx, HL_ERR_INVALID,
+                       "transformer %s needs an activation that rises everywhere, and %s does not; use one of: %s",
+                       term->spec.transformer, name, hl_name_list(rising, list, sizeof list));
+    }
+    term->spec.activation = hl_activation_names[i];
+    term->activation = activations[i].function;
+    return HL_OK;
 }
 
 static hl_status set_conditioner(hl_context *ctx, hl_term *term, const char *name)
 {
-    char known[120] = "";
-    name = name ? name : "made";
-    for (size_t i = 0; hl_conditioners[i]; i++) {
-        if (strcmp(name, hl_conditioners[i]->name) == 0) {
-            term->conditioner = hl_conditioners[i];
-            term->spec.conditioner = hl_conditioners[i]->name;
-            return HL_OK;
-        }
-        list_name(known, sizeof known, hl_conditioners[i]->name);
-    }
-    return hl_fail(ctx, HL_ERR_INVALID, "unknown conditioner '%.60s'; there are: %s", name, known);
+    size_t i = hl_name_index(hl_conditioner_names, name ? name : "made");
+    if (!hl_conditioner_names[i])
+        return hl_fail_unknown(ctx, "conditioner", name, hl_conditioner_names);
+    term->conditioner = hl_conditioners[i];
+    term->spec.conditioner = hl_conditioner_names[i];
+    return HL_OK;
 }
 
 static hl_status set_transformer(hl_context *ctx, hl_term *term, const char *name)
 {
-    char known[120] = "";
-    name = name ? name : "shared";
-    for (size_t i = 0; hl_transformers[i]; i++) {
-        if (strcmp(name, hl_transformers[i]->name) == 0) {
-            term->transformer = hl_transformers[i];
-            term->spec.transformer = hl_transformers[i]->name;
-            return HL_OK;
-        }
-        list_name(known, sizeof known, hl_transformers[i]->name);
-    }
-    return hl_fail(ctx, HL_ERR_INVALID, "unknown transformer '%.60s'; there are: %s", name, known);
+    size_t i = hl_name_index(hl_transformer_names, name ? name : "shared");
+    if (!hl_transformer_names[i])
+        return hl_fail_unknown(ctx, "transformer", name, hl_transformer_names);
+    term->transformer = hl_transformers[i];
+    term->spec.transformer = hl_transformer_names[i];
+    return HL_OK;
 }
 
 static hl_status check_range(hl_context *ctx, const char *what, size_t value, size_t low, size_t high)
@@ -155,7 +167,7 @@ static hl_status set_term(hl_context *ctx, hl_term *term, const hl_net_spec *giv
         status = set_order(ctx, term, given->order);
     if (status != HL_OK)
         return status;
-    if (term->conditioner != &hl_conditioner_conv) { /* nothing but conv looks at them */
+    if (!term->conditioner->image) {
         s->kernel = 0;
         memset(s->image, 0, sizeof s->image);
     }

@@ -17,4 +17,4 @@ static hl_node sum_build(hl_builder *b)
     return hl_add(b->g, r, hl_builder_place(b, "conditioner.rho.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_sum = { .name = "sum", .build = sum_build };
+const hl_conditioner hl_conditioner_sum = { .build = sum_build };

@@ -43,7 +43,5 @@ static hl_node network_build(hl_builder *b, hl_node h)
     return hl_reshape(b->g, y, 1, &s->dim);
 }
 
-const hl_transformer hl_transformer_shared = { .name = "shared", .build = network_build };
-const hl_transformer hl_transformer_per_dimension = { .name = "per-dimension",
-                                                      .per_dimension = true,
-                                                      .build = network_build };
+const hl_transformer hl_transformer_shared = { .build = network_build };
+const hl_transformer hl_transformer_per_dimension = { .per_dimension = true, .build = network_build };

@@ -2,6 +2,7 @@
  *
  * Here is what a solve is: blocks of rows, output times, budget, and what to say when it fails. */
 #include "ode/multistep.h"
+#include "ode/tableau.h"
 
 #include <float.h>
 #include <math.h>
@@ -90,9 +91,7 @@ enum { ITERATIONS = 6 }; /* in the order of hl_iteration */
 
 static void set_method(hl_multistep *m)
 {
-    size_t k = 0;
-    while (strcmp(names[k], m->ode->options.method) != 0)
-        k++;
+    size_t k = hl_name_index(names, m->ode->options.method);
     m->bdf = k >= ITERATIONS;
     m->iteration = k == 2 * ITERATIONS ? HL_AUTO : (hl_iteration)(k % ITERATIONS);
 }
@@ -413,8 +412,6 @@ static hl_status multistep_solve(hl_ode *ode, size_t rows, double *t, size_t cou
     return first;
 }
 
-const hl_ode_family hl_ode_multistep = { .names = names,
-                                         .create = multistep_create,
-                                         .free = multistep_free,
-                                         .solve = multistep_solve,
-                                         .gradient = hl_adjoint_gradient };
+const hl_ode_family hl_ode_multistep = {
+    .create = multistep_create, .free = multistep_free, .solve = multistep_solve, .gradient = hl_adjoint_gradient
+};

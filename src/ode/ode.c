@@ -4,25 +4,33 @@
 #include <math.h>
 #include <string.h>
 
-static const hl_ode_family *const families[] = { &hl_ode_rk, &hl_ode_multistep };
+#include "ode/tableau.h"
+
+static const char default_method[] = "dopri5";
+
+const hl_ode_family *hl_ode_family_of(const char *method)
+{
+    method = method ? method : default_method;
+    if (hl_rk_find(method) || hl_ab_find(method))
+        return &hl_ode_rk;
+    return hl_ode_names[hl_name_index(hl_ode_names, method)] ? &hl_ode_multistep : NULL;
+}
+
+const char *const *hl_ode_methods(void)
+{
+    return hl_ode_names;
+}
 
 /* ---- creation ---- */
 
 static hl_status find_method(hl_ode *ode, const char *name)
 {
-    name = name ? name : "dopri5";
-    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
-        for (const char *const *known = families[f]->names; *known; known++)
-            if (strcmp(name, *known) == 0) {
-                ode->family = families[f];
-                ode->options.method = *known;
-                return HL_OK;
-            }
-    return hl_fail(
-        ode->ctx, HL_ERR_INVALID,
-        "unknown ODE method '%.60s'; there are dopri5, tsit5, adams-jacobi, bdf-jacobi, auto and others: see "
-        "hollow/ode.h",
-        name);
+    name = name ? name : default_method;
+    ode->family = hl_ode_family_of(name);
+    if (!ode->family)
+        return hl_fail_unknown(ode->ctx, "ODE method", name, hl_ode_names);
+    ode->options.method = hl_ode_names[hl_name_index(hl_ode_names, name)];
+    return HL_OK;
 }
 
 static hl_status check_positive(hl_context *ctx, const char *what, double value)
@@ -255,10 +263,4 @@ void hl_ode_reset(hl_ode *ode)
 {
     if (ode)
         ode->report = (hl_ode_summary){ 0 };
-}
-
-const char *const *hl_ode_methods(void)
-{
-    static const char *const names[] = { HL_RK_NAMES, HL_MULTISTEP_NAMES, NULL };
-    return names;
 }

@@ -11,7 +11,6 @@
 #include "hollow/ode.h"
 
 typedef struct hl_ode_family {
-    const char *const *names; /* of its methods, ended by NULL */
     /* Sets ode->state. Checks what is special to the family. */
     hl_status (*create)(hl_ode *ode);
     void (*free)(hl_ode *ode); /* takes a half-made state */
@@ -22,11 +21,8 @@ typedef struct hl_ode_family {
 } hl_ode_family;
 extern const hl_ode_family hl_ode_rk, hl_ode_multistep;
 
-/* The families' names, written once: each family's list and hl_ode_methods are made from these. */
-#define HL_RK_NAMES "euler", "midpoint", "heun", "rk4", "bosh3", "dopri5", "tsit5", "dopri8", "ab2", "ab3", "ab4", "ab5"
-#define HL_MULTISTEP_NAMES                                                                                             \
-    "adams-functional", "adams-jacobi", "adams-jacobi-fresh", "adams-gmres", "adams-newton", "adams-auto",             \
-        "bdf-functional", "bdf-jacobi", "bdf-jacobi-fresh", "bdf-gmres", "bdf-newton", "bdf-auto", "auto"
+/* The family of a method (NULL: the default method); NULL if there is none of that name. */
+const hl_ode_family *hl_ode_family_of(const char *method);
 
 struct hl_ode {
     hl_context *ctx;

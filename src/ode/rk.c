@@ -41,13 +41,19 @@ static size_t lay_out(hl_rk_state *s, const hl_ode_options *o, char *slab)
     return used;
 }
 
-static void set_method(hl_rk_state *s, const char *name)
+static hl_status set_method(hl_ode *ode, hl_rk_state *s)
 {
-    s->ab = name[0] == 'a' ? name[2] - '0' : 0;
-    name = s->ab ? "rk4" : name; /* the first steps of ab; its order is enough for those */
-    for (s->m = hl_rk_methods; strcmp(s->m->name, name) != 0;)
-        s->m++;
+    const char *name = ode->options.method;
+    const hl_ab *ab = hl_ab_find(name);
+    s->ab = ab ? ab->order : 0;
+    s->ab_weights = ab ? ab->b : NULL;
+    s->m = hl_rk_find(ab ? "rk4" : name); /* the first steps of ab; its order is enough for those */
     s->stages = s->m->end + 1 + s->m->extra;
+    if (!hl_rk_is_consistent(s->m) || s->ab > HL_AB_ORDER)
+        return hl_fail(ode->ctx, HL_ERR_UNSUPPORTED,
+                       "method %s: the coefficients in tableau.c do not fit its stages, or there are more than %d",
+                       name, ab ? HL_AB_ORDER : HL_RK_STAGES);
+    return HL_OK;
 }
 
 static hl_status check_options(hl_ode *ode, const hl_rk_state *s)
@@ -73,8 +79,9 @@ static hl_status rk_create(hl_ode *ode)
     if (!s)
         return HL_ERR_NOMEM;
     ode->state = s;
-    set_method(s, ode->options.method);
-    hl_status status = check_options(ode, s);
+    hl_status status = set_method(ode, s);
+    if (status == HL_OK)
+        status = check_options(ode, s);
     if (status != HL_OK)
         return status;
     s->adaptive = ode->options.steps == 0;
@@ -305,7 +312,4 @@ static hl_status rk_gradient(hl_ode *ode, double *gy, double *gparam)
     return (ode->options.gradient == HL_REPLAY ? hl_replay_gradient : hl_reintegrate_gradient)(ode, gy, gparam);
 }
 
-static const char *const names[] = { HL_RK_NAMES, NULL };
-const hl_ode_family hl_ode_rk = {
-    .names = names, .create = rk_create, .free = rk_free, .solve = rk_solve, .gradient = rk_gradient
-};
+const hl_ode_family hl_ode_rk = { .create = rk_create, .free = rk_free, .solve = rk_solve, .gradient = rk_gradient };

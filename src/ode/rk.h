@@ -62,7 +62,8 @@ typedef struct hl_record {
 
 typedef struct hl_rk_state {
     const hl_rk *m;
-    int ab;                           /* order of Adams-Bashforth, or 0 */
+    int ab; /* order of Adams-Bashforth, or 0 */
+    const double *ab_weights;
     int stages;                       /* end + 1 + extra */
     bool adaptive;                    /* error control, or equal steps */
     size_t n, slots, active, counted; /* counted: values that have a weight */

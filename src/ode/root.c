@@ -37,24 +37,26 @@ double hl_root_divisor(double diagonal)
 
 /* ---- creation ---- */
 
+static const char *const names[] = { "jacobi", "anderson", "fixed-point", "newton-krylov", NULL }; /* as in the enum */
+
+const char *const *hl_root_methods(void)
+{
+    return names;
+}
+
 static hl_status set_method(hl_root *root, const char *name)
 {
-    static const char *const names[] = { "jacobi", "anderson", "fixed-point", "newton-krylov" };
     const hl_system *s = &root->calls.system;
-    name = name ? name : "anderson";
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (strcmp(name, names[k]) == 0) {
-            root->method = (hl_root_method)k;
-            root->options.method = names[k];
-            if (k <= HL_ROOT_ANDERSON && !s->diagonal)
-                return hl_fail(root->calls.ctx, HL_ERR_INVALID, "%s needs the system's diagonal", name);
-            if (k == HL_ROOT_KRYLOV && !s->jvp)
-                return hl_fail(root->calls.ctx, HL_ERR_INVALID, "%s needs the system's jvp", name);
-            return HL_OK;
-        }
-    return hl_fail(root->calls.ctx, HL_ERR_INVALID,
-                   "unknown method '%.60s' of root finding; there are jacobi, anderson, fixed-point and newton-krylov",
-                   name);
+    size_t k = hl_name_index(names, name ? name : "anderson");
+    if (!names[k])
+        return hl_fail_unknown(root->calls.ctx, "method of root finding", name, names);
+    root->method = (hl_root_method)k;
+    root->options.method = names[k];
+    if (k <= HL_ROOT_ANDERSON && !s->diagonal)
+        return hl_fail(root->calls.ctx, HL_ERR_INVALID, "%s needs the system's diagonal", names[k]);
+    if (k == HL_ROOT_KRYLOV && !s->jvp)
+        return hl_fail(root->calls.ctx, HL_ERR_INVALID, "%s needs the system's jvp", names[k]);
+    return HL_OK;
 }
 
 static hl_status set_options(hl_root *root, const hl_root_options *given)

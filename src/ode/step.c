@@ -163,7 +163,7 @@ static void step_by_history(hl_rk_state *s, size_t good, size_t step)
     size_t order = (size_t)s->ab;
     for (size_t i = 0; i < order; i++)
         past[i] = s->history[(step - i) % order];
-    hl_rk_combine(s, past, 0, good, hl_ab_weights[order], s->ab, s->y, s->end);
+    hl_rk_combine(s, past, 0, good, s->ab_weights, s->ab, s->y, s->end);
 }
 
 int hl_rk_try(hl_ode *ode, size_t *good)

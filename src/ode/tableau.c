@@ -6,6 +6,7 @@
 #include "ode/tableau.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* clang-format off */
 
@@ -139,33 +140,66 @@ static const double dopri8_d[] = {
     -39.17726167561544, -149.72683625798564,
 };
 
-/* ---- the list ---- */
+/* ---- the list: one row for each method ---- */
 
-#define SHARED(m) .name = #m, .c = m##_c, .a = m##_a, .e = m##_e
-const hl_rk hl_rk_methods[] = {
-    { SHARED(euler), .order = 1, .error_order = 1, .dense_order = 3, .end = 1, .end_in_error = true },
-    { SHARED(midpoint), .order = 2, .error_order = 1, .dense_order = 3, .end = 2 },
-    { SHARED(heun), .order = 2, .error_order = 1, .dense_order = 3, .end = 2 },
-    { SHARED(rk4), .order = 4, .error_order = 3, .dense_order = 3, .end = 4, .end_in_error = true },
-    { SHARED(bosh3), .order = 3, .error_order = 2, .dense_order = 3, .end = 3, .end_in_error = true },
-    { SHARED(dopri5), .order = 5, .error_order = 4, .dense_order = 4, .end = 6, .end_in_error = true,
-      .dense_rows = 1, .d = dopri5_d },
-    { SHARED(tsit5), .order = 5, .error_order = 4, .dense_order = 4, .end = 6, .end_in_error = true,
-      .dense_rows = 1, .d = tsit5_d },
-    { SHARED(dopri8), .order = 8, .error_order = 7, .dense_order = 7, .end = 12, .extra = 3, .e3 = dopri8_e3,
-      .dense_rows = 4, .d = dopri8_d },
-    { .name = NULL },
-};
+#define RK_METHODS(X)                                                                                                  \
+    X(euler, .order = 1, .error_order = 1, .dense_order = 3, .end = 1, .end_in_error = true)                           \
+    X(midpoint, .order = 2, .error_order = 1, .dense_order = 3, .end = 2)                                              \
+    X(heun, .order = 2, .error_order = 1, .dense_order = 3, .end = 2)                                                  \
+    X(rk4, .order = 4, .error_order = 3, .dense_order = 3, .end = 4, .end_in_error = true)                             \
+    X(bosh3, .order = 3, .error_order = 2, .dense_order = 3, .end = 3, .end_in_error = true)                           \
+    X(dopri5, .order = 5, .error_order = 4, .dense_order = 4, .end = 6, .end_in_error = true, .dense_rows = 1,         \
+      DENSE(dopri5))                                                                                                   \
+    X(tsit5, .order = 5, .error_order = 4, .dense_order = 4, .end = 6, .end_in_error = true, .dense_rows = 1,          \
+      DENSE(tsit5))                                                                                                    \
+    X(dopri8, .order = 8, .error_order = 7, .dense_order = 7, .end = 12, .extra = 3, .e3 = dopri8_e3, .dense_rows = 4, \
+      DENSE(dopri8))
 
-const double hl_ab_weights[HL_AB_ORDER + 1][HL_AB_ORDER] = {
-    [2] = { 3. / 2, -1. / 2 },
-    [3] = { 23. / 12, -16. / 12, 5. / 12 },
-    [4] = { 55. / 24, -59. / 24, 37. / 24, -9. / 24 },
-    [5] = { 1901. / 720, -2774. / 720, 2616. / 720, -1274. / 720, 251. / 720 },
-};
+static const double ab2_b[] = { 3. / 2, -1. / 2 };
+static const double ab3_b[] = { 23. / 12, -16. / 12, 5. / 12 };
+static const double ab4_b[] = { 55. / 24, -59. / 24, 37. / 24, -9. / 24 };
+static const double ab5_b[] = { 1901. / 720, -2774. / 720, 2616. / 720, -1274. / 720, 251. / 720 };
+#define AB_METHODS(X) X(ab2) X(ab3) X(ab4) X(ab5)
+
+#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
+#define DENSE(m) .d = m##_d, .d_count = COUNT(m##_d)
+#define RK_ROW(m, ...)                                                                                                 \
+    { .name = #m, .c = m##_c, .a = m##_a, .e = m##_e,                                                                  \
+      .c_count = COUNT(m##_c), .a_count = COUNT(m##_a), .e_count = COUNT(m##_e), __VA_ARGS__ },
+#define RK_NAME(m, ...) #m,
+#define AB_ROW(m) { .name = #m, .order = COUNT(m##_b), .b = m##_b },
+#define AB_NAME(m) #m,
+
+const hl_rk hl_rk_methods[] = { RK_METHODS(RK_ROW) { .name = NULL } };
+const hl_ab hl_ab_methods[] = { AB_METHODS(AB_ROW) { .name = NULL } };
+const char *const hl_ode_names[] = { RK_METHODS(RK_NAME) AB_METHODS(AB_NAME) HL_MULTISTEP_NAMES, NULL };
 /* clang-format on */
 
 const double *hl_rk_row(const hl_rk *m, int j)
 {
     return m->a + j * (j - 1) / 2;
+}
+
+const hl_rk *hl_rk_find(const char *name)
+{
+    const hl_rk *m = hl_rk_methods;
+    while (m->name && strcmp(m->name, name) != 0)
+        m++;
+    return m->name ? m : NULL;
+}
+
+const hl_ab *hl_ab_find(const char *name)
+{
+    const hl_ab *m = hl_ab_methods;
+    while (m->name && strcmp(m->name, name) != 0)
+        m++;
+    return m->name ? m : NULL;
+}
+
+bool hl_rk_is_consistent(const hl_rk *m)
+{
+    int stages = m->end + 1 + m->extra, last = stages - 1;
+    return m->end >= 1 && m->extra >= 0 && stages <= HL_RK_STAGES && m->c_count == stages &&
+           m->a_count == last * (last + 1) / 2 && m->e_count == m->end + m->end_in_error &&
+           m->dense_rows <= HL_RK_DENSE_ROWS && m->d_count == m->dense_rows * stages;
 }

@@ -15,7 +15,8 @@
 
 #include <stdbool.h>
 
-enum { HL_RK_STAGES = 16 /* most of any method */, HL_AB_ORDER = 5 };
+/* The most of any method. */
+enum { HL_RK_STAGES = 16, HL_RK_DENSE_ROWS = 4, HL_AB_ORDER = 5 };
 
 typedef struct hl_rk {
     const char *name;
@@ -31,14 +32,32 @@ typedef struct hl_rk {
     const double *e;   /* end + end_in_error entries */
     const double *e3;  /* likewise, or NULL */
     const double *d;   /* dense_rows x (end + 1 + extra) */
+    int c_count, a_count, e_count, d_count; /* lengths of the arrays as written */
 } hl_rk;
 
 extern const hl_rk hl_rk_methods[]; /* ended by a name of NULL */
 
+const hl_rk *hl_rk_find(const char *name); /* NULL if there is none */
+/* Do the arrays have the lengths that the stages need, and do they fit into a solver? Checked before memory is laid out. */
+bool hl_rk_is_consistent(const hl_rk *m);
 /* Row j of a. */
 const double *hl_rk_row(const hl_rk *m, int j);
 
-/* Adams-Bashforth of order 2 .. 5: y + h sum_i b_i f(i steps ago). */
-extern const double hl_ab_weights[HL_AB_ORDER + 1][HL_AB_ORDER];
+/* Adams-Bashforth: y + h sum_i b_i f(i steps ago), as many terms as its order. */
+typedef struct hl_ab {
+    const char *name;
+    int order;
+    const double *b;
+} hl_ab;
+extern const hl_ab hl_ab_methods[];        /* ended by a name of NULL */
+const hl_ab *hl_ab_find(const char *name); /* NULL if there is none */
+
+/* The names of the methods that SUNDIALS has a part in, in the order that multistep.c expects. */
+#define HL_MULTISTEP_NAMES                                                                                             \
+    "adams-functional", "adams-jacobi", "adams-jacobi-fresh", "adams-gmres", "adams-newton", "adams-auto",             \
+        "bdf-functional", "bdf-jacobi", "bdf-jacobi-fresh", "bdf-gmres", "bdf-newton", "bdf-auto", "auto"
+
+/* The names of all methods, ended by NULL. */
+extern const char *const hl_ode_names[];
 
 #endif

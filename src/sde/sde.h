@@ -38,7 +38,8 @@ typedef struct hl_stepper {
     const struct hl_srk *tableau; /* of those that have one */
     int (*step)(const struct hl_stepper *m, const hl_stride *s); /* the callback's result */
 } hl_stepper;
-extern const hl_stepper hl_steppers[];               /* ends with a NULL name */
+extern const hl_stepper hl_steppers[]; /* ends with a NULL name */
+extern const char *const hl_stepper_names[];
 const hl_stepper *hl_stepper_find(const char *name); /* NULL: the default; NULL if there is none */
 
 /* ---- plain networks (dense.c) ---- */

@@ -25,9 +25,7 @@ static hl_status check(hl_context *ctx, const hl_noise_system *system, const hl_
         return hl_fail(ctx, HL_ERR_INVALID,
                        "hl_simulator_create: a system needs coefficients and 1 to 2^20 - 1 values");
     if (!m)
-        return hl_fail(ctx, HL_ERR_INVALID,
-                       "unknown method '%.60s'; there are euler, milstein, heun (stratonovich), srk and sra",
-                       o->method);
+        return hl_fail_unknown(ctx, "method", o->method, hl_stepper_names);
     if (o->level < 0 || o->level > MOST_LEVEL)
         return hl_fail(ctx, HL_ERR_INVALID, "hl_simulator_create: level %d is not in 0..%d", o->level, MOST_LEVEL);
     if (!system->slope && (m->slope || m->stratonovich != (system->stratonovich != 0)))

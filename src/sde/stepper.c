@@ -159,19 +159,27 @@ static int srk_step(const hl_stepper *m, const hl_stride *s)
     return result;
 }
 
-const hl_stepper hl_steppers[] = {
-    { .name = "euler", .strong = 0.5, .weak = 1, .step = euler_step },
-    { .name = "milstein", .strong = 1, .weak = 1, .slope = true, .step = milstein_step },
-    { .name = "heun", .strong = 1, .weak = 1, .stratonovich = true, .step = heun_step },
-    { .name = "srk", .strong = 1.5, .weak = 1.5, .tableau = &sri1w1, .step = srk_step },
-    { .name = "sra", .strong = 1.5, .weak = 2, .tableau = &sra1, .step = srk_step },
-    { .name = NULL },
-};
+/* clang-format off */
+#define STEPPERS(X)                                                                  \
+    X("euler", .strong = 0.5, .weak = 1, .step = euler_step)                         \
+    X("milstein", .strong = 1, .weak = 1, .slope = true, .step = milstein_step)      \
+    X("heun", .strong = 1, .weak = 1, .stratonovich = true, .step = heun_step)       \
+    X("srk", .strong = 1.5, .weak = 1.5, .tableau = &sri1w1, .step = srk_step)       \
+    X("sra", .strong = 1.5, .weak = 2, .tableau = &sra1, .step = srk_step)
+#define ROW(name_, ...) { .name = name_, __VA_ARGS__ },
+#define NAME(name_, ...) name_,
+/* clang-format on */
+
+const hl_stepper hl_steppers[] = { STEPPERS(ROW){ .name = NULL } };
+const char *const hl_stepper_names[] = { STEPPERS(NAME) NULL };
+
+const char *const *hl_simulator_methods(void)
+{
+    return hl_stepper_names;
+}
 
 const hl_stepper *hl_stepper_find(const char *name)
 {
-    for (const hl_stepper *m = hl_steppers; m->name; m++)
-        if (strcmp(m->name, name ? name : "srk") == 0)
-            return m;
-    return NULL;
+    size_t i = hl_name_index(hl_stepper_names, name ? name : "srk");
+    return hl_stepper_names[i] ? &hl_steppers[i] : NULL;
 }

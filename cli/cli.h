@@ -48,6 +48,9 @@ typedef struct cli_command {
 
 extern const cli_command cli_bench, cli_fit, cli_info, cli_logp, cli_paper, cli_sample, cli_sde;
 
+/* The end of a program: flushes stdout, which may fail, and returns the exit status. */
+int cli_finish(int status);
+
 /* Fill `settings` from the options and `arguments` (room for command->most + 1, filled up with NULL) from the rest. Returns
  * -1 to go on, else the exit status: help was printed or the call was wrong. */
 int cli_parse(const cli_command *command, int argc, char **argv, void *settings, const char **arguments);

@@ -1,5 +1,4 @@
 /* main.c - the program `hollow`: a table of commands. */
-#include <errno.h>
 #include <string.h>
 
 #include "cli.h"
@@ -48,6 +47,8 @@ static int help(int argc, char **argv)
     const cli_command *command = find(argv[0]);
     if (!command)
         return unknown(argv[0]);
+    if (!command->text) /* it is a program of its own */
+        return command->run(1, (char *[]){ "--help", NULL });
     if (argc > 1 && !command->options) /* it has commands of its own */
         return command->run(2, (char *[]){ argv[1], "--help", NULL });
     cli_print_help(command);
@@ -72,11 +73,5 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
     cli_catch_interrupt();
-    int status = dispatch(argc, argv);
-    errno = 0;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        int lost = cli_fail(NULL, CLI_WRONG, "cannot write the results: %s", errno ? strerror(errno) : "output error");
-        return status == CLI_OK ? lost : status;
-    }
-    return status;
+    return cli_finish(dispatch(argc, argv));
 }

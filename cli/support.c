@@ -61,6 +61,15 @@ int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_statu
     return cli_fail(command, input ? CLI_WRONG : CLI_FAILED, "%s", *message ? message : hl_status_text(status));
 }
 
+int cli_finish(int status)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    int lost = cli_fail(NULL, CLI_WRONG, "cannot write the results: %s", errno ? strerror(errno) : "output error");
+    return status == CLI_OK ? lost : status;
+}
+
 void cli_join(char *buffer, size_t size, const char *const *names)
 {
     size_t used = 0;

@@ -1,6 +1,5 @@
 # What `cmake --install` puts where, and how others find it: pkg-config and find_package(hollow).
 # The installed tree may be moved: no file in it names its own place.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The names that users see, the same after add_subdirectory and after find_package.
@@ -18,9 +17,8 @@ foreach(kind shared static)
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hollow)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hollow DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-if(TARGET hollow_program)
-  install(TARGETS hollow_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS hollow_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS hollow_bench hollow_paper RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hollow)
 if(EXISTS ${PROJECT_SOURCE_DIR}/docs/hollow.1)
   install(FILES ${PROJECT_SOURCE_DIR}/docs/hollow.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()

@@ -24,9 +24,10 @@ libdir=$(dirname "$(find "$work/tree" -name libhollow.a)")
 for header in "$root"/include/hollow/*.h; do
     [ -f "$work/tree/include/hollow/$(basename "$header")" ] || die "$header is not installed"
 done
-if [ -x "$build/hollow" ]; then
-    [ -x "$work/tree/bin/hollow" ] || die "the program is not installed"
-fi
+[ -x "$work/tree/bin/hollow" ] || die "the program is not installed"
+for name in bench paper; do # which the program finds in the tree that was moved
+    "$work/tree/bin/hollow" "$name" --help | grep -q "usage: hollow $name" || die "hollow $name does not work after installation"
+done
 
 # Symbols. A sanitizer adds its own.
 nm -D --defined-only "$libdir/libhollow.so" | awk '{ print $NF }' | grep -v '^__\(odr_\)*[atu]b*san' |

@@ -32,6 +32,17 @@ for name in paper bench info fit logp sample; do
     expect 2 "$name" one two three
     stderr_has "unexpected argument"
 done
+# Benchmarks and figures are programs of their own; without them the rest works.
+mkdir "$work/alone" && cp "$hollow" "$work/alone/hollow"
+for name in paper bench; do
+    command="hollow $name, alone"
+    "$work/alone/hollow" $name --help >"$out" 2>"$err"
+    if [ $? = 1 ]; then pass; else fail "$command: exit status is not 1"; fi
+    stderr_has "hollow $name: hollow-$name is missing: it is a program of its own"
+    stderr_has "$work/alone"
+    stdout_empty
+done
+if "$work/alone/hollow" --version >"$out"; then pass; else fail "hollow --version, alone"; fi
 for name in vae nonsense; do
     expect 2 "$name"
     stderr_has "hollow: unknown command '$name'; there are "

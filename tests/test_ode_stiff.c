@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "hollow/ode.h"
-#include "stiff_net.h"
-#include "stiff_problem.h"
+#include "problems/stiff_net.h"
+#include "problems/stiff_problem.h"
 #include "support.h"
 
 /* ---- the test set ---- */

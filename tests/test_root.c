@@ -2,7 +2,7 @@
  * root. */
 #include "hollow/root.h"
 
-#include "residual_net.h"
+#include "problems/residual_net.h"
 #include "support.h"
 
 /* ---- y = x + g(x), g a hollow network with a given Lipschitz constant ---- */

@@ -1,7 +1,7 @@
 /* residual_net.h - the inverse of y = x + g(x), g a hollow network of a given Lipschitz constant, as a root F(x) = x + g(x) - y. The
  * tests use this file, too. */
-#ifndef CLI_RESIDUAL_NET_H
-#define CLI_RESIDUAL_NET_H
+#ifndef PROBLEMS_RESIDUAL_NET_H
+#define PROBLEMS_RESIDUAL_NET_H
 
 #include "stiff_net.h"
 

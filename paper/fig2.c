@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "paper.h"
-#include "stiff_net.h"
+#include "problems/stiff_net.h"
 
 enum { DIM = 2, ROWS = 4000, METHODS = 5, SETTINGS = 2, MODES = 8 };
 static const struct {
@@ -108,7 +108,7 @@ static int run_all(fig2 *a)
 {
     double *next = a->memory = calloc(SETTINGS * METHODS * 4 * a->iterations, sizeof *a->memory);
     if (!next)
-        return cli_fail(&cli_paper, CLI_FAILED, "out of memory");
+        return cli_fail(&paper_command, CLI_FAILED, "out of memory");
     for (size_t s = 0; s < SETTINGS; s++) {
         fprintf(stderr, "%s\n", settings[s].title);
         for (size_t m = 0; m < METHODS; m++) {
@@ -120,7 +120,7 @@ static int run_all(fig2 *a)
             if (status == HL_STOPPED)
                 return CLI_STOPPED;
             if (status != HL_OK)
-                return cli_fail_library(&cli_paper, a->ctx, status);
+                return cli_fail_library(&paper_command, a->ctx, status);
         }
     }
     return CLI_OK;
@@ -250,22 +250,22 @@ static int run(const paper_settings *set)
 {
     fig2 *a = calloc(1, sizeof *a);
     if (!a)
-        return cli_fail(&cli_paper, CLI_FAILED, "out of memory");
+        return cli_fail(&paper_command, CLI_FAILED, "out of memory");
     a->set = set;
     a->iterations = set->quick ? 3 : 150;
     int error = cli_make_directory(set->out), result;
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set->threads }, &a->ctx);
     make_data(a);
     if (error)
-        result = cli_fail(&cli_paper, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
+        result = cli_fail(&paper_command, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
     else if (status != HL_OK)
-        result = cli_fail_library(&cli_paper, NULL, status);
+        result = cli_fail_library(&paper_command, NULL, status);
     else
         result = run_all(a);
     if (result == CLI_OK)
         result = paper_write(set, sizeof files / sizeof *files, files, a);
     if (result == CLI_STOPPED)
-        cli_say(&cli_paper, "stopped");
+        cli_say(&paper_command, "stopped");
     hl_context_free(a->ctx);
     free(a->memory);
     free(a);

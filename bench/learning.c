@@ -1,4 +1,4 @@
-/* bench_learning.c - `hollow bench learning`: how well each conditioner learns with the same number of parameters.
+/* learning.c - `hollow bench learning`: how well each conditioner learns with the same number of parameters.
  *
  * Data with a known density: an image of 16 x 16 pixels in which every pixel depends on its left and upper neighbours,
  *
@@ -220,7 +220,7 @@ static int write_table(const bench_learning_options *o, const set s[2], outcome 
     cli_file file;
     int error = cli_file_open(&file, o->out, "learning.md");
     if (error)
-        return cli_fail(&cli_bench, CLI_WRONG, "%s: %s", o->out, strerror(error));
+        return cli_fail(&bench_command, CLI_WRONG, "%s: %s", o->out, strerror(error));
     fprintf(file.stream,
             "Written by `hollow bench learning --iterations %zu --parameters %zu`. Images of 16 x 16 pixels, each of "
             "which\n"
@@ -235,7 +235,7 @@ static int write_table(const bench_learning_options *o, const set s[2], outcome 
         fprintf(file.stream, "| %s | %zu | %zu | %.1f | %.1f | %.2f |\n", contestants[i].label, result[i][0].hidden,
                 result[i][0].parameters, result[i][0].gap, result[i][1].gap, result[i][0].per_iteration);
     error = cli_file_keep(&file);
-    return error ? cli_fail(&cli_bench, CLI_WRONG, "%s/learning.md: %s", o->out, strerror(error)) : CLI_OK;
+    return error ? cli_fail(&bench_command, CLI_WRONG, "%s/learning.md: %s", o->out, strerror(error)) : CLI_OK;
 }
 
 static int compete(hl_context *ctx, const bench_learning_options *o, set s[2])
@@ -256,7 +256,7 @@ static int compete(hl_context *ctx, const bench_learning_options *o, set s[2])
     if (status == HL_STOPPED)
         return CLI_STOPPED;
     if (status != HL_OK)
-        return cli_fail_library(&cli_bench, ctx, status);
+        return cli_fail_library(&bench_command, ctx, status);
     return o->out ? write_table(o, s, result) : CLI_OK;
 }
 
@@ -267,9 +267,9 @@ int bench_learning(const bench_learning_options *o)
     double *x = calloc((size_t)ROWS * D, 2 * sizeof *x);
     int result = CLI_FAILED, error = o->out ? cli_make_directory(o->out) : 0;
     if (error)
-        result = cli_fail(&cli_bench, CLI_WRONG, "%s: %s", o->out, strerror(error));
+        result = cli_fail(&bench_command, CLI_WRONG, "%s: %s", o->out, strerror(error));
     else if (!s || !x)
-        result = cli_fail(&cli_bench, CLI_FAILED, "out of memory");
+        result = cli_fail(&bench_command, CLI_FAILED, "out of memory");
     else if (hl_context_create(&(hl_context_options){ .threads = o->threads }, &ctx) == HL_OK) {
         s[0].x = x;
         s[1].x = x + (size_t)ROWS * D;

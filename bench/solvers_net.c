@@ -1,4 +1,4 @@
-/* bench_solvers_net.c - stiff hollow networks, solved and differentiated.
+/* solvers_net.c - stiff hollow networks, solved and differentiated.
  *
  * dopri5 is counted in two ways: as one system of all rows with one step, as adams and bdf are ("dopri5"), and with a step for each
  * row, the sum over rows divided by their number ("dopri5-rows"). Ratios are against the first. */
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_solvers.h"
-#include "stiff_net.h"
+#include "problems/stiff_net.h"
+#include "solvers.h"
 
 enum { SIZE = STIFF_NET_SIZE, ROWS = STIFF_NET_ROWS, MAX_SEEDS = 32 };
 static const double TOLERANCE = 1e-5, GRADIENT_TOLERANCE = 1e-6, TIGHT = 1e-10;

@@ -4,8 +4,8 @@
  *
  * h is a random conditioner, and s is such that the median over dimensions and rows of (sum of the off-diagonal of a row of J) /
  * |diagonal| is c at the start x0 ~ N(0, I). The diagonal is then about -kappa / 2 to -kappa. The tests use this file, too. */
-#ifndef CLI_STIFF_NET_H
-#define CLI_STIFF_NET_H
+#ifndef PROBLEMS_STIFF_NET_H
+#define PROBLEMS_STIFF_NET_H
 
 #include "hollow/hollow.h"
 

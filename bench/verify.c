@@ -1,4 +1,4 @@
-/* bench_verify.c - before anything is timed: is it right?
+/* verify.c - before anything is timed: is it right?
  *
  * D^1 in float64 against two kinds of brute force, the gradients of the training step against central differences of the
  * loss, and the subject in its own precision against float64. */

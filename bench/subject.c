@@ -1,4 +1,4 @@
-/* bench_subject.c - a network, its plans and its arrays.
+/* subject.c - a network, its plans and its arrays.
  *
  * The training step is what a user would write: loss = mean over rows of sum_i f_i^2 / 2 + D f_i. */
 #include <stdlib.h>

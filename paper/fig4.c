@@ -307,18 +307,18 @@ static int run(const paper_settings *set)
     fig4 a = { .set = set, .rows = set->quick ? 500 : SDE_TRAIN, .iterations = set->quick ? 100 : 2000 };
     int error = cli_make_directory(set->out), result = CLI_OK;
     if (error)
-        return cli_fail(&cli_paper, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
+        return cli_fail(&paper_command, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
     hl_status status = compute(&a);
     if (status == HL_STOPPED)
         result = CLI_STOPPED;
     else if (status != HL_OK)
-        result = cli_fail_library(&cli_paper, a.ctx, status);
+        result = cli_fail_library(&paper_command, a.ctx, status);
     if (result == CLI_OK) {
         report(&a);
         result = paper_write(set, sizeof files / sizeof *files, files, &a);
     }
     if (result == CLI_STOPPED)
-        cli_say(&cli_paper, "stopped");
+        cli_say(&paper_command, "stopped");
     double *memory[] = { a.observed, a.truth,       a.learned,  a.sampled, a.data_density,
                          a.density,  a.sde_density, a.states.x, a.grid.x };
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)

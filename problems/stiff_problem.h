@@ -2,8 +2,8 @@
  *
  * A right-hand side is written once, for complex numbers: Im f(y + i h v) / h with a tiny h is J v to rounding, as all of them
  * are analytic. */
-#ifndef CLI_STIFF_PROBLEM_H
-#define CLI_STIFF_PROBLEM_H
+#ifndef PROBLEMS_STIFF_PROBLEM_H
+#define PROBLEMS_STIFF_PROBLEM_H
 
 #include <complex.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
-/* bench_sde.c - `hollow bench sde`: learning known equations from all and from 5% of the observations of 5000 trajectories, by
+/* sde.c - `hollow bench sde`: learning known equations from all and from 5% of the observations of 5000 trajectories, by
  * Fokker-Planck matching and by pseudo-likelihood. One line of JSON for each run: mean absolute errors over the states of 2,000
  * fresh trajectories, and the seconds of training. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
-#include "sde_problem.h"
+#include "problems/sde_problem.h"
 
 static const char *const method_names[] = { "fp", "pseudo-ml" };
 
@@ -136,7 +136,7 @@ int bench_sde(const bench_sde_options *b)
         status = run(p, ctx, b, states, fresh);
     int result = status == HL_OK        ? CLI_OK
                  : status == HL_STOPPED ? CLI_STOPPED
-                                        : cli_fail_library(&cli_bench, ctx, status);
+                                        : cli_fail_library(&bench_command, ctx, status);
     hl_context_free(ctx);
     free(states);
     free(fresh);

@@ -109,10 +109,10 @@ static int write_network(const fig1 *a)
 {
     char path[4096];
     if ((size_t)snprintf(path, sizeof path, "%s/fig1.hollow", a->set->out) >= sizeof path)
-        return cli_fail(&cli_paper, CLI_WRONG, "the name of the directory is too long");
+        return cli_fail(&paper_command, CLI_WRONG, "the name of the directory is too long");
     hl_status status = hl_net_save(a->net, path);
     if (status != HL_OK)
-        return cli_fail_library(&cli_paper, a->ctx, status);
+        return cli_fail_library(&paper_command, a->ctx, status);
     printf("%s\n", path);
     return CLI_OK;
 }
@@ -133,7 +133,7 @@ static int judge(const fig1 *a)
             j->dim, j->diagonal_error, j->sum_error, j->product_error, j->hollow_diagonal, j->direct_off_diagonal);
     bool good = j->diagonal_error <= 1e-12 && j->sum_error <= 1e-12 && j->product_error <= 1e-12 &&
                 j->hollow_diagonal == 0 && j->direct_off_diagonal == 0;
-    return good ? CLI_OK : cli_fail(&cli_paper, CLI_FAILED, "fig1: the parts of the Jacobian do not fit");
+    return good ? CLI_OK : cli_fail(&paper_command, CLI_FAILED, "fig1: the parts of the Jacobian do not fit");
 }
 
 static void print_times(const fig1_time *t)
@@ -162,7 +162,7 @@ static int compute(fig1 *a)
     if (status == HL_OK)
         status = fig1_jacobian_compute(&a->jacobian, a->net, a->ctx, set->seed);
     if (status != HL_OK)
-        return cli_fail_library(&cli_paper, a->ctx, status);
+        return cli_fail_library(&paper_command, a->ctx, status);
     int result = judge(a);
     if (result != CLI_OK)
         return result;
@@ -171,7 +171,7 @@ static int compute(fig1 *a)
     if (status == HL_STOPPED)
         return CLI_STOPPED;
     if (status != HL_OK)
-        return cli_fail_library(&cli_paper, a->ctx, status);
+        return cli_fail_library(&paper_command, a->ctx, status);
     print_times(&a->time);
     return CLI_OK;
 }
@@ -181,14 +181,14 @@ static int run(const paper_settings *set)
     fig1 a = { .set = set };
     int error = cli_make_directory(set->out);
     if (error)
-        return cli_fail(&cli_paper, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
+        return cli_fail(&paper_command, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
     int result = compute(&a);
     if (result == CLI_OK)
         result = write_network(&a);
     if (result == CLI_OK)
         result = paper_write(set, sizeof files / sizeof *files, files, &a);
     if (result == CLI_STOPPED)
-        cli_say(&cli_paper, "stopped");
+        cli_say(&paper_command, "stopped");
     fig1_jacobian_free(&a.jacobian);
     hl_net_free(a.net);
     hl_context_free(a.ctx);

@@ -1,8 +1,10 @@
 /* paper.h - what `hollow paper` reproduces; one file for each figure or table, what they share, and the parts of fig1. */
-#ifndef CLI_PAPER_H
-#define CLI_PAPER_H
+#ifndef PAPER_PAPER_H
+#define PAPER_PAPER_H
 
-#include "cli.h"
+#include "cli/cli.h"
+
+extern const cli_command paper_command;
 
 typedef struct paper_settings {
     const char *out;

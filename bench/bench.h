@@ -1,8 +1,10 @@
 /* bench.h - the parts of `hollow bench ddim`: a subject is a network with the plans of three jobs; it is verified, then timed. */
-#ifndef CLI_BENCH_H
-#define CLI_BENCH_H
+#ifndef BENCH_H
+#define BENCH_H
 
-#include "cli.h"
+#include "cli/cli.h"
+
+extern const cli_command bench_command;
 
 typedef struct bench_case {
     const char *name;
@@ -50,6 +52,17 @@ double bench_difference(const bench_subject *a, const bench_subject *b, bool tra
 bool bench_same_bits(const bench_subject *a, const bench_subject *b);
 /* Is every error within what its kind of comparison allows? */
 bool bench_errors_small(const bench_errors *e);
+
+/* `hollow bench ddim`; rows 0: the case's own. Returns the exit status. */
+typedef struct bench_ddim_options {
+    const char *name; /* of a case, or "all" */
+    hl_dtype dtype;
+    int threads;
+    size_t rows;
+    double seconds; /* for each measurement */
+    double (*clock)(void);
+} bench_ddim_options;
+int bench_ddim(const bench_ddim_options *options);
 
 /* `hollow bench conditioners`; rows 0: the default. Returns the exit status. */
 int bench_conditioners(hl_dtype dtype, int threads, size_t rows, double seconds, double (*clock)(void));

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 enum { D = STIFF_NET_DIM, ROWS = STIFF_NET_ROWS, SIZE = STIFF_NET_SIZE };
 enum { POINTS = 20, POWERS = 50 }; /* of the power method */

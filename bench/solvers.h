@@ -1,6 +1,6 @@
-/* bench_solvers.h - the parts of `hollow bench solvers`: sections that measure, and what shows the results. */
-#ifndef CLI_BENCH_SOLVERS_H
-#define CLI_BENCH_SOLVERS_H
+/* solvers.h - the parts of `hollow bench solvers`: sections that measure, and what shows the results. */
+#ifndef BENCH_SOLVERS_H
+#define BENCH_SOLVERS_H
 
 #include "bench.h"
 

@@ -1,4 +1,4 @@
-/* paper.c - `hollow paper`: reproduce the figures and tables of the paper. */
+/* main.c - the program hollow-paper, which `hollow paper` starts: reproduces the figures of the paper. */
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static const char text[] = "Writes data (CSV, JSON) and pictures (PNG, if gnuplo
                            "fewer of the observations are kept: mean absolute errors, three seeds.\n";
 
 static int run(int argc, char **argv);
-const cli_command cli_paper = {
+const cli_command paper_command = {
     "paper", "[NAME] [--option VALUE ...]", "reproduce a figure of the paper", text, options, 0, 1, run
 };
 
@@ -55,7 +55,7 @@ static int run(int argc, char **argv)
     };
     const char *name[2], *names[ITEMS + 1] = { NULL };
     char list[200];
-    int result = cli_parse(&cli_paper, argc, argv, &set, name);
+    int result = cli_parse(&paper_command, argc, argv, &set, name);
     if (result >= 0)
         return result;
     for (size_t i = 0; i < ITEMS; i++) {
@@ -68,14 +68,14 @@ static int run(int argc, char **argv)
     if (!name[0])
         return CLI_OK;
     cli_join(list, sizeof list, names);
-    return cli_fail(&cli_paper, CLI_WRONG, "unknown name '%s'; there are %s", name[0], list);
+    return cli_fail(&paper_command, CLI_WRONG, "unknown name '%s'; there are %s", name[0], list);
 }
 
 /* ---- what figures share ---- */
 
 static int unwritable(const paper_settings *set, const char *name, int error)
 {
-    return cli_fail(&cli_paper, CLI_WRONG, "cannot write %s/%s: %s", set->out, name, strerror(error));
+    return cli_fail(&paper_command, CLI_WRONG, "cannot write %s/%s: %s", set->out, name, strerror(error));
 }
 
 static int write_one(const paper_settings *set, const paper_file *f, const void *figure)
@@ -87,7 +87,7 @@ static int write_one(const paper_settings *set, const paper_file *f, const void 
         return unwritable(set, f->name, error);
     if (f->write(file.stream, figure) != 0) {
         cli_file_drop(&file);
-        return cli_fail(&cli_paper, CLI_FAILED, "out of memory");
+        return cli_fail(&paper_command, CLI_FAILED, "out of memory");
     }
     error = f->width ? cli_plot_keep(&file) : cli_file_keep(&file);
     if (cli_interrupted())
@@ -95,7 +95,7 @@ static int write_one(const paper_settings *set, const paper_file *f, const void 
     if (error > 0)
         return unwritable(set, f->name, error);
     if (error < 0)
-        return cli_fail(&cli_paper, CLI_FAILED, "gnuplot could not draw %s", f->name);
+        return cli_fail(&paper_command, CLI_FAILED, "gnuplot could not draw %s", f->name);
     printf("%s/%s\n", set->out, f->name);
     return CLI_OK;
 }
@@ -110,7 +110,8 @@ int paper_write(const paper_settings *set, size_t count, const paper_file *files
         else
             result = write_one(set, &files[i], figure);
     if (missing && result == CLI_OK)
-        cli_say(&cli_paper, "gnuplot is not installed, so there are no pictures; the numbers are in the files above");
+        cli_say(&paper_command,
+                "gnuplot is not installed, so there are no pictures; the numbers are in the files above");
     return result;
 }
 
@@ -134,4 +135,10 @@ double paper_filtered(const double *values, size_t count, size_t i)
     for (size_t k = first; k < count && n < WINDOW; k++)
         window[n++] = values[k];
     return cli_median(window, n);
+}
+
+int main(int argc, char **argv)
+{
+    cli_catch_interrupt();
+    return cli_finish(run(argc - 1, argv + 1));
 }

@@ -1,4 +1,4 @@
-/* bench_conditioners.c - `hollow bench conditioners`: what each conditioner costs as the number of dimensions grows.
+/* conditioners.c - `hollow bench conditioners`: what each conditioner costs as the number of dimensions grows.
  *
  * A conditioner whose work is linear in d shows the same time per dimension on every line. Each line is the best of several
  * runs of a batch; jobs take turns, as the machine is shared. */
@@ -28,7 +28,7 @@ static int measure(bench_subject *s, double seconds, double (*clock)(void), doub
             hl_status status = bench_subject_run(s, (bench_job)j);
             double took = clock() - start;
             if (status != HL_OK)
-                return cli_fail_library(&cli_bench, s->ctx, status);
+                return cli_fail_library(&bench_command, s->ctx, status);
             if (cli_interrupted())
                 return CLI_STOPPED;
             if (run == 0 || took < best[j])
@@ -89,7 +89,7 @@ int bench_conditioners(hl_dtype dtype, int threads, size_t rows, double seconds,
             double best[BENCH_JOBS] = { 0 };
             hl_status status = bench_subject_create(&s, &c, dtype, threads, false);
             if (status != HL_OK)
-                result = cli_fail_library(&cli_bench, s.ctx, status);
+                result = cli_fail_library(&bench_command, s.ctx, status);
             else if ((result = measure(&s, seconds, clock, best)) == CLI_OK)
                 print(&c, &s, best);
             bench_subject_free(&s);

@@ -1,17 +1,17 @@
-/* bench_solvers.c - `hollow bench solvers`: what the solvers cost and how right they are.
+/* solvers.c - `hollow bench solvers`: what the solvers cost and how right they are.
  *
  *     stiff       the Bari / CWI test set
  *     network     stiff hollow networks (stiff_net.h), 8 rows of 32 values as one system, T = 1, tolerances 1e-5, against dopri5
  *     gradient    adjoints at tolerances 1e-6 against the gradient of the steps of dopri8 at 1e-10
  *     inversion   residual networks (residual_net.h) to 1e-10 */
-#include "bench_solvers.h"
+#include "solvers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "residual_net.h"
-#include "stiff_problem.h"
+#include "problems/residual_net.h"
+#include "problems/stiff_problem.h"
 
 /* ---- results ---- */
 
@@ -149,7 +149,7 @@ static int draw(const solver_bench *b, const char *out)
 {
     cli_file file;
     if (!cli_have_gnuplot()) {
-        cli_say(&cli_bench, "gnuplot is not installed: no picture");
+        cli_say(&bench_command, "gnuplot is not installed: no picture");
         return 0;
     }
     int error = cli_plot_open(&file, out, "solvers.png", SOLVER_WIDTH, SOLVER_HEIGHT);
@@ -263,11 +263,11 @@ static int run(solver_bench *b, const char *out)
     if (status == HL_STOPPED)
         return CLI_STOPPED;
     if (status != HL_OK)
-        return cli_fail_library(&cli_bench, b->ctx, status);
+        return cli_fail_library(&bench_command, b->ctx, status);
     int error = out ? write_csv(b, out) : 0;
     if (out && !error)
         error = draw(b, out);
-    return error ? cli_fail(&cli_bench, CLI_WRONG, "%s: %s", out, error < 0 ? "gnuplot failed" : strerror(error))
+    return error ? cli_fail(&bench_command, CLI_WRONG, "%s: %s", out, error < 0 ? "gnuplot failed" : strerror(error))
                  : CLI_OK;
 }
 
@@ -276,9 +276,9 @@ int bench_solvers(bool quick, int threads, const char *out)
     solver_bench *b = calloc(1, sizeof *b);
     int error = out ? cli_make_directory(out) : 0, result = CLI_FAILED;
     if (error)
-        result = cli_fail(&cli_bench, CLI_WRONG, "%s: %s", out, strerror(error));
+        result = cli_fail(&bench_command, CLI_WRONG, "%s: %s", out, strerror(error));
     else if (!b || hl_context_create(&(hl_context_options){ .threads = threads }, &b->ctx) != HL_OK)
-        result = cli_fail(&cli_bench, CLI_FAILED, "out of memory");
+        result = cli_fail(&bench_command, CLI_FAILED, "out of memory");
     else {
         b->quick = quick;
         b->seeds = quick ? 2 : 12;

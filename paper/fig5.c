@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "paper.h"
-#include "sde_problem.h"
+#include "problems/sde_problem.h"
 
 enum { MATCHING, PSEUDO, METHODS, MOST_SHARES = 5, MOST_SEEDS = 3 };
 
@@ -91,7 +91,7 @@ static int compute(fig5 *a)
         status = run_seed(a, s);
     if (status == HL_STOPPED)
         return CLI_STOPPED;
-    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_paper, a->ctx, status);
+    return status == HL_OK ? CLI_OK : cli_fail_library(&paper_command, a->ctx, status);
 }
 
 /* ---- the files ---- */
@@ -232,12 +232,12 @@ static int run(const paper_settings *set)
     }
     int error = cli_make_directory(set->out);
     if (error)
-        return cli_fail(&cli_paper, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
+        return cli_fail(&paper_command, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
     int result = compute(&a);
     if (result == CLI_OK)
         result = paper_write(set, sizeof files / sizeof *files, files, &a);
     if (result == CLI_STOPPED)
-        cli_say(&cli_paper, "stopped");
+        cli_say(&paper_command, "stopped");
     free(a.states);
     free(a.judge);
     hl_context_free(a.ctx);

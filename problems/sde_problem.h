@@ -1,9 +1,9 @@
 /* sde_problem.h - stochastic equations that are known, so that what is learned of them can be judged: simulate, observe, learn,
  * measure. Trajectories are seen at SDE_TIMES equal times of 0..5. */
-#ifndef CLI_SDE_PROBLEM_H
-#define CLI_SDE_PROBLEM_H
+#ifndef PROBLEMS_SDE_PROBLEM_H
+#define PROBLEMS_SDE_PROBLEM_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 enum { SDE_TIMES = 50, SDE_TRAIN = 5000, SDE_FRESH = 2000 }; /* times; trajectories to learn from and to judge by */
 

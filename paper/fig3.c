@@ -39,19 +39,19 @@ static int read_table(fig3 *a, const char *const *names, size_t *rows, double **
         status = hl_table_open(a->ctx, path, NULL, &table);
     }
     if (status != HL_OK) {
-        cli_fail_library(&cli_paper, a->ctx, status);
-        return cli_fail(&cli_paper, CLI_WRONG, "fig3 needs train.npy and val.npy: --data DIR says where they are");
+        cli_fail_library(&paper_command, a->ctx, status);
+        return cli_fail(&paper_command, CLI_WRONG, "fig3 needs train.npy and val.npy: --data DIR says where they are");
     }
     *rows = hl_table_rows(table);
     if (a->dim && hl_table_columns(table) != a->dim) {
         hl_table_free(table);
-        return cli_fail(&cli_paper, CLI_WRONG, "%s: not as many columns as the training rows have", path);
+        return cli_fail(&paper_command, CLI_WRONG, "%s: not as many columns as the training rows have", path);
     }
     a->dim = hl_table_columns(table);
     *values = calloc(*rows * a->dim, sizeof **values);
     status = *values ? hl_table_read_rows(table, 0, *rows, *values) : HL_ERR_NOMEM;
     hl_table_free(table);
-    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_paper, a->ctx, status);
+    return status == HL_OK ? CLI_OK : cli_fail_library(&paper_command, a->ctx, status);
 }
 
 /* ---- training ---- */
@@ -127,7 +127,7 @@ static int run_all(fig3 *a)
                 record *r = &a->record[l][s][t];
                 r->loss = calloc(a->iterations, 4 * sizeof *r->loss);
                 if (!r->loss)
-                    return cli_fail(&cli_paper, CLI_FAILED, "out of memory");
+                    return cli_fail(&paper_command, CLI_FAILED, "out of memory");
                 r->forward = r->loss + a->iterations;
                 r->backward = r->forward + a->iterations;
                 r->times = r->backward + a->iterations;
@@ -143,7 +143,7 @@ static int run_all(fig3 *a)
             if (status == HL_STOPPED)
                 return CLI_STOPPED;
             if (status != HL_OK)
-                return cli_fail_library(&cli_paper, a->ctx, status);
+                return cli_fail_library(&paper_command, a->ctx, status);
         }
     return CLI_OK;
 }
@@ -288,7 +288,7 @@ static int run(const paper_settings *set)
     fig3 a = { .set = set, .iterations = set->quick ? 24 : 360, .seeds = set->quick ? 1 : MOST_SEEDS };
     int error = cli_make_directory(set->out);
     if (error)
-        return cli_fail(&cli_paper, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
+        return cli_fail(&paper_command, CLI_WRONG, "cannot write to %s: %s", set->out, strerror(error));
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set->threads }, &a.ctx);
     int result = status == HL_OK ? read_table(&a, train, &a.rows, &a.train) : CLI_FAILED;
     if (result == CLI_OK)
@@ -298,7 +298,7 @@ static int run(const paper_settings *set)
     if (result == CLI_OK)
         result = paper_write(set, sizeof files / sizeof *files, files, &a);
     if (result == CLI_STOPPED)
-        cli_say(&cli_paper, "stopped");
+        cli_say(&paper_command, "stopped");
     for (int l = 0; l < LAYERS; l++)
         for (size_t s = 0; s < a.seeds; s++)
             for (int t = 0; t < TRACES; t++)

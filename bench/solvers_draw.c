@@ -1,9 +1,9 @@
-/* bench_solvers_draw.c - the picture of `hollow bench solvers`, as commands for gnuplot: when implicit steps pay, what a gradient is
+/* solvers_draw.c - the picture of `hollow bench solvers`, as commands for gnuplot: when implicit steps pay, what a gradient is
  * worth, and what an inverse costs. */
 #include <math.h>
 #include <string.h>
 
-#include "bench_solvers.h"
+#include "solvers.h"
 
 static bool same(double a, double b)
 {

@@ -1,9 +1,9 @@
 /* fig4.h - the parts of `hollow paper fig4`: fig4.c computes, fig4_draw.c draws. */
-#ifndef CLI_FIG4_H
-#define CLI_FIG4_H
+#ifndef PAPER_FIG4_H
+#define PAPER_FIG4_H
 
 #include "paper.h"
-#include "sde_problem.h"
+#include "problems/sde_problem.h"
 
 enum { FIG4_POSITIONS = 120, FIG4_VELOCITIES = 90, FIG4_PATHS = 30, FIG4_STATES = 1500, FIG4_SIDE = 15 };
 enum { FIG4_DENSITY_WIDTH = 1500, FIG4_DENSITY_HEIGHT = 1000, FIG4_FIELD_WIDTH = 1300, FIG4_FIELD_HEIGHT = 1080 };

@@ -1,7 +1,7 @@
 /* residual_net.c - see residual_net.h. */
 #include "residual_net.h"
 
-#include "cli.h"
+#include "cli/cli.h"
 
 enum { D = STIFF_NET_DIM };
 

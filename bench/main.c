@@ -1,0 +1,153 @@
+/* main.c - the program hollow-bench, which `hollow bench` starts: options and a table of benchmarks. */
+#include <string.h>
+
+#include "bench.h"
+
+static const char *const case_names[] = { "a", "b", "c", "d", "all", NULL };
+static const char *const dtype_names[] = { "f32", "f64", NULL };
+static const char *const clock_names[] = { "wall", "cpu", NULL };
+static const char *const problem_names[] = { "pendulum", "chain", "ou", "well", "gbm", "vanderpol", "linear", NULL };
+static const char *const method_names[] = { "fp", "pseudo-ml", NULL };
+static const char *const density_names[] = { "mixture", "flow", NULL };
+static const char *const network_names[] = { "mlp", "hollow", NULL };
+
+typedef struct settings {
+    uint64_t threads, rows, iterations, parameters, seeds, hidden;
+    double seconds, kept, rate;
+    const char *name, *dtype, *clock, *out, *problem, *method, *network, *density, *data;
+    bool quick;
+} settings;
+
+static const cli_option options[] = {
+    { "case", CLI_CHOICE, offsetof(settings, name), "a|b|c|d|all", "which size of network; default all", 0, 0,
+      case_names },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "threads; default 1; above 1, one is timed as well", 1,
+      256, NULL },
+    { "dtype", CLI_CHOICE, offsetof(settings, dtype), "f32|f64", "precision; default f32", 0, 0, dtype_names },
+    { "seconds", CLI_REAL, offsetof(settings, seconds), "S", "time spent on each measurement; default 1", 0, 3600,
+      NULL },
+    { "rows", CLI_INTEGER, offsetof(settings, rows), "N",
+      "rows of a batch, instead of the case's own; density: to train on, default 20000", 1, 1000000, NULL },
+    { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
+      0, 0, clock_names },
+    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning, sde, density: of training", 1, 1000000,
+      NULL },
+    { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N", "learning: of a network, at most; default 30000",
+      5000, 10000000, NULL },
+    { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there; solvers: table and picture", 0,
+      0, NULL },
+    { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks; sde: fewer trajectories", 0, 0,
+      NULL },
+    { "problem", CLI_CHOICE, offsetof(settings, problem), "NAME",
+      "sde: pendulum (default), chain, ou, well, gbm, vanderpol, linear", 0, 0, problem_names },
+    { "method", CLI_CHOICE, offsetof(settings, method), "fp|pseudo-ml", "sde: default both", 0, 0, method_names },
+    { "network", CLI_CHOICE, offsetof(settings, network), "mlp|hollow", "sde: default hollow", 0, 0, network_names },
+    { "density", CLI_CHOICE, offsetof(settings, density), "mixture|flow", "sde: default mixture", 0, 0, density_names },
+    { "hidden", CLI_INTEGER, offsetof(settings, hidden), "N", "sde: units of a layer", 1, 4096, NULL },
+    { "kept", CLI_REAL, offsetof(settings, kept), "SHARE", "sde: of the observations; default 1 and then 0.05", 0.001,
+      1, NULL },
+    { "data", CLI_TEXT, offsetof(settings, data), "NAME", "density: one set, such as 8gaussians; default all", 0, 0,
+      NULL },
+    { "rate", CLI_REAL, offsetof(settings, rate), "X", "sde: of learning; default 0.002", 0, 1, NULL },
+    { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: runs of each kind; default 1", 1, 1000, NULL },
+    { 0 },
+};
+
+static const char text[] = "ddim times dimension-wise derivatives: f; f and D f, the exact diagonal of its\n"
+                           "Jacobian; and a training step, with the gradients of a loss of f and D f with\n"
+                           "respect to all parameters. Before that, it verifies them against brute force.\n"
+                           "It prints one line of JSON for each case on stdout and a table on stderr.\n"
+                           "conditioners times the same three for every conditioner as d grows, per sample,\n"
+                           "in batches of 16. learning trains a continuous flow with each conditioner, all\n"
+                           "of about the same number of parameters, on images of known density in raster\n"
+                           "order and shuffled. solvers counts what solving, differentiating and inverting\n"
+                           "cost, on the stiff test set and on stiff hollow networks. sde learns stochastic\n"
+                           "equations that are known, from all and from 5% of the observations, by both\n"
+                           "methods, and tells the errors. density gives data of known density to 'hollow fit'\n"
+                           "and compares the model with the truth. Without a name it runs ddim.\n"
+                           "\n"
+                           "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
+                           "  a       2        16      64     64    512\n"
+                           "  b      43        32     256     64   1000\n"
+                           "  c      64       100     512    100    100\n"
+                           "  d     784        16    1024     32     64\n"
+                           "\n"
+                           "*_s are seconds, best of many; *_over_f are ratios to f; *_peak is the part of\n"
+                           "the machine's peak that matrix products reach (*_peak_all: all operations), the\n"
+                           "peak being measured between the runs; mask_speedup_* is the gain from skipping\n"
+                           "masked weights, speedup_* that of --threads over one; bytes is the memory of\n"
+                           "the training step's plan, whatever the batch. Exit status 1 if the\n"
+                           "verification fails. The manual page explains every member.\n";
+
+static int run(int argc, char **argv);
+const cli_command bench_command = { "bench",
+                                    "[ddim|conditioners|learning|solvers|sde|density] [--option VALUE ...]",
+                                    "time against the machine's limits, as JSON lines",
+                                    text,
+                                    options,
+                                    0,
+                                    1,
+                                    run };
+
+static const char *const names[] = { "ddim", "conditioners", "learning", "solvers", "sde", "density", NULL };
+enum { DDIM, CONDITIONERS, LEARNING, SOLVERS, SDE, DENSITY };
+
+static int run_one(int which, const settings *set)
+{
+    bool cpu = strcmp(set->clock, "cpu") == 0;
+    int threads = (int)set->threads;
+    hl_dtype dtype = strcmp(set->dtype, "f64") == 0 ? HL_F64 : HL_F32;
+    double (*clock)(void) = cpu ? cli_cpu_time : cli_now;
+    if (which == LEARNING)
+        return bench_learning(&(bench_learning_options){ set->iterations ? (size_t)set->iterations : 2000,
+                                                         (size_t)set->parameters, threads, set->out });
+    if (which == SOLVERS)
+        return bench_solvers(set->quick, threads, set->out);
+    if (which == SDE)
+        return bench_sde(&(bench_sde_options){ set->problem, set->method, set->network, set->density,
+                                               (size_t)set->seeds, (size_t)set->iterations, (size_t)set->hidden,
+                                               set->kept, set->rate, threads, set->quick });
+    if (which == DENSITY)
+        return bench_density(
+            &(bench_density_options){ set->data, (size_t)set->iterations, (size_t)set->rows, threads });
+    if (threads > 1 && cpu)
+        return cli_fail(&bench_command, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", threads);
+    if (which == DDIM)
+        return bench_ddim(&(bench_ddim_options){ set->name, dtype, threads, (size_t)set->rows, set->seconds, clock });
+    if (strcmp(set->name, "all") != 0)
+        return cli_fail(&bench_command, CLI_WRONG, "--case is for ddim");
+    return bench_conditioners(dtype, threads, (size_t)set->rows, set->seconds / 5, clock);
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = { .threads = 1,
+                     .seconds = 1,
+                     .name = "all",
+                     .dtype = "f32",
+                     .clock = "wall",
+                     .parameters = 30000,
+                     .problem = "pendulum",
+                     .seeds = 1 };
+    const char *name[2];
+    char list[100];
+    int result = cli_parse(&bench_command, argc, argv, &set, name), which = DDIM;
+    if (result >= 0)
+        return result;
+    while (name[0] && names[which] && strcmp(name[0], names[which]) != 0)
+        which++;
+    if (!names[which]) {
+        cli_join(list, sizeof list, names);
+        return cli_fail(&bench_command, CLI_WRONG, "unknown benchmark '%s'; there are %s", name[0], list);
+    }
+    result = run_one(which, &set);
+    if (result == CLI_STOPPED)
+        cli_say(&bench_command, "stopped");
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    cli_catch_interrupt();
+    return cli_finish(run(argc - 1, argv + 1));
+}

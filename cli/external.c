@@ -1,0 +1,71 @@
+/* external.c - commands that are programs of their own, hollow-NAME: beside this program in a build, in libexec when installed. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#ifndef HL_LIBEXEC
+#define HL_LIBEXEC "../libexec/hollow" /* from where this program is */
+#endif
+
+static int run_bench(int argc, char **argv);
+static int run_paper(int argc, char **argv);
+const cli_command cli_bench = { .name = "bench",
+                                .summary = "time against the machine's limits, as JSON lines",
+                                .run = run_bench };
+const cli_command cli_paper = { .name = "paper", .summary = "reproduce a figure of the paper", .run = run_paper };
+
+/* The directory of this program, without the slash at its end. */
+static int find_directory(char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    if (length <= 0)
+        return errno;
+    path[length] = '\0';
+    *strrchr(path, '/') = '\0';
+    return 0;
+}
+
+/* Becomes the program, or returns an exit status. */
+static int start(const cli_command *command, int argc, char **argv)
+{
+    static const char *const places[] = { "", "/" HL_LIBEXEC };
+    char directory[PATH_MAX], program[PATH_MAX + 64];
+    char **call = calloc((size_t)argc + 2, sizeof *call);
+    int error = call ? find_directory(directory, sizeof directory) : ENOMEM;
+    if (error) {
+        free(call);
+        return cli_fail(command, CLI_FAILED, "cannot tell where hollow is: %s", strerror(error));
+    }
+    call[0] = program;
+    for (int i = 0; i < argc; i++)
+        call[i + 1] = argv[i];
+    fflush(stdout);
+    error = ENOENT;
+    for (size_t i = 0; i < 2 && error == ENOENT; i++) {
+        snprintf(program, sizeof program, "%s%s/hollow-%s", directory, places[i], command->name);
+        execv(program, call);
+        error = errno;
+    }
+    free(call);
+    if (error != ENOENT)
+        return cli_fail(command, CLI_FAILED, "cannot start %s: %s", program, strerror(error));
+    return cli_fail(
+        command, CLI_FAILED,
+        "hollow-%s is missing: it is a program of its own, which 'make' builds and 'make install' installs; "
+        "it is neither in %s nor in %s/" HL_LIBEXEC,
+        command->name, directory, directory);
+}
+
+static int run_bench(int argc, char **argv)
+{
+    return start(&cli_bench, argc, argv);
+}
+
+static int run_paper(int argc, char **argv)
+{
+    return start(&cli_paper, argc, argv);
+}

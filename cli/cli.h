@@ -36,8 +36,13 @@ typedef struct cli_option {
     size_t offset;            /* of the value in the command's settings */
     const char *value, *help; /* for the help text: what the value is called, what the option does */
     double low, high;
-    const char *const *choices; /* ends with NULL */
+    const void *more; /* of a choice: a list of names that ends with NULL; of the last row, a cli_job or NULL */
 } cli_option;
+
+/* A job of the library whose options are the command's, too; `offset` of the last row is that of a cli_chosen. */
+typedef struct cli_job {
+    const hl_option *(*options)(void);
+} cli_job;
 
 typedef struct cli_command {
     const char *name, *arguments, *summary, *text;
@@ -45,6 +50,16 @@ typedef struct cli_command {
     size_t least, most;        /* how many arguments that are not options */
     int (*run)(int argc, char **argv);
 } cli_command;
+
+enum { CLI_MOST_CHOSEN = 64 };
+/* The texts of a job's options that were given, in the order of their table; "on" for flags. */
+typedef struct cli_chosen {
+    const char *text[CLI_MOST_CHOSEN];
+} cli_chosen;
+/* Those of the command's job become settings, to be freed. Returns CLI_OK or an exit status, having said what is wrong. */
+int cli_make_settings(const cli_command *command, hl_context *ctx, const cli_chosen *chosen, hl_settings **settings);
+/* As cli_fail_library, for a job: a message that begins with the name of an option gets its dashes. */
+int cli_fail_job(const cli_command *command, const hl_context *ctx, hl_status status);
 
 extern const cli_command cli_bench, cli_fit, cli_info, cli_logp, cli_paper, cli_sample, cli_sde;
 

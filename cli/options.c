@@ -19,6 +19,22 @@ static void print_option(const char *name, const char *value, const char *help)
     printf("%*s%s\n", HELP_COLUMN - width, "", help);
 }
 
+/* The row that ends the command's table. */
+static const cli_option *last_row(const cli_command *command)
+{
+    const cli_option *o = command->options;
+    while (o->name)
+        o++;
+    return o;
+}
+
+/* The options of the command's job, or NULL. */
+static const hl_option *job_options(const cli_command *command)
+{
+    const cli_job *job = command->options ? last_row(command)->more : NULL;
+    return job ? job->options() : NULL;
+}
+
 void cli_print_help(const cli_command *command)
 {
     printf("hollow %s - %s\n\nusage: hollow %s %s\n\n%s", command->name, command->summary, command->name,
@@ -28,6 +44,12 @@ void cli_print_help(const cli_command *command)
     printf("\nOptions:\n");
     for (const cli_option *o = command->options; o && o->name; o++)
         print_option(o->name, o->value, o->help);
+    for (const hl_option *o = job_options(command); o && o->name; o++) {
+        char help[400];
+        snprintf(help, sizeof help, "%s%s%s", o->help, o->otherwise ? "; default " : "",
+                 o->otherwise ? o->otherwise : "");
+        print_option(o->name, o->value, help);
+    }
     print_option("help", NULL, "print this text");
 }
 
@@ -68,12 +90,12 @@ static int set_real(const cli_command *command, const cli_option *o, const char 
 static int set_choice(const cli_command *command, const cli_option *o, const char *text, const char **value)
 {
     char names[200];
-    for (const char *const *c = o->choices; *c; c++)
+    for (const char *const *c = o->more; *c; c++)
         if (strcmp(*c, text) == 0) {
             *value = *c;
             return -1;
         }
-    cli_join(names, sizeof names, o->choices);
+    cli_join(names, sizeof names, o->more);
     return cli_fail(command, CLI_WRONG, "unknown %s '%s'; there are %s", o->name, text, names);
 }
 
@@ -99,6 +121,52 @@ static int set(const cli_command *command, const cli_option *o, const char *text
     return CLI_WRONG;
 }
 
+/* An option of the command's job, or NULL. */
+static const hl_option *find_job(const cli_command *command, const char *name, size_t length)
+{
+    for (const hl_option *o = job_options(command); o && o->name; o++)
+        if (strlen(o->name) == length && strncmp(o->name, name, length) == 0)
+            return o;
+    return NULL;
+}
+
+/* Keep the text of an option of the job, which the library checks when it becomes a setting. */
+static int choose(const cli_command *command, const hl_option *o, const char *value, int argc, char **argv, int *at,
+                  void *settings)
+{
+    cli_chosen *chosen = (cli_chosen *)((char *)settings + last_row(command)->offset);
+    if (o->kind == HL_OPTION_FLAG && value)
+        return cli_fail(command, CLI_WRONG, "--%s takes no value", o->name);
+    if (o->kind == HL_OPTION_FLAG)
+        value = "on";
+    else if (!value && *at + 1 >= argc)
+        return cli_fail(command, CLI_WRONG, "%s needs a value: %s %s", argv[*at], argv[*at], o->value);
+    chosen->text[o - job_options(command)] = value ? value : argv[++*at];
+    return -1;
+}
+
+int cli_make_settings(const cli_command *command, hl_context *ctx, const cli_chosen *chosen, hl_settings **settings)
+{
+    const hl_option *o = job_options(command);
+    hl_status status = hl_settings_create(ctx, o, settings);
+    for (size_t i = 0; status == HL_OK && o[i].name; i++) {
+        if (chosen->text[i])
+            status = hl_settings_set(*settings, o[i].name, chosen->text[i]);
+    }
+    return status == HL_OK ? CLI_OK : cli_fail_job(command, ctx, status);
+}
+
+int cli_fail_job(const cli_command *command, const hl_context *ctx, hl_status status)
+{
+    const char *message = hl_context_message(ctx);
+    for (const hl_option *o = job_options(command); status == HL_ERR_INVALID && o && o->name; o++) {
+        size_t length = strlen(o->name);
+        if (strncmp(message, o->name, length) == 0 && message[length] == ':')
+            return cli_fail(command, CLI_WRONG, "--%s", message);
+    }
+    return cli_fail_library(command, ctx, status);
+}
+
 /* One option at argv[*at], with two dashes, or one if its name is one letter; moves *at over a value that stands apart. */
 static int option(const cli_command *command, int argc, char **argv, int *at, void *settings)
 {
@@ -107,6 +175,9 @@ static int option(const cli_command *command, int argc, char **argv, int *at, vo
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     if (letter != (length == 1))
         return wrong(command, "unknown option", argv[*at]);
+    const hl_option *job = find_job(command, name, length);
+    if (job)
+        return choose(command, job, equals ? equals + 1 : NULL, argc, argv, at, settings);
     const cli_option *o = command->options;
     while (o && o->name && (strlen(o->name) != length || strncmp(o->name, name, length) != 0))
         o++;

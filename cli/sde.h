@@ -59,15 +59,8 @@ typedef struct sde_rows {
 /* Read, sort and check. Returns CLI_OK or an exit status, having said what is wrong. */
 int sde_read(const cli_command *command, hl_context *ctx, const sde_source *source, sde_rows *rows);
 void sde_rows_free(sde_rows *rows);
-/* The share of the mean speed along given trajectories that the model's drift leaves; NaN where it cannot be told: few steps, or
- * long ones, or more than five columns. */
-double sde_steps_missed(hl_sde *sde, const sde_rows *rows);
 /* Where row r stands, in the column of a name (dim: time; HL_NO_COLUMN: the row), for messages. */
 const char *sde_place(const sde_rows *rows, size_t r, size_t name, char *buffer, size_t size);
-
-/* "x1=x2;x2=0.5-2*x1" (drift) or "x1=0" (diffusion), in the names of the columns, to known (dim). `linear` is dim x dim. */
-int sde_read_known(const cli_command *command, const char *option, const char *text, bool drift, size_t dim,
-                   char *const *names, hl_sde_known *known, double *linear);
 
 /* A time: a number, or a date such as 2020-01-01 as years, which is what a column of dates becomes; *end is behind it. False if
  * there is none. */

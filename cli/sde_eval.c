@@ -178,7 +178,7 @@ static void print_summary(const job *j)
     cli_json_real(&json, "density_misses", moves ? v.density : NAN);
     cli_json_real(&json, "simulations_miss", moves ? v.simulated : NAN);
     cli_json_real(&json, "unexplained", v.unexplained);
-    cli_json_real(&json, "steps_miss", sde_steps_missed(j->sde, &j->rows));
+    cli_json_real(&json, "steps_miss", v.steps);
     cli_json_real(&json, "nll", j->nll);
     cli_json_count(&json, "rows", j->rows.rows);
     cli_json_count(&json, "trajectories", v.trajectories);

@@ -96,6 +96,12 @@ json "$work/log" '0 < j["iteration"] <= 200 and j["loss"] > 0 and j["nll"] == j[
 if [ "$(wc -l <"$work/log")" = 200 ]; then pass; else fail "$command: the log does not have 200 lines"; fi
 fit 0 "$data" "$work/again.hollow" --threads 2
 same "$model" "$work/again.hollow"
+# shellcheck disable=SC2086
+expect 0 sde fit "$data" -o "$work/again.hollow" $small --quiet --json
+same "$model" "$work/again.hollow"
+if grep -v "warning" "$err" | grep -q .; then fail "$command: not quiet"; else pass; fi
+json "$out" 'j["method"] == "fp" and j["rows"] == 2000 and j["trajectories"] == 200 and j["components"] == 2 and j["iterations"] == 200'
+json "$out" 'j["verdict"] == "rough" and [f["kind"] for f in j["findings"]] == ["unexplained"] and not j["findings"][0]["fatal"]'
 fit 0 "$data" "$work/other.hollow" --seed 1
 if cmp -s "$model" "$work/other.hollow"; then fail "$command: the same as with seed 0"; else pass; fi
 printf 't,x\n100,40\n102,30\n103,25\n' >"$work/points.csv"
@@ -125,10 +131,11 @@ json "$out" 'j["components"] == 1'
 for bad in "--lambda 1" "--between 0" "--penalty l2" "--p-form" "--stop-gradient" "--pointwise" "--anyway"; do
     # shellcheck disable=SC2086
     fit 2 "$data" "$none" --method pseudo-ml $bad
-    refused "${bad%% *} is for --method fp"
+    name=${bad%% *}
+    refused "option '${name#--}' has no effect with method=pseudo-ml; it is for method=fp"
 done
 fit 2 "$data" "$none" --variance-floor 1e-3
-refused "--variance-floor is for --method pseudo-ml"
+refused "option 'variance-floor' has no effect with method=fp; it is for method=pseudo-ml"
 for bad in lr dt; do
     fit 2 "$data" "$none" --$bad 0
     refused "--$bad: '0' is not a number in"
@@ -141,9 +148,9 @@ expect 0 info "$work/flow.hollow"
 stdout_has "a flow of 2 networks"
 expect 0 sde sample "$work/flow.hollow" -n 2
 fit 2 "$data" "$none" --density flow
-refused "--components is for --density mixture"
+refused "option 'components' has no effect with density=flow; it is for density=mixture"
 fit 2 "$data" "$none" --curvature projected
-refused "--curvature is for --density flow"
+refused "option 'curvature' has no effect with density=mixture; it is for density=flow"
 fit 0 "$work/snapshots.csv" "$work/snapshots.hollow"
 stderr_has "2000 observations of 1 columns, 2000 trajectories"
 # Trajectories that are not together are put together.
@@ -386,8 +393,12 @@ json "$work/last" 'j["verdict"] == "still" and j["density_misses"] is None and j
 fit 0 "$work/still.csv" "$work/still.hollow" --method pseudo-ml
 if grep -q "warning" "$err"; then fail "$command: a warning"; else pass; fi
 # One path.
-fit 1 "$work/dates.csv" "$none" --time date --columns rate
+fit 1 "$work/dates.csv" "$none" --time date --columns rate --method fp
 refused "1 trajectory" "a time that is seen once does not show its density" "--method pseudo-ml"
+
+fit 0 "$work/dates.csv" "$work/series.hollow" --time date --columns rate
+stderr_has "1 trajectory: the method is pseudo-ml"
+same "$work/series.hollow" "$work/dates.hollow"
 
 # What turns within a density is not seen by matching; steps along trajectories tell.
 spin 150 >"$work/spin.csv"
@@ -544,7 +555,7 @@ fi
 # ---- training that fails ----
 
 fit 1 "$data" "$work/failed.hollow" --lr 10 --method pseudo-ml
-stderr_has "training failed: its steps are less likely"
+stderr_has "training failed: the steps are less likely"
 stderr_has "try a smaller --lr"
 fit 1 "$data" "$work/failed.hollow" --lr 10
 stderr_has "training failed"

@@ -20,6 +20,7 @@
 #include "hollow/random.h"
 #include "hollow/root.h"
 #include "hollow/sde.h"
+#include "hollow/sde_learn.h"
 #include "hollow/simulate.h"
 #include "hollow/table.h"
 

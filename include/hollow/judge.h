@@ -72,6 +72,8 @@ typedef struct hl_verdict {
         unexplained; /* the share of the density's change that drift and diffusion leave: of |R| in |d log p/dt|, up to 5
                          * dimensions averaged over neighbours first, where ripples of the density count for little; NaN
                          * if fewer than 1,000 rows are compared */
+    double steps; /* the share of the mean speed along given trajectories that the drift leaves; NaN where it cannot be
+                   * told: few or long steps, more than five dimensions, no model */
 } hl_verdict;
 
 /* "sound", "few", ...; NULL if there is no such kind. */

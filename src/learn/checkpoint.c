@@ -81,6 +81,24 @@ hl_status hl_checkpoint_read(hl_context *ctx, const char *settings, const char *
     return status;
 }
 
+hl_status hl_checkpoint_settings(hl_context *ctx, const char *path, char **settings)
+{
+    hl_tensors *t = NULL;
+    *settings = NULL;
+    hl_status status = hl_tensors_read(ctx, path, &t);
+    if (status != HL_OK)
+        return status;
+    const char *format = hl_tensors_metadata(t, "format"), *text = hl_tensors_metadata(t, "settings");
+    if (!format || strcmp(format, format_text) != 0 || !text)
+        status = hl_fail(ctx, HL_ERR_FORMAT, "%s: not a checkpoint of hollow", hl_path_shown(path));
+    else if (!(*settings = hl_alloc(ctx, strlen(text) + 1)))
+        status = HL_ERR_NOMEM;
+    else
+        strcpy(*settings, text);
+    hl_tensors_free(t);
+    return status;
+}
+
 /* ---- of a flow's fit ---- */
 
 hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path)

@@ -9,5 +9,7 @@ hl_status hl_checkpoint_write(hl_context *ctx, const char *settings, const char 
                               const double *state);
 /* Read them back, if settings and size are the same and nothing is damaged. The caller frees *state, on failure as well. */
 hl_status hl_checkpoint_read(hl_context *ctx, const char *settings, const char *path, size_t size, double **state);
+/* The text of the settings alone. The caller frees *settings. */
+hl_status hl_checkpoint_settings(hl_context *ctx, const char *path, char **settings);
 
 #endif

@@ -35,12 +35,14 @@ static hl_status split(hl_context *ctx, size_t dim, const hl_sde_data *data, uin
 }
 
 /* Mean -log p of what is held out. */
-static hl_status held_out(hl_sde *sde, size_t dim, const halves *h, double *nll)
+static hl_status held_out(hl_context *ctx, hl_sde *sde, size_t dim, const halves *h, double *nll)
 {
     double logp[HL_SDE_ROWS];
     hl_status status = HL_OK;
     *nll = 0;
     for (size_t at = 0, count; at < h->held && status == HL_OK; at += count) {
+        if ((status = hl_check_stop(ctx)) != HL_OK)
+            return status;
         count = h->held - at < HL_SDE_ROWS ? h->held - at : HL_SDE_ROWS;
         status =
             hl_sde_eval(sde, count, h->t + h->rows + at, h->x + (h->rows + at) * dim, &(hl_sde_values){ .logp = logp });
@@ -50,8 +52,29 @@ static hl_status held_out(hl_sde *sde, size_t dim, const halves *h, double *nll)
     return status;
 }
 
+/* Who is told of the iterations. */
+typedef struct listener {
+    hl_status (*tell)(void *user, size_t done, size_t all);
+    void *user;
+    size_t done, all;
+} listener;
+
+static size_t iterations_of(const hl_sde_fit_options *options)
+{
+    return options->iterations && options->iterations < MOST_STEPS ? options->iterations : MOST_STEPS;
+}
+
+static hl_status step(hl_context *ctx, hl_sde_fit *fit, listener *to)
+{
+    hl_status status = hl_check_stop(ctx);
+    if (status == HL_OK)
+        status = hl_sde_fit_step(fit, NULL);
+    to->done++;
+    return status == HL_OK && to->tell ? to->tell(to->user, to->done, to->all) : status;
+}
+
 static hl_status try_size(hl_context *ctx, const hl_sde_spec *given, const hl_sde_fit_options *options, size_t size,
-                          const halves *h, double *nll)
+                          const halves *h, listener *to, double *nll)
 {
     hl_sde_spec spec = { .dim = given->dim,
                          .network = "mlp", /* f and g are not used: as small as they can be */
@@ -64,8 +87,7 @@ static hl_status try_size(hl_context *ctx, const hl_sde_spec *given, const hl_sd
                          .clamp = given->clamp,
                          .dtype = given->dtype };
     hl_sde_fit_options o = { .density_only = 1,
-                             .iterations = options->iterations && options->iterations < MOST_STEPS ? options->iterations
-                                                                                                   : MOST_STEPS,
+                             .iterations = iterations_of(options),
                              .batch = options->batch,
                              .optimizer = options->optimizer,
                              .seed = options->seed };
@@ -77,10 +99,10 @@ static hl_status try_size(hl_context *ctx, const hl_sde_spec *given, const hl_sd
         status = hl_sde_init(sde, options->seed + 1);
     if (status == HL_OK)
         status = hl_sde_fit_create(sde, &data, &o, &fit);
-    while (status == HL_OK && (status = hl_check_stop(ctx)) == HL_OK)
-        status = hl_sde_fit_step(fit, NULL);
-    if (status == HL_STOPPED)
-        status = held_out(sde, given->dim, h, nll);
+    for (size_t i = 0; i < o.iterations && status == HL_OK; i++)
+        status = step(ctx, fit, to);
+    if (status == HL_OK)
+        status = held_out(ctx, sde, given->dim, h, nll);
     hl_sde_fit_free(fit);
     hl_sde_free(sde);
     return status;
@@ -88,6 +110,13 @@ static hl_status try_size(hl_context *ctx, const hl_sde_spec *given, const hl_sd
 
 hl_status hl_sde_choose_components(hl_context *ctx, const hl_sde_spec *spec, const hl_sde_data *data,
                                    const hl_sde_fit_options *options, size_t *components)
+{
+    return hl_sde_choose(ctx, spec, data, options, NULL, NULL, components);
+}
+
+hl_status hl_sde_choose(hl_context *ctx, const hl_sde_spec *spec, const hl_sde_data *data,
+                        const hl_sde_fit_options *options, hl_status (*tell)(void *user, size_t done, size_t all),
+                        void *user, size_t *components)
 {
     static const hl_sde_fit_options defaults;
     if (!ctx)
@@ -105,9 +134,10 @@ hl_status hl_sde_choose_components(hl_context *ctx, const hl_sde_spec *spec, con
     halves h = { 0 };
     double nll[SIZES], best = INFINITY;
     size_t count = spec->dim <= MANY_DIM ? SIZES : SIZES - 1;
+    listener to = { tell, user, 0, count * iterations_of(options) };
     hl_status status = split(ctx, spec->dim, data, options->seed, &h);
     for (size_t k = 0; k < count && h.held && status == HL_OK; k++) {
-        status = try_size(ctx, spec, options, sizes[k], &h, &nll[k]);
+        status = try_size(ctx, spec, options, sizes[k], &h, &to, &nll[k]);
         if (status == HL_OK && nll[k] < best)
             best = nll[k];
     }

@@ -57,8 +57,23 @@ static hl_status check_data(const hl_sde_fit *fit, const hl_sde_data *data)
     return HL_OK;
 }
 
-/* Means and deviations to the model; a column that is constant has no scale. Two passes, scaled by the largest value,
- * so that huge ones do not overflow. */
+/* Two passes, scaled by the largest value, so that huge ones do not overflow. */
+void hl_sde_column_scale(size_t rows, size_t dim, size_t column, const double *x, double *mean, double *deviation)
+{
+    double top = 0, sum = 0, square = 0;
+    for (size_t r = 0; r < rows; r++)
+        top = fmax(top, fabs(x[r * dim + column]));
+    for (size_t r = 0; r < rows && top > 0; r++)
+        sum += x[r * dim + column] / top / (double)rows;
+    for (size_t r = 0; r < rows && top > 0; r++) {
+        double gap = x[r * dim + column] / top - sum;
+        square += gap * gap / (double)rows;
+    }
+    *mean = sum * top;
+    *deviation = sqrt(square) > 1e-12 ? sqrt(square) * top : 0;
+}
+
+/* Means and deviations to the model; a column that is constant has no scale. */
 static hl_status set_scale(hl_sde_fit *fit, const hl_sde_data *data)
 {
     size_t d = fit->sde->spec.dim, n = data->rows;
@@ -71,19 +86,9 @@ static hl_status set_scale(hl_sde_fit *fit, const hl_sde_data *data)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "all observations have the same time %g: nothing to learn from",
                        first);
     for (size_t i = 0; i < d; i++) {
-        double top = 0, sum = 0, square = 0;
-        for (size_t r = 0; r < n; r++)
-            top = fmax(top, fabs(data->x[r * d + i]));
-        for (size_t r = 0; r < n && top > 0; r++)
-            sum += data->x[r * d + i] / top / (double)n;
-        for (size_t r = 0; r < n && top > 0; r++) {
-            double gap = data->x[r * d + i] / top - sum;
-            square += gap * gap / (double)n;
-        }
-        if (!(sqrt(square) > 1e-12))
+        hl_sde_column_scale(n, d, i, data->x, &mean[i], &deviation[i]);
+        if (!(deviation[i] > 0))
             return hl_fail(fit->ctx, HL_ERR_INVALID, "column %zu is constant (%g): leave it out", i, data->x[i]);
-        mean[i] = sum * top;
-        deviation[i] = sqrt(square) * top;
     }
     return hl_sde_set_scale(fit->sde, first, last, mean, deviation);
 }
@@ -240,6 +245,11 @@ hl_status hl_sde_fit_create(hl_sde *sde, const hl_sde_data *data, const hl_sde_f
 hl_context *hl_sde_fit_context(const hl_sde_fit *fit)
 {
     return fit->ctx;
+}
+
+size_t hl_sde_fit_iteration(const hl_sde_fit *fit)
+{
+    return fit->iteration;
 }
 
 void hl_sde_fit_free(hl_sde_fit *fit)

@@ -34,7 +34,9 @@ struct hl_judge {
     hl_judge_options options;
     size_t dim, rows, groups, trajectories;
     double *t, *x, *mean, *deviation; /* observations; their columns' */
-    size_t *order, *picks;            /* rows by time; the groups' own */
+    size_t *trajectory;               /* [rows]; nothing if the observations are not paired */
+    bool paired;
+    size_t *order, *picks; /* rows by time; the groups' own */
     group *group;
     double *columns;        /* [groups][2][dim] Wasserstein distances */
     double *a, *b, *sorted; /* two samples; two columns */
@@ -44,6 +46,7 @@ struct hl_judge {
     hl_sde *sde;            /* with which the observations were compared */
     double interval;        /* of a path's steps */
     bool lost;              /* simulations failed */
+    double steps;           /* the share of the speed along trajectories that the drift leaves */
 };
 
 /* ---- distances ---- */
@@ -109,6 +112,7 @@ static hl_status make_arrays(hl_judge *j)
     size_t d = j->dim, rows = j->options.rows, paths = rows;
     j->t = hl_calloc(ctx, j->rows, sizeof *j->t);
     j->x = hl_calloc(ctx, hl_size_mul(j->rows, d), sizeof *j->x);
+    j->trajectory = hl_calloc(ctx, j->rows, sizeof *j->trajectory);
     j->mean = hl_calloc(ctx, d, 2 * sizeof *j->mean);
     j->order = hl_calloc(ctx, j->rows, sizeof *j->order);
     j->picks = hl_calloc(ctx, hl_size_mul(j->options.groups + 2, rows), sizeof *j->picks);
@@ -119,8 +123,8 @@ static hl_status make_arrays(hl_judge *j)
     j->sorted = hl_calloc(ctx, rows, 2 * sizeof *j->sorted);
     j->change = hl_calloc(ctx, rows, sizeof *j->change);
     j->path = hl_calloc(ctx, hl_size_mul(hl_size_mul(paths, j->options.steps + 1), d), sizeof *j->path);
-    if (!j->t || !j->x || !j->mean || !j->order || !j->picks || !j->group || !j->columns || !j->a || !j->b ||
-        !j->sorted || !j->change || !j->path)
+    if (!j->t || !j->x || !j->trajectory || !j->mean || !j->order || !j->picks || !j->group || !j->columns || !j->a ||
+        !j->b || !j->sorted || !j->change || !j->path)
         return HL_ERR_NOMEM;
     j->deviation = j->mean + d;
     return HL_OK;
@@ -131,24 +135,21 @@ static hl_status take_data(hl_judge *j, const hl_sde_data *data)
     size_t d = j->dim;
     memcpy(j->t, data->t, j->rows * sizeof *j->t);
     memcpy(j->x, data->x, j->rows * d * sizeof *j->x);
+    if (data->trajectory)
+        memcpy(j->trajectory, data->trajectory, j->rows * sizeof *j->trajectory);
+    j->paired = data->trajectory;
     for (size_t r = 0; r < j->rows; r++) {
         j->trajectories += !data->trajectory || r == 0 || data->trajectory[r] != data->trajectory[r - 1];
         if (!isfinite(j->t[r]))
             return hl_fail(j->ctx, HL_ERR_NOT_FINITE, "row %zu: the time is not finite", r);
     }
     for (size_t i = 0; i < d; i++) {
-        double top = 0, sum = 0, square = 0;
-        for (size_t r = 0; r < j->rows; r++) {
+        for (size_t r = 0; r < j->rows; r++)
             if (!isfinite(j->x[r * d + i]))
                 return hl_fail(j->ctx, HL_ERR_NOT_FINITE, "row %zu, column %zu, is not finite", r, i);
-            top = fmax(top, fabs(j->x[r * d + i]));
-        }
-        for (size_t r = 0; r < j->rows && top > 0; r++)
-            sum += j->x[r * d + i] / top / (double)j->rows;
-        for (size_t r = 0; r < j->rows && top > 0; r++)
-            square += (j->x[r * d + i] / top - sum) * (j->x[r * d + i] / top - sum) / (double)j->rows;
-        j->mean[i] = sum * top;
-        j->deviation[i] = square > 0 ? sqrt(square) * top : 1;
+        hl_sde_column_scale(j->rows, d, i, j->x, &j->mean[i], &j->deviation[i]);
+        if (!(j->deviation[i] > 0))
+            j->deviation[i] = 1;
     }
     return HL_OK;
 }
@@ -318,8 +319,8 @@ void hl_judge_free(hl_judge *j)
 {
     if (!j)
         return;
-    void *const blocks[] = { j->t,       j->x, j->mean, j->order,  j->picks,  j->group,
-                             j->columns, j->a, j->b,    j->sorted, j->change, j->path };
+    void *const blocks[] = { j->trajectory, j->t, j->x, j->mean,   j->order,  j->picks, j->group,
+                             j->columns,    j->a, j->b, j->sorted, j->change, j->path };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(j->ctx, blocks[i]);
     hl_free(j->ctx, j);
@@ -459,8 +460,14 @@ hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
     j->sde = sde;
     if (j->lost)
         status = HL_OK;
-    for (size_t k = 0; k < j->groups && status == HL_OK; k++)
+    for (size_t k = 0; k < j->groups && status == HL_OK; k++) {
         status = compare_group(j, k);
+        if (status == HL_OK)
+            status = hl_check_stop(j->ctx);
+    }
+    if (status == HL_OK)
+        status = hl_sde_steps_missed(sde, &(hl_sde_data){ j->rows, j->t, j->x, j->paired ? j->trajectory : NULL },
+                                     &j->steps);
     if (status != HL_OK)
         j->sde = NULL;
     return status;
@@ -530,6 +537,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
     v.density = share(s.density, s.moved);
     v.simulated = share(s.simulated, s.travelled);
     v.residual = s.residual / s.groups;
+    v.steps = j->sde ? j->steps : NAN;
     if (j->dim > NEAR_DIM)
         v.unexplained = s.residual / s.change;
     else /* of few pairs the sums are noise */

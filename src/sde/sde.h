@@ -181,5 +181,22 @@ void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *i
 /* ---- fits (fit.c) ---- */
 
 hl_context *hl_sde_fit_context(const hl_sde_fit *fit);
+size_t hl_sde_fit_iteration(const hl_sde_fit *fit); /* done so far */
+/* Mean and deviation of a column of x (rows x dim); a column that is constant has deviation 0. */
+void hl_sde_column_scale(size_t rows, size_t dim, size_t column, const double *x, double *mean, double *deviation);
+
+/* ---- how many Gaussians (choose.c) ---- */
+
+/* As hl_sde_choose_components; after each iteration `tell`, unless NULL, gets how many are done of how many, and ends it by a
+ * status that is not HL_OK. */
+hl_status hl_sde_choose(hl_context *ctx, const hl_sde_spec *spec, const hl_sde_data *data,
+                        const hl_sde_fit_options *options, hl_status (*tell)(void *user, size_t done, size_t all),
+                        void *user, size_t *components);
+
+/* ---- steps along trajectories (steps.c) ---- */
+
+/* The share of the mean speed along the data's trajectories that the model's drift leaves; NaN where it cannot be told: few
+ * steps, or long ones, or more than five columns. */
+hl_status hl_sde_steps_missed(hl_sde *sde, const hl_sde_data *data, double *share);
 
 #endif

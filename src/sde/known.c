@@ -1,4 +1,4 @@
-/* sde_known.c - what is known of an equation, as text: "x1=x2;x2=0.5-2*x1" for drift, "x1=0" for diffusion.
+/* known.c - what is known of an equation, as text: "x1=x2;x2=0.5-2*x1" for drift, "x1=0" for diffusion.
  *
  *   list = item {";" item}      item = name "=" sum      sum = term {("+" | "-") term}
  *   term = number | number "*" name | name | name "*" number */
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sde.h"
+#include "sde/learn.h"
 
 typedef struct scanner {
     const char *at;
     size_t dim;
-    char *const *names;
+    const char (*names)[HL_SDE_NAME];
 } scanner;
 
 static bool take(scanner *s, char c)
@@ -86,8 +86,8 @@ static bool take_sum(scanner *s, double *constant, double *linear)
     }
 }
 
-int sde_read_known(const cli_command *command, const char *option, const char *text, bool drift, size_t dim,
-                   char *const *names, hl_sde_known *known, double *linear)
+hl_status hl_known_read(hl_context *ctx, const char *option, const char *text, bool drift, size_t dim,
+                        const char (*names)[HL_SDE_NAME], hl_sde_known *known, double *linear)
 {
     scanner s = { text, dim, names };
     do {
@@ -95,15 +95,16 @@ int sde_read_known(const cli_command *command, const char *option, const char *t
         const char *start = s.at;
         size_t i = take_name(&s);
         if (i == dim || !take(&s, '='))
-            return cli_fail(command, CLI_WRONG, "--%s: '%s' does not begin with a column of x and '='", option, start);
+            return hl_fail(ctx, HL_ERR_INVALID, "%s: '%.100s' does not begin with a column of x and '='", option,
+                           start);
         if (drift ? known[i].drift : known[i].diffusion)
-            return cli_fail(command, CLI_WRONG, "--%s: column '%s' is given twice", option, names[i]);
+            return hl_fail(ctx, HL_ERR_INVALID, "%s: column '%.100s' is given twice", option, names[i]);
         double constant = 0, *row = linear + i * dim;
         bool good = drift ? take_sum(&s, &constant, row) : take_number(&s, &constant);
         if (!good || (!take(&s, ';') && *s.at))
-            return cli_fail(command, CLI_WRONG, "--%s: '%s' is not %s, at '%s'", option, start,
-                            drift ? "a sum of numbers and of columns times numbers" : "a number that is not negative",
-                            s.at);
+            return hl_fail(ctx, HL_ERR_INVALID, "%s: '%.100s' is not %s, at '%.100s'", option, start,
+                           drift ? "a sum of numbers and of columns times numbers" : "a number that is not negative",
+                           s.at);
         if (drift) {
             known[i].drift = 1;
             known[i].drift_constant = constant;
@@ -113,5 +114,5 @@ int sde_read_known(const cli_command *command, const char *option, const char *t
             known[i].diffusion_value = constant;
         }
     } while (*s.at);
-    return CLI_OK;
+    return HL_OK;
 }

@@ -1,0 +1,205 @@
+/* learn_options.c - the settings of hl_sde_learn: their table, and what they mean for model and training. */
+#include <stdio.h>
+#include <string.h>
+
+#include "learn/checkpoint.h"
+#include "sde/learn.h"
+
+/* What ends the settings of a checkpoint whose run chose the number of Gaussians. */
+static const char chosen_mark[] = " chosen components";
+
+static const char *const methods[] = { "fp", "pseudo-ml", NULL };
+static const char *const networks[] = { "hollow", "mlp", NULL };
+static const char *const densities[] = { "mixture", "flow", NULL };
+static const char *const curvatures[] = { "exact", "projected", "propagated", NULL };
+static const char *const penalties[] = { "l1", "l2", "huber", NULL };
+static const char *const dtypes[] = { "f32", "f64", NULL };
+
+#define MATCHING "method=fp"
+#define STEPS "method=pseudo-ml"
+#define MIXTURE "density=mixture"
+#define FLOW "density=flow"
+static const hl_option options[] = {
+    { "method", HL_OPTION_CHOICE, "NAME", 0, 0, methods, "fp; pseudo-ml for fewer than ten trajectories",
+      "fp: Fokker-Planck matching; pseudo-ml: Euler steps", NULL },
+    { "known-drift", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "nothing is known",
+      "drift that is not learned, such as 'x1=x2;x2=-2*x1+0.5'", NULL },
+    { "known-diffusion", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "nothing is known",
+      "diffusion that is not learned, such as 'x1=0;x2=0.2'", NULL },
+    { "time-dependent", HL_OPTION_FLAG, NULL, 0, 0, NULL, NULL, "drift and diffusion may change with time", NULL },
+    { "network", HL_OPTION_CHOICE, "NAME", 0, 0, networks, "hollow", "network of drift and of diffusion", NULL },
+    { "hidden", HL_OPTION_INTEGER, "N", 1, 100000, NULL, "32 up to 3 columns, else 64; mlp: 64", "units of its layers",
+      NULL },
+    { "density", HL_OPTION_CHOICE, "NAME", 0, 0, densities, "mixture",
+      "p(t, x): mixture of Gaussians or normalizing flow", NULL },
+    { "components", HL_OPTION_INTEGER, "N", 1, 1000, NULL, "1, 2, 5 or 10, as held-out rows choose",
+      "mixture: number of Gaussians", MIXTURE },
+    { "diagonal", HL_OPTION_FLAG, NULL, 0, 0, NULL, NULL, "mixture: diagonal covariances", MIXTURE },
+    { "flows", HL_OPTION_INTEGER, "N", 1, 64, NULL, "3", "flow: networks one after the other", FLOW },
+    { "curvature", HL_OPTION_CHOICE, "NAME", 0, 0, curvatures, "exact up to 10 columns, else projected",
+      "flow: second derivatives", FLOW },
+    { "lambda", HL_OPTION_REAL, "X", 0, 1e6, NULL, "0.1", "fp: how much the density follows the equation, falling to 0",
+      MATCHING },
+    { "between", HL_OPTION_REAL, "X", 0, 1, NULL, "1; 0 with pointwise and 20 times or more",
+      "fp: share of the residual at draws between the times", MATCHING },
+    { "pointwise", HL_OPTION_FLAG, NULL, 0, 0, NULL, NULL,
+      "fp: f and g see the residual at each point, not averaged over neighbours", MATCHING },
+    { "penalty", HL_OPTION_CHOICE, "NAME", 0, 0, penalties, "l1", "fp: penalty of the residual", MATCHING },
+    { "p-form", HL_OPTION_FLAG, NULL, 0, 0, NULL, NULL, "fp: penalise p R instead of R", MATCHING },
+    { "stop-gradient", HL_OPTION_FLAG, NULL, 0, 0, NULL, NULL, "fp: the density does not follow the equation",
+      MATCHING },
+    { "variance-floor", HL_OPTION_REAL, "X", 1e-300, 1, NULL, "1e-6", "pseudo-ml: added to the variance of a step",
+      STEPS },
+    { "iters", HL_OPTION_INTEGER, "N", 1, 1e12, NULL, "2000", "iterations", NULL },
+    { "batch", HL_OPTION_INTEGER, "N", 1, 1000000, NULL, "256", "observations of a batch", NULL },
+    { "lr", HL_OPTION_REAL, "X", 1e-12, 10, NULL, "2e-3", "largest learning rate", NULL },
+    { "seed", HL_OPTION_INTEGER, "N", 0, 9e15, NULL, "0", "seed of everything random", NULL },
+    { "dtype", HL_OPTION_CHOICE, "f32|f64", 0, 0, dtypes, "f32", "precision of the networks", NULL },
+    { "anyway", HL_OPTION_FLAG, NULL, 0, 0, NULL, NULL,
+      "fp: train also on data that do not identify drift and diffusion", MATCHING },
+    { 0 },
+};
+
+const hl_option *hl_sde_learn_options(void)
+{
+    return options;
+}
+
+/* ---- method ---- */
+
+enum { FEW = 10 }; /* trajectories: with fewer, no density of a time can be known */
+
+/* Trajectories that are too few for matching are for the other method, unless something of matching was set. */
+static hl_status choose_method(hl_learner *l)
+{
+    hl_sde_outcome *o = l->outcome;
+    bool open =
+        !hl_settings_given(l->settings, "method") && o->paired && o->trajectories < FEW && o->rows > o->trajectories;
+    for (const hl_option *p = options; p->name && open; p++)
+        open = !(p->applies && strcmp(p->applies, MATCHING) == 0 && hl_settings_given(l->settings, p->name));
+    o->method = hl_settings_choice(l->settings, "method", open) ? HL_SDE_PSEUDO_LIKELIHOOD : HL_SDE_FOKKER_PLANCK;
+    if (!open)
+        return HL_OK;
+    o->method_chosen = 1;
+    return hl_learned_add(l->learned, (hl_sde_finding){ .kind = HL_SDE_FINDING_METHOD,
+                                                        .row = SIZE_MAX,
+                                                        .column = SIZE_MAX,
+                                                        .value = (double)o->trajectories });
+}
+
+/* ---- training and model ---- */
+
+/* Of a number for which 0 is the default of the options there, and < 0 means zero. */
+static double zero_is_none(const hl_settings *s, const char *name)
+{
+    double value = hl_settings_real(s, name, 0);
+    return value == 0 && hl_settings_given(s, name) ? -1 : value;
+}
+
+static void set_training(hl_learner *l)
+{
+    const hl_settings *s = l->settings;
+    l->options = (hl_sde_fit_options){ .method = l->outcome->method,
+                                       .penalty = (hl_sde_penalty)hl_settings_choice(s, "penalty", HL_SDE_L1),
+                                       .density_form = hl_settings_flag(s, "p-form", false),
+                                       .stop_gradient = hl_settings_flag(s, "stop-gradient", false),
+                                       .lambda = zero_is_none(s, "lambda"),
+                                       .between = zero_is_none(s, "between"),
+                                       .smooth = hl_settings_flag(s, "pointwise", false) ? -1 : 0,
+                                       .iterations = (size_t)hl_settings_integer(s, "iters", 2000),
+                                       .batch = (size_t)hl_settings_integer(s, "batch", 256),
+                                       .optimizer = { .rate = hl_settings_real(s, "lr", 2e-3) },
+                                       .variance_floor = hl_settings_real(s, "variance-floor", 1e-6),
+                                       .seed = hl_settings_integer(s, "seed", 0) };
+}
+
+static void set_model(hl_learner *l)
+{
+    const hl_settings *s = l->settings;
+    size_t hidden = (size_t)hl_settings_integer(s, "hidden", 0);
+    l->spec = (hl_sde_spec){ .dim = l->given->dim,
+                             .network = hl_settings_text(s, "network"),
+                             .time = hl_settings_flag(s, "time-dependent", false),
+                             .hidden = hidden,
+                             .net = { .hidden = hidden, .width = hidden },
+                             .density = hl_settings_text(s, "density"),
+                             .components = (size_t)hl_settings_integer(s, "components", 0),
+                             .diagonal = hl_settings_flag(s, "diagonal", false),
+                             .flows = (size_t)hl_settings_integer(s, "flows", 0),
+                             .curvature = hl_settings_text(s, "curvature"),
+                             .dtype = hl_settings_choice(s, "dtype", 0) ? HL_F64 : HL_F32 };
+}
+
+static hl_status read_known(hl_learner *l)
+{
+    const char *drift = hl_settings_text(l->settings, "known-drift");
+    const char *diffusion = hl_settings_text(l->settings, "known-diffusion");
+    const char(*names)[HL_SDE_NAME] = (const char(*)[HL_SDE_NAME])l->learned->name;
+    size_t d = l->given->dim;
+    if (!drift && !diffusion)
+        return HL_OK;
+    l->known = hl_calloc(l->ctx, d, sizeof *l->known);
+    l->linear = hl_calloc(l->ctx, hl_size_mul(d, d), sizeof *l->linear);
+    hl_status status = l->known && l->linear ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK && drift)
+        status = hl_known_read(l->ctx, "known-drift", drift, true, d, names, l->known, l->linear);
+    if (status == HL_OK && diffusion)
+        status = hl_known_read(l->ctx, "known-diffusion", diffusion, false, d, names, l->known, l->linear);
+    l->spec.known = l->known;
+    return status;
+}
+
+hl_status hl_learner_read_settings(hl_learner *l)
+{
+    hl_status status = choose_method(l);
+    set_training(l);
+    set_model(l);
+    return status == HL_OK ? read_known(l) : status;
+}
+
+/* ---- description ---- */
+
+hl_status hl_learner_describe(hl_learner *l)
+{
+    const hl_sde_fit_options *o = &l->options;
+    const hl_settings *s = l->settings;
+    hl_sde_spec p = hl_sde_describe(l->sde);
+    const char *drift = hl_settings_text(s, "known-drift"), *noise = hl_settings_text(s, "known-diffusion");
+    drift = drift ? drift : "-";
+    noise = noise ? noise : "-";
+    size_t room = 800 + strlen(drift) + strlen(noise);
+    char *text = l->learned->settings = hl_alloc(l->ctx, room);
+    l->outcome->settings = text ? text : "";
+    l->checkpoint_settings = hl_alloc(l->ctx, room);
+    if (!text || !l->checkpoint_settings)
+        return HL_ERR_NOMEM;
+    snprintf(
+        text, room,
+        "method %s iters %zu batch %zu seed %llu network %s hidden %zu time %d density %s components %zu diagonal %d "
+        "flows %zu curvature %s dtype %s "
+        "lr %.17g lambda %.17g between %.17g penalty %d p-form %d pointwise %d stop-gradient %d floor %.17g "
+        "known-drift %s "
+        "known-diffusion %s "
+        "rows %zu data %016llx",
+        methods[o->method], o->iterations, o->batch, (unsigned long long)o->seed, p.network,
+        strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.density, p.components, p.diagonal,
+        p.flows, p.curvature, hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, o->between, (int)o->penalty,
+        o->density_form, o->smooth < 0, o->stop_gradient, o->variance_floor, drift, noise, l->data.rows,
+        (unsigned long long)l->hash);
+    snprintf(l->checkpoint_settings, room, "%s%s", text, l->outcome->components_chosen ? chosen_mark : "");
+    return HL_OK;
+}
+
+hl_status hl_learner_chosen_before(const hl_learner *l, size_t *components)
+{
+    char *text = NULL;
+    hl_status status = hl_checkpoint_settings(l->ctx, l->job.checkpoint, &text);
+    *components = 0;
+    size_t length = text ? strlen(text) : 0, mark = strlen(chosen_mark);
+    const char *at =
+        length > mark && strcmp(text + length - mark, chosen_mark) == 0 ? strstr(text, " components ") : NULL;
+    if (at && sscanf(at, " components %zu", components) != 1)
+        *components = 0;
+    hl_free(l->ctx, text);
+    return status;
+}

@@ -1,0 +1,167 @@
+/* learn_outcome.c - findings as data, and as sentences. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sde/learn.h"
+
+hl_status hl_learned_create(hl_context *ctx, const hl_sde_observations *data, hl_learned **out)
+{
+    hl_learned *l = hl_calloc(ctx, 1, sizeof *l);
+    *out = NULL;
+    if (!l)
+        return HL_ERR_NOMEM;
+    l->ctx = ctx;
+    l->outcome = (hl_sde_outcome){ .rows = data->rows, .dim = data->dim, .settings = "" };
+    l->name = hl_calloc(ctx, hl_size_add(data->dim, 1), sizeof *l->name);
+    if (!l->name) {
+        hl_sde_outcome_free(&l->outcome);
+        return HL_ERR_NOMEM;
+    }
+    for (size_t i = 0; i <= data->dim; i++) {
+        const char *name = data->names ? data->names[i] : NULL;
+        if (name)
+            snprintf(l->name[i], HL_SDE_NAME, "%s", name);
+        else if (i < data->dim)
+            snprintf(l->name[i], HL_SDE_NAME, "x%zu", i + 1);
+        else
+            snprintf(l->name[i], HL_SDE_NAME, "t");
+    }
+    *out = l;
+    return HL_OK;
+}
+
+void hl_sde_outcome_free(hl_sde_outcome *outcome)
+{
+    if (!outcome)
+        return;
+    hl_learned *l = (hl_learned *)outcome; /* its first member */
+    hl_judge_free(outcome->judge);
+    hl_free(l->ctx, l->finding);
+    hl_free(l->ctx, l->settings);
+    hl_free(l->ctx, l->name);
+    hl_free(l->ctx, l);
+}
+
+hl_status hl_learned_add(hl_learned *l, hl_sde_finding finding)
+{
+    hl_sde_outcome *o = &l->outcome;
+    hl_status status = hl_grow(l->ctx, (void **)&l->finding, &l->capacity, o->findings + 1, sizeof finding);
+    if (status != HL_OK)
+        return status;
+    l->finding[o->findings++] = finding;
+    o->finding = l->finding;
+    return HL_OK;
+}
+
+hl_status hl_learned_refuse(hl_learned *l, hl_sde_finding finding)
+{
+    char text[400], place[40] = "";
+    finding.fatal = 1;
+    hl_status status = hl_learned_add(l, finding);
+    if (status != HL_OK)
+        return status;
+    if (finding.row != SIZE_MAX)
+        snprintf(place, sizeof place, "row %zu: ", finding.row);
+    return hl_fail(l->ctx, HL_ERR_INVALID, "%s%s", place,
+                   hl_sde_finding_text(&l->outcome, l->outcome.findings - 1, text, sizeof text));
+}
+
+const char *hl_sde_finding_name(hl_sde_finding_kind kind)
+{
+    static const char *const names[] = { "constant",         "same times",   "time order",      "no steps",
+                                         "few trajectories", "stationary",   "little movement", "method",
+                                         "unexplained",      "steps missed", "density misses",  "simulations miss",
+                                         "steps unlikely" };
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
+}
+
+/* Sentences about one number; NULL for kinds that need more. */
+static const char *simple_text(hl_sde_finding_kind kind)
+{
+    switch (kind) {
+    case HL_SDE_FINDING_SAME_TIMES:
+        return "all observations have the same time %g: nothing changes";
+    case HL_SDE_FINDING_NO_STEPS:
+        return "every trajectory has one observation; pseudo-ml needs steps between two, fp does not";
+    case HL_SDE_FINDING_LITTLE_MOVEMENT:
+        return "the density of x moves by only %.2g of its spread: drift and diffusion will be less accurate than "
+               "where it moves more";
+    default:
+        return NULL;
+    }
+}
+
+/* Sentences about a share, in percent. */
+static const char *share_text(hl_sde_finding_kind kind)
+{
+    switch (kind) {
+    case HL_SDE_FINDING_UNEXPLAINED:
+        return "drift and diffusion leave %.0f %% of the change of the density unexplained (residual over d log "
+               "p/dt), so they are rough";
+    case HL_SDE_FINDING_STEPS_MISSED:
+        return "the drift leaves %.0f %% of the mean speed along the trajectories unexplained: matching does not see "
+               "what moves without changing the density, such as the rotation of a round one";
+    case HL_SDE_FINDING_DENSITY_MISSES:
+        return "the density does not move as the data do, however small the residual is: it misses %.0f %% of their "
+               "movement";
+    case HL_SDE_FINDING_SIMULATIONS_MISS:
+        return "simulations of the equation do not move as the data do: they miss %.0f %% of their movement";
+    default:
+        return NULL;
+    }
+}
+
+static int count_text(const hl_sde_finding *f, char *buffer, size_t size)
+{
+    const char *end = f->value == 1 ? "y" : "ies";
+    if (f->kind == HL_SDE_FINDING_METHOD)
+        return snprintf(buffer, size,
+                        "%.0f trajector%s: the method is pseudo-ml, as Fokker-Planck matching needs at least ten",
+                        f->value, end);
+    return snprintf(buffer, size,
+                    "%.0f trajector%s. Fokker-Planck matching sees drift and diffusion in how the density of x changes "
+                    "with time, and a time that is seen %s does not show its density",
+                    f->value, end, f->value == 1 ? "once" : "a few times");
+}
+
+static int order_text(const hl_sde_outcome *o, const hl_sde_finding *f, char *buffer, size_t size)
+{
+    if (o->paired)
+        return snprintf(buffer, size, "time %.10g %s in its trajectory, after %.10g", f->value,
+                        f->value == f->other ? "comes twice" : "goes back", f->other);
+    return snprintf(buffer, size,
+                    "time %.10g does not come after %.10g; pseudo-ml needs trajectories: times that rise, or a column "
+                    "'trajectory'",
+                    f->value, f->other);
+}
+
+const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *buffer, size_t size)
+{
+    if (!buffer || size == 0)
+        return "";
+    *buffer = 0;
+    if (!o || finding >= o->findings)
+        return buffer;
+    const hl_sde_finding *f = &o->finding[finding];
+    const hl_learned *l = (const hl_learned *)o; /* the outcome is its first member */
+    if (simple_text(f->kind))
+        snprintf(buffer, size, simple_text(f->kind), f->value);
+    else if (share_text(f->kind))
+        snprintf(buffer, size, share_text(f->kind), 100 * f->value);
+    else if (f->kind == HL_SDE_FINDING_CONSTANT)
+        snprintf(buffer, size, "column '%s' is constant (%g)", l->name[f->column], f->value);
+    else if (f->kind == HL_SDE_FINDING_TIME_ORDER)
+        order_text(o, f, buffer, size);
+    else if (f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES || f->kind == HL_SDE_FINDING_METHOD)
+        count_text(f, buffer, size);
+    else if (f->kind == HL_SDE_FINDING_STATIONARY)
+        snprintf(buffer, size,
+                 "the observations look much the same at all times: the density of x moves by %.2g of its spread "
+                 "(chance alone makes %.2g; 0.01 is needed)",
+                 f->value, f->other);
+    else if (f->kind == HL_SDE_FINDING_STEPS_UNLIKELY)
+        snprintf(buffer, size,
+                 "the steps are less likely (%.3f nats) than with constant drift and diffusion (%.3f nats)", f->value,
+                 f->other);
+    return buffer;
+}

@@ -14,11 +14,10 @@ have cc || have gcc || have clang || needed="$needed gcc libc6-dev"
 have cmake || needed="$needed cmake"
 have pkg-config || needed="$needed pkg-config"
 if have pkg-config; then
-    pkg-config --exists jansson || needed="$needed libjansson-dev"
     pkg-config --exists zlib || needed="$needed zlib1g-dev"
     pkg-config --exists cmocka || needed="$needed libcmocka-dev"
 else
-    needed="$needed libjansson-dev zlib1g-dev libcmocka-dev"
+    needed="$needed zlib1g-dev libcmocka-dev"
 fi
 printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 ||
     needed="$needed libsundials-dev"
@@ -36,7 +35,7 @@ Missing, by the names of their Debian packages:$needed$optional
 
 Hollow needs
   a C11 compiler (gcc or clang), cmake 3.25 or later, pkg-config,
-  jansson (Debian: libjansson-dev), zlib (zlib1g-dev), SUNDIALS 6.4 or later (libsundials-dev)
+  zlib (Debian: zlib1g-dev), SUNDIALS 6.4 or later (libsundials-dev)
   and, for the tests, cmocka (libcmocka-dev);
 it can do without
   a C++ compiler (tests that the headers work from C++),

@@ -2,8 +2,8 @@
  * again, and that must succeed and give the same table.
  *
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc \
- *         tests/fuzz_safetensors.c src/base/{arena,context,memory,random,status,team}.c src/io/{file,safetensors}.c \
- *         -ljansson -lpthread -lm -o fuzz && mkdir -p corpus && ./fuzz -max_len=2000 corpus */
+ *         tests/fuzz_safetensors.c src/base/{arena,context,memory,random,status,team}.c src/io/{file,json,number,safetensors,safetensors_read}.c \
+ *         -lz -lpthread -lm -o fuzz && mkdir -p corpus && ./fuzz -max_len=2000 corpus */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

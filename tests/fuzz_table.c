@@ -2,7 +2,7 @@
  * read again, and that must give the same bits.
  *
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc tests/fuzz_table.c \
- *         src/base/{arena,context,memory,random,status,team}.c src/io/[a-z]*.c -ljansson -lz -lpthread -lm \
+ *         src/base/{arena,context,memory,random,status,team}.c src/io/[a-z]*.c -lz -lpthread -lm \
  *         -o fuzz && mkdir -p corpus && ./fuzz -max_len=4000 corpus      (start the corpus with a csv, a npy and two npz files) */
 #include <stdio.h>
 #include <stdlib.h>

@@ -340,7 +340,8 @@ static void test_bad_metadata(void **state)
         { "solver", "{\"method\": 3}", "solver is missing or wrong" },
         { "solver", "{\"method\": \"dopri5\", \"steps\": -1}", "solver is missing or wrong" },
         { "solver", "{\"method\": \"dopri5\", \"steps\": 1000001}", "solver is missing or wrong" },
-        { "solver", "{\"method\": \"dopri5\", \"rtol\": -1}", "solver: rtol is -1" },
+        { "solver", "{\"method\": \"dopri5\", \"rtol\": -1, \"atol\": 1e-5, \"steps\": 0}", "solver: rtol is -1" },
+        { "solver", "{\"method\": \"dopri5\", \"rtol\": 1e-5, \"steps\": 0}", "its solver is missing or wrong" },
         { "solver", "{\"method\": \"dopri5dopri5dopri5dopri5dopri5dopri5\"}", "solver is missing or wrong" },
     };
     char text[300];
@@ -358,7 +359,8 @@ static void test_bad_metadata(void **state)
     write_changed("note", NULL, SIZE_MAX, NULL, 0);
     check_survives("bad.hollow", "without a note");
     write_good("cnf");
-    write_changed("solver", "{\"method\": \"euler6\"}", SIZE_MAX, NULL, 0);
+    write_changed("solver", "{\"method\": \"euler6\", \"rtol\": 1e-5, \"atol\": 1e-5, \"steps\": 0}", SIZE_MAX, NULL,
+                  0);
     check_refused("bad.hollow", HL_ERR_FORMAT, "euler6", "a method that there is not");
     write_changed("kind", "maf", SIZE_MAX, NULL, 0);
     check_refused("bad.hollow", HL_ERR_FORMAT, "", "a network of another kind");

@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "io/file.h"
+#include "io/json.h"
 #include "io/tensors.h"
 
 /* ---- text ---- */
@@ -347,78 +348,65 @@ uint32_t hl_tensors_checksum(const hl_tensors *t)
 
 /* ---- writing ---- */
 
-hl_status hl_tensors_json_failed(hl_context *ctx, json_t *json)
+/* {"dtype": ..., "shape": ..., "data_offsets": ...} */
+static void describe_tensor(hl_json_writer *w, const hl_tensor *tensor, size_t begin)
 {
-    json_decref(json);
-    return hl_fail(ctx, HL_ERR_NOMEM, "out of memory for the header of tensors");
-}
-
-/* {"dtype": ..., "shape": ..., "data_offsets": ...}, or NULL. */
-static json_t *describe_tensor(const hl_tensor *tensor, size_t begin)
-{
-    json_t *shape = json_array();
-
-    for (int i = 0; i < tensor->rank; i++) {
-        if (json_array_append_new(shape, json_integer((json_int_t)tensor->dims[i]))) {
-            json_decref(shape);
-            return NULL;
-        }
-    }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensor->type, "shape", shape, "data_offsets", (json_int_t)begin,
-                     (json_int_t)(begin + tensor->bytes));
+    hl_json_open(w, tensor->name, '{');
+    hl_json_put_text(w, "dtype", tensor->type);
+    hl_json_open(w, "shape", '[');
+    for (int i = 0; i < tensor->rank; i++)
+        hl_json_put_integer(w, NULL, (int64_t)tensor->dims[i]);
+    hl_json_close(w, ']');
+    hl_json_open(w, "data_offsets", '[');
+    hl_json_put_integer(w, NULL, (int64_t)begin);
+    hl_json_put_integer(w, NULL, (int64_t)(begin + tensor->bytes));
+    hl_json_close(w, ']');
+    hl_json_close(w, '}');
 }
 
 /* The header's JSON, or NULL; `order` points to the tensors in the order of their data. */
-static json_t *describe_table(const hl_tensors *t, const hl_tensor *const *order)
+static char *describe_table(const hl_tensors *t, const hl_tensor *const *order)
 {
-    json_t *root = json_object(), *metadata = json_object();
+    hl_json_writer w = { .ctx = t->ctx };
     size_t begin = 0;
     char checksum[9];
-    int failed = json_object_set_new(root, HL_METADATA_KEY, metadata);
 
     snprintf(checksum, sizeof checksum, "%08" PRIx32, hl_tensors_checksum(t));
-    for (size_t i = 0; !failed && i < t->pair_count; i++)
-        failed |= json_object_set_new(metadata, t->pairs[i].key, json_string(t->pairs[i].value));
-    failed = failed || json_object_set_new(metadata, HL_CHECKSUM_KEY, json_string(checksum));
-    for (size_t i = 0; !failed && i < t->count; i++) {
-        failed |= json_object_set_new(root, order[i]->name, describe_tensor(order[i], begin));
+    hl_json_open(&w, NULL, '{');
+    hl_json_open(&w, HL_METADATA_KEY, '{');
+    for (size_t i = 0; i < t->pair_count; i++)
+        hl_json_put_text(&w, t->pairs[i].key, t->pairs[i].value);
+    hl_json_put_text(&w, HL_CHECKSUM_KEY, checksum);
+    hl_json_close(&w, '}');
+    for (size_t i = 0; i < t->count; i++) {
+        describe_tensor(&w, order[i], begin);
         begin += order[i]->bytes;
     }
-    if (failed) {
-        json_decref(root);
-        return NULL;
-    }
-    return root;
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
 }
 
 /* The length and the padded JSON, as they stand in the file. The caller owns *header. */
 static hl_status make_header(const hl_tensors *t, const hl_tensor *const *order, char **header, size_t *bytes)
 {
-    json_t *root = describe_table(t, order);
-    size_t length = root ? json_dumpb(root, NULL, 0, JSON_COMPACT) : 0;
-    size_t padded = (length + 7) / 8 * 8;
+    char *json = describe_table(t, order);
+    size_t length = json ? strlen(json) : 0, padded = (length + 7) / 8 * 8;
+    hl_status status = json ? HL_OK : HL_ERR_NOMEM;
 
-    if (!length)
-        return hl_tensors_json_failed(t->ctx, root);
-    if (padded > HL_TENSORS_MAX_HEADER) {
-        json_decref(root);
-        return hl_fail(t->ctx, HL_ERR_INVALID, "the names and metadata take %zu bytes; a file may have %d", padded,
-                       HL_TENSORS_MAX_HEADER);
+    if (padded > HL_TENSORS_MAX_HEADER)
+        status = hl_fail(t->ctx, HL_ERR_INVALID, "the names and metadata take %zu bytes; a file may have %d", padded,
+                         HL_TENSORS_MAX_HEADER);
+    *header = status == HL_OK ? hl_alloc(t->ctx, 8 + padded) : NULL;
+    if (status == HL_OK && !*header)
+        status = HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        memcpy(*header, &(uint64_t){ padded }, 8);
+        memset(*header + 8, ' ', padded);
+        memcpy(*header + 8, json, length);
+        *bytes = 8 + padded;
     }
-    *header = hl_alloc(t->ctx, 8 + padded);
-    if (!*header) {
-        json_decref(root);
-        return HL_ERR_NOMEM;
-    }
-    memcpy(*header, &(uint64_t){ padded }, 8);
-    memset(*header + 8, ' ', padded);
-    if (json_dumpb(root, *header + 8, padded, JSON_COMPACT) != length) {
-        hl_free(t->ctx, *header);
-        return hl_tensors_json_failed(t->ctx, root);
-    }
-    json_decref(root);
-    *bytes = 8 + padded;
-    return HL_OK;
+    hl_free(t->ctx, json);
+    return status;
 }
 
 /* The widest type first, as a file has no gaps that could align a wider one after it. */

@@ -1,14 +1,14 @@
 /* safetensors_read.c - the reader.
  *
  * It validates the header completely before it reserves memory for the data, and reads every tensor to a place of its own, so
- * alignment does not depend on the file. Memory is bounded by the file's size and the limits in the header. The JSON library's
- * memory is its own; ours comes from the context. */
+ * alignment does not depend on the file. Memory is bounded by the file's size and the limits in the header. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/file.h"
+#include "io/json.h"
 #include "io/tensors.h"
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -94,23 +94,21 @@ static hl_status tensor_fault(const reader *r, const char *name, const char *for
 
 /* ---- reading: the header ---- */
 
-static hl_status take_shape(const reader *r, const json_t *shape, hl_tensor *tensor)
+static hl_status take_shape(const reader *r, const hl_json *shape, hl_tensor *tensor)
 {
-    size_t rank = json_array_size(shape);
+    size_t rank = shape->count;
+    const hl_json *dim = shape->first;
 
-    if (!json_is_array(shape))
+    if (shape->kind != HL_JSON_ARRAY)
         return tensor_fault(r, tensor->name, "shape is not an array");
     if (rank > HL_TENSOR_MAX_RANK)
         return tensor_fault(r, tensor->name, "shape has %zu dimensions; at most %d are supported", rank,
                             HL_TENSOR_MAX_RANK);
     tensor->rank = (int)rank;
-    for (size_t i = 0; i < rank; i++) {
-        const json_t *dim = json_array_get(shape, i);
-        json_int_t value = json_integer_value(dim);
-
-        if (!json_is_integer(dim) || value < 0)
+    for (size_t i = 0; i < rank; i++, dim = dim->next) {
+        if (!hl_json_is_integer(dim) || dim->integer < 0)
             return tensor_fault(r, tensor->name, "dimension %zu of shape is not a whole number >= 0", i);
-        tensor->dims[i] = (uintmax_t)value < SIZE_MAX ? (size_t)value : SIZE_MAX;
+        tensor->dims[i] = (uintmax_t)dim->integer < SIZE_MAX ? (size_t)dim->integer : SIZE_MAX;
     }
     return HL_OK;
 }
@@ -130,24 +128,24 @@ static hl_status take_bytes(const reader *r, const struct type *type, hl_tensor 
     return HL_OK;
 }
 
-static hl_status take_offsets(const reader *r, const json_t *offsets, const struct type *type, span *s)
+static hl_status take_offsets(const reader *r, const hl_json *offsets, const struct type *type, span *s)
 {
     const char *name = s->tensor.name;
-    const json_t *first = json_array_get(offsets, 0), *second = json_array_get(offsets, 1);
-    json_int_t begin = json_integer_value(first), end = json_integer_value(second);
+    const hl_json *first = offsets->first, *second = first ? first->next : NULL;
+    int64_t begin = hl_json_is_integer(first) ? first->integer : -1;
+    int64_t end = hl_json_is_integer(second) ? second->integer : -1;
     unsigned alignment = type->bits > 8 ? type->bits / 8 : 1;
     char shape[HL_SHAPE_TEXT];
 
-    if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(second) || begin < 0 || end < 0)
+    if (!hl_json_is_array(offsets, 2) || begin < 0 || end < 0)
         return tensor_fault(r, name, "data_offsets is not a pair of whole numbers >= 0");
     if (begin > end)
-        return tensor_fault(r, name, "data_offsets [%" PRId64 ", %" PRId64 "] end before they begin", (int64_t)begin,
-                            (int64_t)end);
+        return tensor_fault(r, name, "data_offsets [%" PRId64 ", %" PRId64 "] end before they begin", begin, end);
     if ((uintmax_t)end > r->data_bytes)
         return tensor_fault(r, name,
                             "data_offsets [%" PRId64 ", %" PRId64 "] reach beyond the file's %zu bytes of "
                             "data; is the file cut short?",
-                            (int64_t)begin, (int64_t)end, r->data_bytes);
+                            begin, end, r->data_bytes);
     s->begin = (size_t)begin;
     s->end = (size_t)end;
     if (s->end - s->begin != s->tensor.bytes)
@@ -160,9 +158,9 @@ static hl_status take_offsets(const reader *r, const json_t *offsets, const stru
     return HL_OK;
 }
 
-static hl_status take_type(const reader *r, const json_t *dtype, const struct type **type, hl_tensor *tensor)
+static hl_status take_type(const reader *r, const hl_json *dtype, const struct type **type, hl_tensor *tensor)
 {
-    const char *name = json_string_value(dtype);
+    const char *name = hl_json_text(dtype);
     char text[HL_NAME_SHOWN];
 
     if (!name)
@@ -179,27 +177,23 @@ static hl_status take_type(const reader *r, const json_t *dtype, const struct ty
 }
 
 /* A tensor has the three fields and no others: one that we do not know might change what the data means. */
-static hl_status check_fields(const reader *r, const char *name, json_t *description)
+static hl_status check_fields(const reader *r, const char *name, const hl_json *description)
 {
     static const char *const fields[] = { "dtype", "shape", "data_offsets" };
-    const char *key;
     char text[HL_NAME_SHOWN];
-    json_t *value;
 
-    if (!json_is_object(description))
+    if (!hl_json_is_object(description))
         return tensor_fault(r, name, "its description is not an object");
     for (size_t i = 0; i < 3; i++)
-        if (!json_object_get(description, fields[i]))
+        if (!hl_json_get(description, fields[i]))
             return tensor_fault(r, name, "%s is missing", fields[i]);
-    json_object_foreach(description, key,
-                        value) if (strcmp(key, fields[0]) != 0 && strcmp(key, fields[1]) != 0 &&
-                                   strcmp(key, fields[2]) !=
-                                       0) return tensor_fault(r, name, "unknown field '%s'",
-                                                              hl_tensor_shown(text, sizeof text, key));
+    for (const hl_json *j = description->first; j; j = j->next)
+        if (strcmp(j->key, fields[0]) != 0 && strcmp(j->key, fields[1]) != 0 && strcmp(j->key, fields[2]) != 0)
+            return tensor_fault(r, name, "unknown field '%s'", hl_tensor_shown(text, sizeof text, j->key));
     return HL_OK;
 }
 
-static hl_status take_tensor(reader *r, const char *name, json_t *description)
+static hl_status take_tensor(reader *r, const char *name, const hl_json *description)
 {
     const char *bad = hl_tensor_name_fault(name);
     const struct type *type = NULL;
@@ -212,13 +206,13 @@ static hl_status take_tensor(reader *r, const char *name, json_t *description)
     s.tensor.name = name;
     status = check_fields(r, name, description);
     if (!status)
-        status = take_type(r, json_object_get(description, "dtype"), &type, &s.tensor);
+        status = take_type(r, hl_json_get(description, "dtype"), &type, &s.tensor);
     if (!status)
-        status = take_shape(r, json_object_get(description, "shape"), &s.tensor);
+        status = take_shape(r, hl_json_get(description, "shape"), &s.tensor);
     if (!status)
         status = take_bytes(r, type, &s.tensor);
     if (!status)
-        status = take_offsets(r, json_object_get(description, "data_offsets"), type, &s);
+        status = take_offsets(r, hl_json_get(description, "data_offsets"), type, &s);
     if (!status)
         status = hl_grow(r->t->ctx, (void **)&r->spans, &r->capacity, r->count + 1, sizeof *r->spans);
     if (status)
@@ -230,56 +224,45 @@ static hl_status take_tensor(reader *r, const char *name, json_t *description)
     return HL_OK;
 }
 
-static hl_status take_metadata(reader *r, json_t *metadata)
+static hl_status take_metadata(reader *r, const hl_json *metadata)
 {
     char text[HL_NAME_SHOWN];
-    const char *key;
-    json_t *value;
 
-    if (!json_is_object(metadata))
+    if (!hl_json_is_object(metadata))
         return fault(r, HL_METADATA_KEY " is not an object");
-    if (json_object_size(metadata) > HL_TENSORS_MAX_COUNT)
-        return fault(r, HL_METADATA_KEY " has %zu entries; at most %d are supported", json_object_size(metadata),
+    if (metadata->count > HL_TENSORS_MAX_COUNT)
+        return fault(r, HL_METADATA_KEY " has %zu entries; at most %d are supported", metadata->count,
                      HL_TENSORS_MAX_COUNT);
-    json_object_foreach(metadata, key, value)
-    {
-        if (!json_is_string(value))
-            return fault(r, HL_METADATA_KEY " '%s' is not a string", hl_tensor_shown(text, sizeof text, key));
-        if (strcmp(key, HL_CHECKSUM_KEY) == 0)
-            snprintf(r->checksum, sizeof r->checksum, "%s", json_string_value(value));
-        else if (hl_tensors_append_pair(r->t, key, json_string_value(value)))
+    for (const hl_json *j = metadata->first; j; j = j->next) {
+        if (j->kind != HL_JSON_TEXT)
+            return fault(r, HL_METADATA_KEY " '%s' is not a string", hl_tensor_shown(text, sizeof text, j->key));
+        if (strcmp(j->key, HL_CHECKSUM_KEY) == 0)
+            snprintf(r->checksum, sizeof r->checksum, "%s", j->text);
+        else if (hl_tensors_append_pair(r->t, j->key, j->text))
             return HL_ERR_NOMEM;
     }
     return HL_OK;
 }
 
-static hl_status take_table(reader *r, json_t *root)
+static hl_status take_table(reader *r, const hl_json *root)
 {
-    size_t tensors = json_object_size(root) - (json_object_get(root, HL_METADATA_KEY) ? 1 : 0);
+    size_t tensors = root->count - (hl_json_get(root, HL_METADATA_KEY) ? 1 : 0);
     hl_status status = HL_OK;
-    const char *key;
-    json_t *value;
 
     if (tensors > HL_TENSORS_MAX_COUNT)
         return fault(r, "there are %zu tensors; at most %d are supported", tensors, HL_TENSORS_MAX_COUNT);
-    json_object_foreach(root, key, value)
-    {
-        status = strcmp(key, HL_METADATA_KEY) == 0 ? take_metadata(r, value) : take_tensor(r, key, value);
-        if (status)
-            break;
-    }
+    for (const hl_json *j = root->first; j && !status; j = j->next)
+        status = strcmp(j->key, HL_METADATA_KEY) == 0 ? take_metadata(r, j) : take_tensor(r, j->key, j);
     return status;
 }
 
 /* Refuse, before it is parsed, JSON that would take far more memory than the file: a parsed "0," is twenty times as
- * large. Sees only brackets, commas and strings; whether they are JSON is the parser's question. *values is a bound on
- * the number of values. */
-static hl_status check_size(const reader *r, const char *header, size_t *values)
+ * large. Sees only brackets, commas and strings; whether they are JSON is the parser's question. */
+static hl_status check_size(const reader *r, const char *header)
 {
-    size_t depth = 0;
+    size_t depth = 0, values = 1;
     bool in_string = false;
 
-    *values = 1;
     if (r->header_bytes == 0 || header[0] != '{')
         return fault(r, "the header does not begin with '{': not a safetensors file");
     for (size_t i = 0; i < r->header_bytes; i++) {
@@ -298,47 +281,31 @@ static hl_status check_size(const reader *r, const char *header, size_t *values)
         else if ((c == '}' || c == ']') && depth > 0)
             depth--;
         if (c == '{' || c == '[' || c == ',')
-            ++*values;
+            values++;
         if (depth > MAX_DEPTH)
             return fault(r, "the header is nested too deeply at byte %zu", 8 + i);
-        if (*values > MAX_VALUES)
+        if (values > MAX_VALUES)
             return fault(r, "the header has more than %d values", MAX_VALUES);
     }
     return HL_OK;
 }
 
-/* Whether there is memory to parse the header with: a bound on what that takes is reserved and given back at once.
- * Jansson (2.14, its issue 362) ignores a failure to grow the buffer of a token and then reads and writes beyond its
- * end, so a file with a long string could break a program that runs short of memory. */
-static hl_status check_memory(const reader *r, size_t values)
-{
-    size_t bytes = 65536 + 4 * r->header_bytes + 512 * values;
-    void *memory = hl_alloc(r->t->ctx, bytes);
-
-    hl_free(r->t->ctx, memory);
-    return memory ? HL_OK : HL_ERR_NOMEM;
-}
-
+/* The header is NUL-terminated. */
 static hl_status parse_header(reader *r, const char *header)
 {
-    size_t values;
-    hl_status status = check_size(r, header, &values);
-    json_error_t error;
-    char text[JSON_ERROR_TEXT_LENGTH];
-    json_t *root;
+    hl_json_document document = { 0 };
+    hl_status status = check_size(r, header);
+    char why[200], text[sizeof why];
 
-    if (!status)
-        status = check_memory(r, values);
     if (status)
         return status;
-    root = json_loadb(header, r->header_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!root && (!error.text[0] || json_error_code(&error) == json_error_out_of_memory))
-        return hl_tensors_json_failed(r->t->ctx, NULL);
-    if (!root)
-        return fault(r, "the header is not valid JSON at byte %d: %s", 8 + error.position,
-                     hl_tensor_shown(text, sizeof text, error.text));
-    status = take_table(r, root);
-    json_decref(root);
+    status = hl_json_parse(r->t->ctx, header, r->header_bytes, &document);
+    snprintf(why, sizeof why, "%s", hl_context_message(r->t->ctx));
+    if (status == HL_ERR_FORMAT)
+        status = fault(r, "the header is not valid JSON: %s", hl_tensor_shown(text, sizeof text, why));
+    else if (!status)
+        status = take_table(r, document.root);
+    hl_json_free(&document);
     return status;
 }
 
@@ -363,9 +330,10 @@ static hl_status read_header(reader *r)
                      length, r->file.size);
     r->header_bytes = (size_t)length;
     r->data_bytes = r->file.size - 8 - r->header_bytes;
-    header = hl_alloc(ctx, r->header_bytes);
+    header = hl_alloc(ctx, r->header_bytes + 1);
     if (!header)
         return HL_ERR_NOMEM;
+    header[r->header_bytes] = '\0';
     status = hl_file_read(&r->file, header, r->header_bytes);
     if (!status)
         status = parse_header(r, header);

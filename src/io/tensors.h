@@ -2,8 +2,6 @@
 #ifndef HL_TENSORS_H
 #define HL_TENSORS_H
 
-#include <jansson.h>
-
 #include "io/safetensors.h"
 
 #define HL_METADATA_KEY "__metadata__"
@@ -52,7 +50,4 @@ hl_status hl_tensors_reserve(hl_tensors *t, size_t count);
 hl_status hl_tensors_append_pair(hl_tensors *t, const char *key, const char *value);
 /* Of names, types, shapes, values and metadata, in any order. */
 uint32_t hl_tensors_checksum(const hl_tensors *t);
-/* Give the JSON library's memory back and say that it had too little. */
-hl_status hl_tensors_json_failed(hl_context *ctx, json_t *json);
-
 #endif

@@ -12,7 +12,6 @@
  *
  * and the parameters of network i are called "i.name". A tensor "factor", of dim x dim doubles, is there if the standardised
  * columns are this lower triangular matrix times what the flow sees. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,22 +330,29 @@ hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t r
 
 static char *columns_text(const hl_density *m)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; i < m->dim + m->context; i++)
-        json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "name", m->column[i].name, "mean", m->column[i].mean,
-                                              "deviation", m->column[i].deviation));
-    char *text = json_array_size(list) == m->dim + m->context ? json_dumps(list, JSON_COMPACT) : NULL;
-    json_decref(list);
-    return text;
+    hl_json_writer w = { .ctx = m->ctx };
+    hl_json_open(&w, NULL, '[');
+    for (size_t i = 0; i < m->dim + m->context; i++) {
+        hl_json_open(&w, NULL, '{');
+        hl_json_put_text(&w, "name", m->column[i].name);
+        hl_json_put_real(&w, "mean", m->column[i].mean);
+        hl_json_put_real(&w, "deviation", m->column[i].deviation);
+        hl_json_close(&w, '}');
+    }
+    hl_json_close(&w, ']');
+    return hl_json_finish(&w);
 }
 
 static char *solver_text(const hl_density *m)
 {
-    json_t *j = json_pack("{s:s, s:f, s:f, s:I}", "method", m->method, "rtol", m->solver.rtol, "atol", m->solver.atol,
-                          "steps", (json_int_t)m->solver.steps);
-    char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
-    json_decref(j);
-    return text;
+    hl_json_writer w = { .ctx = m->ctx };
+    hl_json_open(&w, NULL, '{');
+    hl_json_put_text(&w, "method", m->method);
+    hl_json_put_real(&w, "rtol", m->solver.rtol);
+    hl_json_put_real(&w, "atol", m->solver.atol);
+    hl_json_put_integer(&w, "steps", (int64_t)m->solver.steps);
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
 }
 
 static hl_status write_metadata(const hl_density *m, hl_tensors *t)
@@ -354,7 +360,7 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
     char flows[24], *text[] = { hl_net_architecture(m->flow->net[0]), columns_text(m), solver_text(m) };
     const char *keys[] = { "architecture", "columns", "solver" };
     snprintf(flows, sizeof flows, "%zu", m->flow->spec.flows);
-    hl_status status = text[0] && text[1] && text[2] ? HL_OK : hl_fail(m->ctx, HL_ERR_NOMEM, "out of memory");
+    hl_status status = text[0] && text[1] && text[2] ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "format", format_text);
     if (status == HL_OK)
@@ -364,7 +370,7 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
     for (size_t i = 0; i < 3; i++) {
         if (status == HL_OK)
             status = hl_tensors_set_metadata(t, keys[i], text[i]);
-        free(text[i]);
+        hl_free(m->ctx, text[i]);
     }
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(m->flow->net[0]->dtype));
@@ -427,7 +433,7 @@ typedef struct reader {
     const hl_tensors *t;
     hl_architecture *architecture;
     hl_flow_spec spec;
-    json_t *columns, *solver;
+    hl_json_document columns, solver;
 } reader;
 
 static hl_status bad(const reader *r, const char *what)
@@ -435,10 +441,12 @@ static hl_status bad(const reader *r, const char *what)
     return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %s", hl_path_shown(r->path), what);
 }
 
-static json_t *parse(const reader *r, const char *key)
+/* The metadata of a key; no root if they are missing or not JSON. */
+static hl_status parse(const reader *r, const char *key, hl_json_document *document)
 {
     const char *text = hl_tensors_metadata(r->t, key);
-    return text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    hl_status status = text ? hl_json_parse(r->ctx, text, strlen(text), document) : HL_OK;
+    return status == HL_ERR_NOMEM ? status : HL_OK;
 }
 
 static hl_status read_flow(reader *r)
@@ -466,15 +474,15 @@ static hl_status read_flow(reader *r)
 static hl_status read_columns(const reader *r, hl_density_column *columns)
 {
     size_t count = r->spec.net.dim + r->spec.net.context;
-    if (!json_is_array(r->columns) || json_array_size(r->columns) != count)
+    if (!hl_json_is_array(r->columns.root, count))
         return bad(r, "its columns are missing or not as many as the architecture has");
-    for (size_t i = 0; i < count; i++) {
-        const json_t *c = json_array_get(r->columns, i);
-        const json_t *mean = json_object_get(c, "mean"), *deviation = json_object_get(c, "deviation");
-        columns[i] = (hl_density_column){ json_string_value(json_object_get(c, "name")), json_number_value(mean),
-                                          json_number_value(deviation) };
-        if (!columns[i].name || !json_is_number(mean) || !json_is_number(deviation))
+    const hl_json *c = r->columns.root->first;
+    for (size_t i = 0; i < count; i++, c = c->next) {
+        const hl_json *mean = hl_json_get(c, "mean"), *deviation = hl_json_get(c, "deviation");
+        const char *name = hl_json_text(hl_json_get(c, "name"));
+        if (!name || !hl_json_is_number(mean) || !hl_json_is_number(deviation))
             return bad(r, "a column has no name, mean or deviation");
+        columns[i] = (hl_density_column){ name, mean->number, deviation->number };
     }
     return HL_OK;
 }
@@ -495,13 +503,15 @@ static hl_status check_nets(reader *r)
 
 static hl_status read_solver(const reader *r, hl_density *m)
 {
-    hl_flow_solver s = { .method = json_string_value(json_object_get(r->solver, "method")),
-                         .rtol = json_number_value(json_object_get(r->solver, "rtol")),
-                         .atol = json_number_value(json_object_get(r->solver, "atol")) };
-    json_int_t steps = json_integer_value(json_object_get(r->solver, "steps"));
-    if (!s.method || strlen(s.method) >= sizeof m->method || steps < 0 || steps > 1000000)
+    const hl_json *j = r->solver.root, *rtol = hl_json_get(j, "rtol"), *atol = hl_json_get(j, "atol");
+    const hl_json *steps = hl_json_get(j, "steps");
+    const char *method = hl_json_text(hl_json_get(j, "method"));
+    if (!method || strlen(method) >= sizeof m->method || !hl_json_is_number(rtol) || !hl_json_is_number(atol) ||
+        !hl_json_is_integer(steps) || steps->integer < 0 || steps->integer > 1000000)
         return bad(r, "its solver is missing or wrong");
-    s.steps = (size_t)steps;
+    hl_flow_solver s = {
+        .method = method, .rtol = rtol->number, .atol = atol->number, .steps = (size_t)steps->integer
+    };
     hl_status status = hl_density_set_solver(m, &s);
     return status == HL_OK ? HL_OK : hl_model_blame(r->ctx, status, r->path, "solver: ");
 }
@@ -545,8 +555,11 @@ static hl_status read_density(reader *r, hl_density **out)
         status = check_nets(r);
     if (status != HL_OK)
         return status;
-    r->columns = parse(r, "columns");
-    r->solver = parse(r, "solver");
+    status = parse(r, "columns", &r->columns);
+    if (status == HL_OK)
+        status = parse(r, "solver", &r->solver);
+    if (status != HL_OK)
+        return status;
     hl_density_column *columns = hl_calloc(r->ctx, r->spec.net.dim + r->spec.net.context, sizeof *columns);
     status = columns ? read_columns(r, columns) : HL_ERR_NOMEM;
     if (status == HL_OK) {
@@ -568,8 +581,8 @@ static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_de
         *out = NULL;
     }
     hl_architecture_free(r.architecture);
-    json_decref(r.columns);
-    json_decref(r.solver);
+    hl_json_free(&r.columns);
+    hl_json_free(&r.solver);
     hl_tensors_free(t);
     return status;
 }

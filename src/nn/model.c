@@ -8,11 +8,11 @@
  *
  * A file is believed only as far as its tensors bear it out: memory is allocated after every parameter was found in the file
  * with the shape that the architecture gives it. */
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "io/file.h"
+#include "io/json.h"
 #include "nn/model.h"
 
 static const char format_text[] = "hollow-net 1";
@@ -26,39 +26,48 @@ static int layers_out(int layers)
 }
 
 /* Of one term, without what all terms share. */
-static json_t *term_json(const hl_net_spec *s)
+static void write_term(hl_json_writer *w, const hl_net_spec *s)
 {
-    json_t *j = json_pack("{s:s, s:[I, I, I], s:I, s:I, s:I, s:i, s:s, s:I, s:i, s:s, s:I, s:I}", "conditioner",
-                          s->conditioner, "image", (json_int_t)s->image[0], (json_int_t)s->image[1],
-                          (json_int_t)s->image[2], "kernel", (json_int_t)s->kernel, "features", (json_int_t)s->features,
-                          "hidden", (json_int_t)s->hidden, "hidden_layers", layers_out(s->hidden_layers), "transformer",
-                          s->transformer, "width", (json_int_t)s->width, "layers", layers_out(s->layers), "activation",
-                          s->activation, "reflections", (json_int_t)s->reflections, "mlp", (json_int_t)s->mlp);
-    if (!j || !s->order)
-        return j;
-    json_t *order = json_array();
+    hl_json_put_text(w, "conditioner", s->conditioner);
+    hl_json_open(w, "image", '[');
+    for (size_t i = 0; i < 3; i++)
+        hl_json_put_integer(w, NULL, (int64_t)s->image[i]);
+    hl_json_close(w, ']');
+    hl_json_put_integer(w, "kernel", (int64_t)s->kernel);
+    hl_json_put_integer(w, "features", (int64_t)s->features);
+    hl_json_put_integer(w, "hidden", (int64_t)s->hidden);
+    hl_json_put_integer(w, "hidden_layers", layers_out(s->hidden_layers));
+    hl_json_put_text(w, "transformer", s->transformer);
+    hl_json_put_integer(w, "width", (int64_t)s->width);
+    hl_json_put_integer(w, "layers", layers_out(s->layers));
+    hl_json_put_text(w, "activation", s->activation);
+    hl_json_put_integer(w, "reflections", (int64_t)s->reflections);
+    hl_json_put_integer(w, "mlp", (int64_t)s->mlp);
+    if (!s->order)
+        return;
+    hl_json_open(w, "order", '[');
     for (size_t i = 0; i < s->dim; i++)
-        json_array_append_new(order, json_integer((json_int_t)s->order[i]));
-    if (json_array_size(order) == s->dim && json_object_set_new(j, "order", order) == 0)
-        return j;
-    json_decref(j);
-    return NULL;
+        hl_json_put_integer(w, NULL, (int64_t)s->order[i]);
+    hl_json_close(w, ']');
 }
 
 char *hl_net_architecture(const hl_net *net)
 {
-    json_t *j = json_pack("{s:I, s:I, s:b}", "dim", (json_int_t)net->dim, "context", (json_int_t)net->context, "time",
-                          (int)net->time);
-    json_t *first = term_json(&net->term[0].spec), *plus = json_array();
-    bool good = j && first && plus && json_object_update(j, first) == 0;
-    for (size_t i = 1; good && i < net->terms; i++)
-        good = json_array_append_new(plus, term_json(&net->term[i].spec)) == 0;
-    good = good && json_object_set(j, "plus", plus) == 0;
-    char *text = good ? json_dumps(j, JSON_PRESERVE_ORDER | JSON_COMPACT) : NULL;
-    json_decref(plus);
-    json_decref(first);
-    json_decref(j);
-    return text;
+    hl_json_writer w = { .ctx = net->ctx };
+    hl_json_open(&w, NULL, '{');
+    hl_json_put_integer(&w, "dim", (int64_t)net->dim);
+    hl_json_put_integer(&w, "context", (int64_t)net->context);
+    hl_json_put_boolean(&w, "time", net->time);
+    write_term(&w, &net->term[0].spec);
+    hl_json_open(&w, "plus", '[');
+    for (size_t i = 1; i < net->terms; i++) {
+        hl_json_open(&w, NULL, '{');
+        write_term(&w, &net->term[i].spec);
+        hl_json_close(&w, '}');
+    }
+    hl_json_close(&w, ']');
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
 }
 
 hl_status hl_net_add_tensors(const hl_net *net, const char *prefix, hl_tensors *t)
@@ -78,7 +87,7 @@ hl_status hl_net_add_tensors(const hl_net *net, const char *prefix, hl_tensors *
 static hl_status gather(const hl_net *net, hl_tensors **table)
 {
     char *text = hl_net_architecture(net);
-    hl_status status = text ? hl_net_check(net) : hl_fail(net->ctx, HL_ERR_NOMEM, "out of memory for the model file");
+    hl_status status = text ? hl_net_check(net) : HL_ERR_NOMEM;
     if (status == HL_OK)
         status = hl_tensors_create(net->ctx, table);
     hl_tensors *t = *table;
@@ -90,7 +99,7 @@ static hl_status gather(const hl_net *net, hl_tensors **table)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(net->dtype));
     if (status == HL_OK)
         status = hl_net_add_tensors(net, "", t);
-    free(text);
+    hl_free(net->ctx, text);
     return status;
 }
 
@@ -127,7 +136,7 @@ hl_status hl_net_write(const hl_net *net, void *bytes, size_t capacity, size_t *
 typedef struct reader {
     hl_context *ctx;
     const char *path;
-    const json_t *architecture;
+    const hl_json *architecture;
     hl_status status;
 } reader;
 
@@ -138,19 +147,18 @@ static hl_status bad(reader *r, const char *what)
 }
 
 /* An integer entry in 0..limit. */
-static size_t integer(reader *r, const char *key, json_int_t limit)
+static size_t integer(reader *r, const char *key, int64_t limit)
 {
-    const json_t *j = json_object_get(r->architecture, key);
-    json_int_t v = json_integer_value(j);
-    if (r->status == HL_OK && (!json_is_integer(j) || v < 0 || v > limit))
+    const hl_json *j = hl_json_get(r->architecture, key);
+    if (r->status == HL_OK && (!hl_json_is_integer(j) || j->integer < 0 || j->integer > limit))
         r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: '%s' is missing or not an integer in 0..%lld",
                             r->path, key, (long long)limit);
-    return r->status == HL_OK ? (size_t)v : 0;
+    return r->status == HL_OK ? (size_t)j->integer : 0;
 }
 
 static const char *text(reader *r, const char *key)
 {
-    const char *v = json_string_value(json_object_get(r->architecture, key));
+    const char *v = hl_json_text(hl_json_get(r->architecture, key));
     if (r->status == HL_OK && !v)
         r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: '%s' is missing or not a text", r->path, key);
     return v;
@@ -164,33 +172,30 @@ static int layers_in(size_t layers)
 /* Three sizes of an image. */
 static void read_image(reader *r, size_t *image)
 {
-    const json_t *j = json_object_get(r->architecture, "image");
-    for (size_t i = 0; i < 3; i++) {
-        const json_t *size = json_array_get(j, i);
-        if (r->status == HL_OK && (json_array_size(j) != 3 || !json_is_integer(size) || json_integer_value(size) < 0 ||
-                                   json_integer_value(size) > 1000000))
+    const hl_json *j = hl_json_get(r->architecture, "image"), *size = hl_json_is_array(j, 3) ? j->first : NULL;
+    for (size_t i = 0; i < 3; i++, size = size ? size->next : NULL) {
+        if (r->status == HL_OK && (!hl_json_is_integer(size) || size->integer < 0 || size->integer > 1000000))
             bad(r, "architecture: 'image' is missing or not three integers in 0..1000000");
-        image[i] = r->status == HL_OK ? (size_t)json_integer_value(size) : 0;
+        image[i] = r->status == HL_OK ? (size_t)size->integer : 0;
     }
 }
 
 /* The order of columns into memory of its own, or NULL if there is none. */
 static size_t *read_order(reader *r, size_t dim)
 {
-    const json_t *j = json_object_get(r->architecture, "order");
+    const hl_json *j = hl_json_get(r->architecture, "order");
     if (r->status != HL_OK || !j)
         return NULL;
-    if (!json_is_array(j) || json_array_size(j) != dim) {
+    if (!hl_json_is_array(j, dim)) {
         bad(r, "architecture: 'order' is not a list of dim integers");
         return NULL;
     }
     size_t *order = hl_calloc(r->ctx, dim, sizeof *order);
     if (!order)
         r->status = HL_ERR_NOMEM;
-    for (size_t i = 0; order && i < dim; i++) { /* what is no column is found when the network is made */
-        json_int_t v = json_integer_value(json_array_get(j, i));
-        order[i] = json_is_integer(json_array_get(j, i)) && v >= 0 ? (size_t)v : SIZE_MAX;
-    }
+    j = j->first;
+    for (size_t i = 0; order && i < dim; i++, j = j->next) /* what is no column is found when the network is made */
+        order[i] = hl_json_is_integer(j) && j->integer >= 0 ? (size_t)j->integer : SIZE_MAX;
     return order;
 }
 
@@ -217,20 +222,21 @@ static void read_term(reader *r, hl_net_spec *s, size_t **order)
 /* All terms, chained by `plus`. */
 static void read_spec(reader *r, hl_net_spec *s, size_t **order)
 {
-    const json_t *whole = r->architecture, *time = json_object_get(whole, "time");
-    const json_t *plus = json_object_get(whole, "plus");
-    size_t terms = 1 + json_array_size(plus);
+    const hl_json *whole = r->architecture, *time = hl_json_get(whole, "time");
+    const hl_json *plus = hl_json_get(whole, "plus"), *next = plus ? plus->first : NULL;
+    size_t terms = 1 + (plus ? plus->count : 0);
     s[0].dim = integer(r, "dim", 1000000);
     s[0].context = integer(r, "context", 1000000);
-    s[0].time = json_is_true(time);
+    s[0].time = time && time->integer;
     if (r->status == HL_OK && s[0].dim == 0)
         bad(r, "architecture: dim must be at least 1");
-    if (r->status == HL_OK && !json_is_boolean(time))
+    if (r->status == HL_OK && (!time || time->kind != HL_JSON_BOOLEAN))
         bad(r, "architecture: 'time' is missing or not a truth value");
-    if (r->status == HL_OK && (!json_is_array(plus) || terms > HL_MAX_TERMS))
+    if (r->status == HL_OK && (!hl_json_is_array(plus, terms - 1) || terms > HL_MAX_TERMS))
         bad(r, "architecture: 'plus' is missing or not a list of at most 63 networks");
     for (size_t i = 0; i < terms && r->status == HL_OK; i++) {
-        r->architecture = i ? json_array_get(plus, i - 1) : whole;
+        r->architecture = i ? next : whole;
+        next = i ? next->next : next;
         s[i].dim = s[0].dim;
         s[i].context = s[0].context;
         s[i].time = s[0].time;
@@ -248,9 +254,11 @@ hl_status hl_architecture_read(hl_context *ctx, const char *path, const char *te
     if (!a)
         return HL_ERR_NOMEM;
     a->ctx = ctx;
-    a->json = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    reader r = { ctx, hl_path_shown(path), a->json, HL_OK };
-    if (!json_is_object((json_t *)a->json))
+    hl_status status = text ? hl_json_parse(ctx, text, strlen(text), &a->json) : HL_OK;
+    reader r = { ctx, hl_path_shown(path), a->json.root, HL_OK };
+    if (status == HL_ERR_NOMEM)
+        return status;
+    if (!hl_json_is_object(a->json.root))
         return bad(&r, text ? "its architecture is not a JSON object" : "not a model of hollow (no architecture)");
     read_spec(&r, a->spec, a->order);
     a->spec[0].dtype = dtype;
@@ -261,7 +269,7 @@ void hl_architecture_free(hl_architecture *a)
 {
     if (!a)
         return;
-    json_decref(a->json);
+    hl_json_free(&a->json);
     for (size_t i = 0; i < HL_MAX_TERMS; i++)
         hl_free(a->ctx, a->order[i]);
     hl_free(a->ctx, a);

@@ -2,18 +2,19 @@
 #ifndef HL_MODEL_H
 #define HL_MODEL_H
 
+#include "io/json.h"
 #include "io/safetensors.h"
 #include "nn/net.h"
 
 /* A specification read from a file, with all that it points to. */
 typedef struct hl_architecture {
     hl_context *ctx;
-    void *json;
+    hl_json_document json;
     hl_net_spec spec[HL_MAX_TERMS]; /* chained by `plus` */
     size_t *order[HL_MAX_TERMS];
 } hl_architecture;
 
-/* The specification as JSON, to be freed by free(); NULL if memory runs out. */
+/* The specification as JSON, to be freed by hl_free; NULL with the message set if memory runs out. */
 char *hl_net_architecture(const hl_net *net);
 /* From such a text, of a file named `path` in messages; text NULL is an error. */
 hl_status hl_architecture_read(hl_context *ctx, const char *path, const char *text, hl_dtype dtype,

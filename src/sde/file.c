@@ -15,7 +15,6 @@
  *   note          any text
  *
  * and the parameters are called "drift.name", "diffusion.name" and "density.name". */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,68 +78,87 @@ const char *hl_sde_note(const hl_sde *s)
 
 /* ---- writing ---- */
 
-/* The text of a JSON value, which is given back; NULL without memory. */
-static char *dump(json_t *j)
+static char *model_text(const hl_sde *s)
 {
-    char *text = j ? json_dumps(j, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
-    json_decref(j);
-    return text;
-}
-
-static char *model_text(const hl_sde_spec *p)
-{
-    return dump(json_pack(
-        "{s:I, s:s, s:b, s:I, s:i, s:s, s:I, s:b, s:I, s:i, s:f, s:f, s:f, s:s, s:s}", "dim", (json_int_t)p->dim,
-        "network", p->network, "time", p->time != 0, "hidden", (json_int_t)p->hidden, "layers", p->layers, "activation",
-        p->activation, "components", (json_int_t)p->components, "diagonal", p->diagonal != 0, "density_hidden",
-        (json_int_t)p->density_hidden, "density_layers", p->density_layers, "clamp", p->clamp, "diffusion_start",
-        p->diffusion_start, "drift_scale", p->drift_scale, "density", p->density, "curvature", p->curvature));
+    const hl_sde_spec *p = &s->spec;
+    hl_json_writer w = { .ctx = s->ctx };
+    hl_json_open(&w, NULL, '{');
+    hl_json_put_integer(&w, "dim", (int64_t)p->dim);
+    hl_json_put_text(&w, "network", p->network);
+    hl_json_put_boolean(&w, "time", p->time != 0);
+    hl_json_put_integer(&w, "hidden", (int64_t)p->hidden);
+    hl_json_put_integer(&w, "layers", p->layers);
+    hl_json_put_text(&w, "activation", p->activation);
+    hl_json_put_integer(&w, "components", (int64_t)p->components);
+    hl_json_put_boolean(&w, "diagonal", p->diagonal != 0);
+    hl_json_put_integer(&w, "density_hidden", (int64_t)p->density_hidden);
+    hl_json_put_integer(&w, "density_layers", p->density_layers);
+    hl_json_put_real(&w, "clamp", p->clamp);
+    hl_json_put_real(&w, "diffusion_start", p->diffusion_start);
+    hl_json_put_real(&w, "drift_scale", p->drift_scale);
+    hl_json_put_text(&w, "density", p->density);
+    hl_json_put_text(&w, "curvature", p->curvature);
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
 }
 
 static char *columns_text(const hl_sde *s)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; i < s->spec.dim; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:f, s:f}", "name", s->name[i], "mean", s->mean[i], "deviation", s->deviation[i]));
-    if (json_array_size(list) == s->spec.dim)
-        return dump(list);
-    json_decref(list);
-    return NULL;
+    hl_json_writer w = { .ctx = s->ctx };
+    hl_json_open(&w, NULL, '[');
+    for (size_t i = 0; i < s->spec.dim; i++) {
+        hl_json_open(&w, NULL, '{');
+        hl_json_put_text(&w, "name", s->name[i]);
+        hl_json_put_real(&w, "mean", s->mean[i]);
+        hl_json_put_real(&w, "deviation", s->deviation[i]);
+        hl_json_close(&w, '}');
+    }
+    hl_json_close(&w, ']');
+    return hl_json_finish(&w);
+}
+
+static char *clock_text(const hl_sde *s)
+{
+    hl_json_writer w = { .ctx = s->ctx };
+    hl_json_open(&w, NULL, '{');
+    hl_json_put_text(&w, "name", s->name[s->spec.dim]);
+    hl_json_put_real(&w, "first", s->t_first);
+    hl_json_put_real(&w, "last", s->t_last);
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
 }
 
 static char *known_text(const hl_sde *s)
 {
-    json_t *list = json_array();
-    bool good = list != NULL;
-    for (size_t i = 0; good && i < s->spec.dim; i++) {
+    hl_json_writer w = { .ctx = s->ctx };
+    hl_json_open(&w, NULL, '[');
+    for (size_t i = 0; i < s->spec.dim; i++) {
         const hl_sde_known *k = &s->known[i];
-        json_t *entry = json_object(), *linear = json_array();
-        for (size_t j = 0; k->drift && j < s->spec.dim; j++)
-            json_array_append_new(linear, json_real(k->drift_linear[j]));
-        good = entry && linear && (!k->drift || json_array_size(linear) == s->spec.dim);
-        if (good && k->drift)
-            good = json_object_set_new(entry, "drift",
-                                       json_pack("{s:f, s:O}", "constant", k->drift_constant, "linear", linear)) == 0;
-        if (good && k->diffusion)
-            good = json_object_set_new(entry, "diffusion", json_real(k->diffusion_value)) == 0;
-        json_decref(linear);
-        good = json_array_append_new(list, entry) == 0 && good;
+        hl_json_open(&w, NULL, '{');
+        if (k->drift) {
+            hl_json_open(&w, "drift", '{');
+            hl_json_put_real(&w, "constant", k->drift_constant);
+            hl_json_open(&w, "linear", '[');
+            for (size_t j = 0; j < s->spec.dim; j++)
+                hl_json_put_real(&w, NULL, k->drift_linear[j]);
+            hl_json_close(&w, ']');
+            hl_json_close(&w, '}');
+        }
+        if (k->diffusion)
+            hl_json_put_real(&w, "diffusion", k->diffusion_value);
+        hl_json_close(&w, '}');
     }
-    if (good)
-        return dump(list);
-    json_decref(list);
-    return NULL;
+    hl_json_close(&w, ']');
+    return hl_json_finish(&w);
 }
 
 static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
 {
     enum { TEXTS = 6 };
     static const char *const keys[TEXTS] = { "model", "columns", "clock", "architecture", "known", "flow" };
-    char *text[TEXTS] = { model_text(&s->spec),
+    char *text[TEXTS] = { model_text(s),
                           columns_text(s),
-                          dump(json_pack("{s:s, s:f, s:f}", "name", s->name[s->spec.dim], "first", s->t_first, "last",
-                                         s->t_last)),
+                          clock_text(s),
                           s->hollow ? hl_net_architecture(s->net[0]) : NULL,
                           s->known ? known_text(s) : NULL,
                           s->flow.count ? hl_net_architecture(s->flow.net) : NULL };
@@ -148,9 +166,8 @@ static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
     hl_status status = hl_tensors_set_metadata(t, "format", format_text);
     for (size_t i = 0; i < TEXTS; i++) {
         if (status == HL_OK && needed[i])
-            status = text[i] ? hl_tensors_set_metadata(t, keys[i], text[i])
-                             : hl_fail(s->ctx, HL_ERR_NOMEM, "out of memory for the model file");
-        free(text[i]);
+            status = text[i] ? hl_tensors_set_metadata(t, keys[i], text[i]) : HL_ERR_NOMEM;
+        hl_free(s->ctx, text[i]);
     }
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(s->spec.dtype));
@@ -210,7 +227,7 @@ typedef struct reader {
     hl_context *ctx;
     const char *path;
     const hl_tensors *t;
-    json_t *model, *columns, *clock, *known_list;
+    hl_json_document model, columns, clock, known_list;
     hl_architecture *architecture, *flow;
     hl_sde_spec spec;
     hl_sde_known *known;
@@ -224,46 +241,46 @@ static hl_status bad(reader *r, const char *what)
     return r->status;
 }
 
-static json_t *parse(const reader *r, const char *key)
+/* The metadata of a key; no root if they are missing or not JSON. */
+static hl_status parse(const reader *r, const char *key, hl_json_document *document)
 {
     const char *text = hl_tensors_metadata(r->t, key);
-    return text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    hl_status status = text ? hl_json_parse(r->ctx, text, strlen(text), document) : HL_OK;
+    return status == HL_ERR_NOMEM ? status : HL_OK;
 }
 
 /* An entry of "model", an integer in least..most. */
-static size_t integer(reader *r, const char *key, json_int_t least, json_int_t most)
+static size_t integer(reader *r, const char *key, int64_t least, int64_t most)
 {
-    const json_t *j = json_object_get(r->model, key);
-    json_int_t v = json_integer_value(j);
-    if (r->status == HL_OK && (!json_is_integer(j) || v < least || v > most))
+    const hl_json *j = hl_json_get(r->model.root, key);
+    if (r->status == HL_OK && (!hl_json_is_integer(j) || j->integer < least || j->integer > most))
         r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: model: '%s' is missing or not an integer in %lld..%lld",
                             hl_path_shown(r->path), key, (long long)least, (long long)most);
-    return r->status == HL_OK ? (size_t)v : 0;
+    return r->status == HL_OK ? (size_t)j->integer : 0;
 }
 
 /* A finite number of an object; `where` names it in the message. */
-static double number(reader *r, const json_t *object, const char *where, const char *key)
+static double number(reader *r, const hl_json *object, const char *where, const char *key)
 {
-    const json_t *j = json_object_get(object, key);
-    double v = json_number_value(j);
-    if (r->status == HL_OK && (!json_is_number(j) || !isfinite(v)))
+    const hl_json *j = hl_json_get(object, key);
+    if (r->status == HL_OK && !hl_json_is_number(j))
         r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %s: '%s' is missing or not a number", hl_path_shown(r->path),
                             where, key);
-    return r->status == HL_OK ? v : 0;
+    return r->status == HL_OK ? j->number : 0;
 }
 
 static int truth(reader *r, const char *key)
 {
-    const json_t *j = json_object_get(r->model, key);
-    if (r->status == HL_OK && !json_is_boolean(j))
+    const hl_json *j = hl_json_get(r->model.root, key);
+    if (r->status == HL_OK && (!j || j->kind != HL_JSON_BOOLEAN))
         r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: model: '%s' is missing or not a truth value",
                             hl_path_shown(r->path), key);
-    return json_is_true(j);
+    return j && j->integer;
 }
 
 static const char *text(reader *r, const char *key)
 {
-    const char *v = json_string_value(json_object_get(r->model, key));
+    const char *v = hl_json_text(hl_json_get(r->model.root, key));
     if (r->status == HL_OK && !v)
         r->status =
             hl_fail(r->ctx, HL_ERR_FORMAT, "%s: model: '%s' is missing or not a text", hl_path_shown(r->path), key);
@@ -273,8 +290,10 @@ static const char *text(reader *r, const char *key)
 static hl_status read_model(reader *r)
 {
     hl_sde_spec *p = &r->spec;
-    r->model = parse(r, "model");
-    if (!json_is_object(r->model))
+    hl_status status = parse(r, "model", &r->model);
+    if (status != HL_OK)
+        return status;
+    if (!hl_json_is_object(r->model.root))
         return bad(r, "its model is missing or not a JSON object");
     p->dim = integer(r, "dim", 1, 10000);
     p->network = text(r, "network");
@@ -286,9 +305,9 @@ static hl_status read_model(reader *r)
     p->diagonal = truth(r, "diagonal");
     p->density_hidden = integer(r, "density_hidden", 1, 100000);
     p->density_layers = (int)integer(r, "density_layers", 1, 64);
-    p->clamp = number(r, r->model, "model", "clamp");
-    p->diffusion_start = number(r, r->model, "model", "diffusion_start");
-    p->drift_scale = number(r, r->model, "model", "drift_scale");
+    p->clamp = number(r, r->model.root, "model", "clamp");
+    p->diffusion_start = number(r, r->model.root, "model", "diffusion_start");
+    p->drift_scale = number(r, r->model.root, "model", "drift_scale");
     p->density = text(r, "density");
     p->curvature = text(r, "curvature");
     if (r->status == HL_OK && !(p->clamp > 0 && p->diffusion_start > 0 && p->drift_scale > 0))
@@ -374,27 +393,30 @@ static hl_status read_known(reader *r)
     size_t d = r->spec.dim;
     if (!hl_tensors_metadata(r->t, "known"))
         return HL_OK;
-    r->known_list = parse(r, "known");
-    if (!json_is_array(r->known_list) || json_array_size(r->known_list) != d)
+    hl_status status = parse(r, "known", &r->known_list);
+    if (status != HL_OK)
+        return status;
+    if (!hl_json_is_array(r->known_list.root, d))
         return bad(r, "known: not a list of an entry for each column");
     r->known = hl_calloc(r->ctx, d, sizeof *r->known);
     r->linear = hl_calloc(r->ctx, hl_size_mul(d, d), sizeof *r->linear);
     if (!r->known || !r->linear)
         return HL_ERR_NOMEM;
-    for (size_t i = 0; i < d; i++) {
-        const json_t *entry = json_array_get(r->known_list, i), *drift = json_object_get(entry, "drift");
-        const json_t *linear = json_object_get(drift, "linear");
+    const hl_json *entry = r->known_list.root->first;
+    for (size_t i = 0; i < d; i++, entry = entry->next) {
+        const hl_json *drift = hl_json_get(entry, "drift"), *linear = hl_json_get(drift, "linear");
         hl_sde_known *k = &r->known[i];
         *k = (hl_sde_known){ .drift = drift != NULL, .drift_linear = r->linear + i * d };
-        k->diffusion = json_object_get(entry, "diffusion") != NULL;
-        if (!json_is_object(entry) || (drift && (!json_is_array(linear) || json_array_size(linear) != d)))
+        k->diffusion = hl_json_get(entry, "diffusion") != NULL;
+        if (!hl_json_is_object(entry) || (drift && !hl_json_is_array(linear, d)))
             return bad(r, "known: an entry is no object, or its drift has not a number for each column");
         k->drift_constant = drift ? number(r, drift, "known", "constant") : 0;
         k->diffusion_value = k->diffusion ? number(r, entry, "known", "diffusion") : 0;
-        for (size_t j = 0; drift && j < d; j++) {
-            r->linear[i * d + j] = json_number_value(json_array_get(linear, j));
-            if (!json_is_number(json_array_get(linear, j)))
+        const hl_json *factor = drift ? linear->first : NULL;
+        for (size_t j = 0; drift && j < d; j++, factor = factor->next) {
+            if (!hl_json_is_number(factor))
                 return bad(r, "known: 'linear' holds what is no number");
+            r->linear[i * d + j] = factor->number;
         }
     }
     r->spec.known = r->known;
@@ -404,21 +426,24 @@ static hl_status read_known(reader *r)
 static hl_status read_scale(reader *r, hl_sde *s)
 {
     size_t d = r->spec.dim;
-    r->columns = parse(r, "columns");
-    r->clock = parse(r, "clock");
-    if (!json_is_array(r->columns) || json_array_size(r->columns) != d || !json_is_object(r->clock))
+    hl_status status = parse(r, "columns", &r->columns);
+    if (status == HL_OK)
+        status = parse(r, "clock", &r->clock);
+    if (status != HL_OK)
+        return status;
+    const hl_json *clock = r->clock.root, *c = hl_json_is_array(r->columns.root, d) ? r->columns.root->first : NULL;
+    if (!c || !hl_json_is_object(clock))
         return bad(r, "its columns or its clock are missing or wrong");
     r->scale = hl_calloc(r->ctx, d, 2 * sizeof *r->scale);
-    hl_status status = r->scale ? HL_OK : HL_ERR_NOMEM;
-    for (size_t i = 0; i <= d && status == HL_OK; i++) {
-        const json_t *c = i < d ? json_array_get(r->columns, i) : r->clock;
-        status = hl_sde_set_name(s, i, json_string_value(json_object_get(c, "name")));
+    status = r->scale ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i <= d && status == HL_OK; i++, c = c ? c->next : NULL) {
+        status = hl_sde_set_name(s, i, hl_json_text(hl_json_get(i < d ? c : clock, "name")));
         if (i < d) {
             r->scale[i] = number(r, c, "columns", "mean");
             r->scale[d + i] = number(r, c, "columns", "deviation");
         }
     }
-    double first = number(r, r->clock, "clock", "first"), last = number(r, r->clock, "clock", "last");
+    double first = number(r, clock, "clock", "first"), last = number(r, clock, "clock", "last");
     if (status == HL_OK && r->status == HL_OK)
         status = hl_sde_set_scale(s, first, last, r->scale, r->scale + d);
     if (r->status != HL_OK)
@@ -469,9 +494,10 @@ static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_sd
     }
     hl_architecture_free(r.architecture);
     hl_architecture_free(r.flow);
-    json_t *const values[] = { r.model, r.columns, r.clock, r.known_list };
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        json_decref(values[i]);
+    hl_json_free(&r.model);
+    hl_json_free(&r.columns);
+    hl_json_free(&r.clock);
+    hl_json_free(&r.known_list);
     hl_free(ctx, r.known);
     hl_free(ctx, r.linear);
     hl_free(ctx, r.scale);

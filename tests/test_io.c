@@ -603,7 +603,7 @@ static const struct {
     { "{\"\xFF\":{}}", "the string is not UTF-8" },
     { "{\"\xC0\x80\":{}}", "the string is not UTF-8" },
     { "{\"\xED\xA0\x80\":{}}", "the string is not UTF-8" },
-    { "{\"\\ud800\":{}}", "invalid Unicode" },
+    { "{\"\\ud800\":{}}", "invalid surrogate pair" },
     { "{\"a\x1B[2J\":{}}", "control character 0x1b" },
     { "{\"w\":{},\"w\":{}}", "a key stands twice" },
     { F("\"F32\",\"dtype\":\"F32\"", "[2,3]", "[0,24]"), "a key stands twice" },

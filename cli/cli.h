@@ -190,7 +190,16 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
 /* All columns of a model, to be freed; or NULL. */
 hl_density_column *cli_columns_of(const hl_density *model);
 
-/* Would writing `out` (may be NULL) replace the file `in`? CLI_OK, or an exit status, having said so. */
+/* A file that a command reads, as FILE or FILE.npz:ARRAY, or writes; NULL and "-" are none. */
+typedef struct cli_path {
+    const char *name;
+    bool written;
+    const char *suffix; /* of a file that the command names after another, such as ".ckpt"; else NULL */
+} cli_path;
+/* No input is ever an output, and no two outputs are one file, whatever links lead there. Every command asks this before it
+ * writes anything, with all files that it will read or write. CLI_OK, or CLI_WRONG, having said which. (paths.c) */
+int cli_check_paths(const cli_command *command, size_t count, const cli_path *paths);
+/* The same for one of each. */
 int cli_keep_apart(const cli_command *command, const char *out, const char *in);
 
 /* ---- training (training.c) ---- */

@@ -1,7 +1,6 @@
 /* data.c - tables and models: which columns go where. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -97,14 +96,4 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
     free(columns);
     free(index);
     return result;
-}
-
-int cli_keep_apart(const cli_command *command, const char *out, const char *in)
-{
-    struct stat to, from;
-    if (!out || strcmp(out, "-") == 0 || stat(out, &to) != 0 || stat(in, &from) != 0)
-        return CLI_OK;
-    if (to.st_dev != from.st_dev || to.st_ino != from.st_ino || !S_ISREG(to.st_mode))
-        return CLI_OK;
-    return cli_fail(command, CLI_WRONG, "%s would be replaced by the results: choose another file for them", in);
 }

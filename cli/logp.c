@@ -201,7 +201,8 @@ static int run(int argc, char **argv)
         return result;
     if (set.calibrate && set.out)
         return cli_fail(&cli_logp, CLI_WRONG, "--calibrate prints a table, and --out is for log-densities");
-    if (cli_keep_apart(&cli_logp, set.out, path[0]) != CLI_OK || cli_keep_apart(&cli_logp, set.out, path[1]) != CLI_OK)
+    const cli_path paths[] = { { path[0], false, NULL }, { path[1], false, NULL }, { set.out, true, NULL } };
+    if (cli_check_paths(&cli_logp, 3, paths) != CLI_OK)
         return CLI_WRONG;
     job j = { .path = path[1] };
     hl_status status =

@@ -130,7 +130,8 @@ static int run(int argc, char **argv)
     int result = cli_parse(&cli_sample, argc, argv, &set, path);
     if (result >= 0)
         return result;
-    if (cli_keep_apart(&cli_sample, set.out, path[0]) != CLI_OK)
+    const cli_path paths[] = { { path[0], false, NULL }, { set.context, false, NULL }, { set.out, true, NULL } };
+    if (cli_check_paths(&cli_sample, 3, paths) != CLI_OK)
         return CLI_WRONG;
     job j = { 0 };
     hl_status status =

@@ -157,6 +157,32 @@ static void ternary_cases(op_case like)
         elementwise_case(&like, 3, ternary_shapes[i]);
 }
 
+/* An elementwise op by its row alone. */
+static hl_node row_build(hl_graph *g, const op_case *c, const hl_node *x)
+{
+    hl_node in[MAX_IN];
+    hl_shape shape = *hl_shape_of(g, x[0]);
+    for (int i = 1; i < c->inputs; i++)
+        assert_true(hl_shape_join(&shape, hl_shape_of(g, x[i]), &shape));
+    for (int i = 0; i < c->inputs; i++)
+        in[i] = hl_broadcast_shape(g, x[i], &shape);
+    return hl_graph_add(g, c->op, c->inputs, in, NULL);
+}
+
+/* Rows that no case names are compared with their own eval. */
+static void add_other_rows(void)
+{
+    for (const hl_op *const *op = hl_ops; *op; op++) {
+        op_case like = { .op = *op, .label = (*op)->name, .build = row_build, .f = (*op)->eval };
+        bool listed = false;
+        for (size_t i = 0; i < case_count; i++)
+            listed = listed || all_cases[i].op == *op;
+        if (listed || !like.f)
+            continue;
+        ((*op)->arity == 1 ? unary_cases : (*op)->arity == 2 ? binary_cases : ternary_cases)(like);
+    }
+}
+
 static hl_node clamp_build(hl_graph *g, const op_case *c, const hl_node *x)
 {
     (void)c;
@@ -872,6 +898,7 @@ static void add_convolutions(void)
 static void add_cases(void)
 {
     add_elementwise();
+    add_other_rows();
     add_structure();
     add_reductions();
     add_products();

@@ -620,6 +620,12 @@ static void test_create_errors(void **state)
     assert_non_null(strstr(hl_context_message(ctx), "sum over rows"));
     y = hl_sum_rows(g, y);
     CHECK_STATUS(ctx, hl_plan_create(ctx, g, 1, &y, NULL, &plan), HL_ERR_UNSUPPORTED);
+    hl_op missing = hl_op_neg; /* an op whose row names no instruction */
+    missing.code = HL_DO_NOTHING;
+    missing.name = "missing";
+    y = hl_graph_add(g, &missing, 1, &x, NULL);
+    CHECK_STATUS(ctx, hl_plan_create(ctx, g, 1, &y, NULL, &plan), HL_ERR_UNSUPPORTED);
+    assert_non_null(strstr(hl_context_message(ctx), "(missing): the op has no instruction"));
     CHECK_OK(ctx, hl_plan_create(ctx, g, 1, &x, NULL, &plan)); /* other outputs of the graph still compile */
     hl_plan_free(plan);
     hl_graph_free(g);

@@ -45,32 +45,28 @@ static void mark(const hl_graph *g, size_t count, hl_node y, hl_node x, uint8_t 
             flags[g->node[n].in[i]] |= NEEDED;
 }
 
-static bool listed(const hl_op *op, const hl_op *const *list)
-{
-    while (*list && *list != op)
-        list++;
-    return *list != NULL;
-}
-
 /* How node n depends on those of its inputs that move. */
 static bend bend_of(const walk *w, const hl_node_data *d)
 {
-    static const hl_op *const straight[] = { &hl_op_add,    &hl_op_sub,      &hl_op_min, &hl_op_max,
-                                             &hl_op_select, &hl_op_max_over, NULL };
-    static const hl_op *const bilinear[] = { &hl_op_mul,   &hl_op_linear, &hl_op_linear_t,
-                                             &hl_op_outer, &hl_op_matmul, NULL };
+    const hl_op *op = d->op;
     int moving = 0;
     for (int i = 0; i < d->inputs; i++)
         moving += w->flags[d->in[i]] & ACTIVE;
-    if (d->op->jet_kind == HL_JET_LINEAR || listed(d->op, straight))
+    switch (op->bend) {
+    case HL_BEND_STRAIGHT:
         return STRAIGHT;
-    if (moving == 1 && (d->op->jet_kind == HL_JET_BILINEAR || listed(d->op, bilinear)))
+    case HL_BEND_BILINEAR:
+        return moving == 1 ? STRAIGHT : UNKNOWN;
+    case HL_BEND_PRODUCT:
+        return moving == 1 ? STRAIGHT : d->in[0] == d->in[1] ? SQUARE : PRODUCT;
+    case HL_BEND_QUOTIENT:
+        return w->flags[d->in[1]] & ACTIVE ? UNKNOWN : STRAIGHT;
+    case HL_BEND_DEFAULT:
+        break;
+    }
+    if (op->jet_kind == HL_JET_LINEAR || (op->jet_kind == HL_JET_BILINEAR && moving == 1))
         return STRAIGHT;
-    if (d->op == &hl_op_div && !(w->flags[d->in[1]] & ACTIVE))
-        return STRAIGHT;
-    if (d->op == &hl_op_mul)
-        return d->in[0] == d->in[1] ? SQUARE : PRODUCT;
-    return d->op->kind == HL_KIND_UNARY ? FUNCTION : UNKNOWN;
+    return op->kind == HL_KIND_UNARY ? FUNCTION : UNKNOWN;
 }
 
 /* The next random signs, as many as a node has values and of its shape. */

@@ -57,6 +57,9 @@ static hl_status assign_phases(hl_compiler *c)
         bool needs_sum = false, batched_input = false;
         if (c->phase[n] == HL_PHASE_NONE)
             continue;
+        if (d->op->code == HL_DO_NOTHING && d->op->kind != HL_KIND_LEAF && d->op->kind != HL_KIND_VIEW)
+            return hl_fail(c->plan->ctx, HL_ERR_UNSUPPORTED, "node %zu (%s): the op has no instruction", n,
+                           d->op->name);
         for (int i = 0; i < d->inputs; i++) {
             const hl_node_data *in = hl_data(c, d->in[i]);
             batched_input = batched_input || in->shape.batched;
@@ -83,27 +86,6 @@ static void count_uses(hl_compiler *c)
 
 /* ---- leading axes ---- */
 
-/* Does the op treat the first axis of its batched operands index by index? */
-static bool local(const hl_compiler *c, const hl_node_data *d)
-{
-    const hl_op *op = d->op;
-    int rank = d->inputs ? hl_data(c, d->in[0])->shape.rank : 0;
-    if (hl_elementwise(d) || op == &hl_op_broadcast)
-        return true;
-    if (op == &hl_op_sum || op == &hl_op_max_over || op == &hl_op_cumsum || op == &hl_op_gather ||
-        op == &hl_op_scatter || op == &hl_op_concat)
-        return d->attr.i[0] >= 1;
-    if (op == &hl_op_permute)
-        return d->attr.list[0] == 0;
-    if (op == &hl_op_linear || op == &hl_op_linear_t)
-        return rank >= 2;
-    if (op == &hl_op_outer)
-        return rank >= 2 && d->attr.i[0] == 0;
-    if (op == &hl_op_sum_rows)
-        return d->attr.i[0] >= 1;
-    return op == &hl_op_matmul && rank >= 3;
-}
-
 /* A node runs along its first axis if it has two or more, or one and reads something that does. */
 static void assign_axes(hl_compiler *c)
 {
@@ -120,9 +102,9 @@ static void assign_axes(hl_compiler *c)
                 c->axis[n] = s->dim[0];
             continue;
         }
-        if (!local(c, d))
-            continue;
         const hl_shape *x = d->inputs ? &hl_data(c, d->in[0])->shape : s;
+        if (!d->op->local || !d->op->local(d, x->rank))
+            continue;
         bool follows = s->rank >= 2 || x->rank >= 2;
         for (int i = 0; i < d->inputs && !follows; i++)
             follows = c->axis[d->in[i]] == s->dim[0];

@@ -290,22 +290,11 @@ static hl_status own_attr(hl_plan *p, hl_attr *a)
     return HL_OK;
 }
 
-static const struct {
-    const hl_op *op;
-    hl_code code;
-} code_of[] = {
-    { &hl_op_linear, HL_DO_LINEAR },       { &hl_op_linear_t, HL_DO_LINEAR_T }, { &hl_op_outer, HL_DO_OUTER },
-    { &hl_op_matmul, HL_DO_MATMUL },       { &hl_op_masked, HL_DO_MASKED },     { &hl_op_sum, HL_DO_SUM },
-    { &hl_op_max_over, HL_DO_MAX },        { &hl_op_cumsum, HL_DO_CUMSUM },     { &hl_op_sum_rows, HL_DO_SUM_ROWS },
-    { &hl_op_broadcast, HL_DO_BROADCAST }, { &hl_op_permute, HL_DO_PERMUTE },   { &hl_op_gather, HL_DO_GATHER },
-    { &hl_op_scatter, HL_DO_SCATTER },     { &hl_op_concat, HL_DO_CONCAT },     { &hl_op_conv, HL_DO_CONV },
-    { &hl_op_conv_t, HL_DO_CONV_T },       { &hl_op_conv_w, HL_DO_CONV_W },
-};
-
 static void set_code(const hl_compiler *c, hl_node n, hl_instr *t)
 {
     const hl_node_data *d = hl_data(c, c->form[n] == HL_FORM_PLUS ? c->partner[n] : n);
     t->kernel = d->op->kernel;
+    t->code = d->op->code;
     switch (c->form[n]) {
     case HL_FORM_MULADD:
         t->code = HL_DO_TERNARY, t->kernel = HL_TE_MULADD;
@@ -325,79 +314,54 @@ static void set_code(const hl_compiler *c, hl_node n, hl_instr *t)
     default:
         break;
     }
-    switch (d->op->kind) {
-    case HL_KIND_UNARY:
-        t->code = HL_DO_UNARY;
-        return;
-    case HL_KIND_BINARY:
-        t->code = HL_DO_BINARY;
-        return;
-    case HL_KIND_TERNARY:
-        t->code = HL_DO_TERNARY;
-        return;
-    default:
-        break;
-    }
-    for (size_t i = 0; i < sizeof code_of / sizeof *code_of; i++)
-        if (code_of[i].op == d->op)
-            t->code = code_of[i].code;
 }
 
-static double mask_fill(const hl_mask *m)
-{
-    double fill = 0;
-    for (size_t n = 0; n < m->out; n++)
-        fill += m->hi[n] - m->lo[n];
-    return fill;
-}
-
-/* Sizes of products, and the work per row. `x` is the first operand's whole shape, `w` the weights' or the second's. */
-static void set_sizes(hl_instr *t, const hl_shape *x, const hl_shape *w, size_t size, double cost, bool dense)
+/* Sizes of products. `w` is the shape of the weights or of the second operand. */
+static void set_sizes(hl_instr *t, const hl_shape *w)
 {
     size_t r = (size_t)t->in_shape.rank;
-    double values = (double)hl_shape_size(x), pairs;
     switch (t->code) {
     case HL_DO_LINEAR:
     case HL_DO_LINEAR_T:
         t->n = w->dim[w->rank - 2];
         t->k = w->dim[w->rank - 1];
         t->m = hl_shape_size(&t->in_shape) / t->in_shape.dim[r - 1];
-        pairs = t->attr.mask && !dense ? mask_fill(t->attr.mask) : (double)t->n * (double)t->k;
-        t->flops = 2 * pairs * values / (double)x->dim[x->rank - 1];
         break;
     case HL_DO_OUTER:
         t->n = t->shape.dim[t->shape.rank - 2];
         t->k = t->shape.dim[t->shape.rank - 1];
         t->groups = t->attr.i[0] ? t->shape.dim[0] : 1;
         t->m = hl_shape_size(&t->in_shape) / t->n / t->groups;
-        pairs = t->attr.mask && !dense ? mask_fill(t->attr.mask) : (double)t->n * (double)t->k;
-        t->flops = 2 * pairs * values / (double)t->n;
         break;
     case HL_DO_SUM_ROWS:
         t->n = hl_shape_size(&t->shape);
         t->m = hl_shape_size(&t->in_shape) / t->n;
-        t->flops = values;
-        break;
-    case HL_DO_MATMUL:
-        t->flops = 2.0 * (double)size * (double)x->dim[x->rank - (t->attr.i[0] ? 2 : 1)];
         break;
     case HL_DO_CONV:
     case HL_DO_CONV_T:
-    case HL_DO_CONV_W: {
-        const hl_shape *image = t->code == HL_DO_CONV ? &t->shape : &t->in_shape; /* the side [o, h', w'] */
-        const hl_shape *kernel = t->code == HL_DO_CONV_W ? &t->shape : w;
-        t->flops = 2.0 * (double)hl_shape_size(image) * (double)hl_shape_size(kernel) / (double)kernel->dim[0];
-        t->n = kernel->dim[2];
-        t->k = kernel->dim[3];
-        if (t->code == HL_DO_CONV_W) { /* of the image, which the second operand is */
-            t->m = w->dim[1];
-            t->groups = w->dim[2];
-        }
+        t->n = w->dim[2];
+        t->k = w->dim[3];
+        break;
+    case HL_DO_CONV_W:
+        t->n = t->shape.dim[2];
+        t->k = t->shape.dim[3];
+        t->m = w->dim[1]; /* of the image, which the second operand is */
+        t->groups = w->dim[2];
+        break;
+    default:
         break;
     }
-    default:
-        t->flops = cost * (double)size;
-    }
+}
+
+/* Flops per row. */
+static double work_of(const hl_compiler *c, hl_node n, const hl_node_data *work, const hl_shape *x, const hl_shape *w)
+{
+    double size = (double)hl_shape_size(&hl_data(c, n)->shape);
+    if (c->form[n] >= HL_FORM_MULADD && c->form[n] <= HL_FORM_MULMUL)
+        return 2 * size;
+    if (c->form[n] == HL_FORM_SLOPE)
+        return 3 * size;
+    return work->op->work ? work->op->work(&(hl_work){ work, x, w, c->plan->dense_masks }) : work->op->flops * size;
 }
 
 /* A broadcast's source: strip the segment's axis, which it may have, have as 1, or lack. */
@@ -457,12 +421,9 @@ static hl_status emit(hl_compiler *c, hl_node n, hl_instr *t)
         return HL_ERR_NOMEM;
     if (t->code == HL_DO_BROADCAST)
         set_source(t, &hl_data(c, in[0])->shape, d->shape.rank, axis);
-    set_sizes(t, &hl_data(c, in[0])->shape, reads > 1 ? &hl_data(c, in[1])->shape : NULL, size, d->op->flops,
-              p->dense_masks);
-    if (c->form[n] >= HL_FORM_MULADD && c->form[n] <= HL_FORM_MULMUL)
-        t->flops = 2 * (double)size;
-    if (c->form[n] == HL_FORM_SLOPE)
-        t->flops = 3 * (double)size;
+    const hl_shape *second = reads > 1 ? &hl_data(c, in[1])->shape : NULL;
+    set_sizes(t, second);
+    t->flops = work_of(c, n, work, &hl_data(c, in[0])->shape, second);
     return HL_OK;
 }
 

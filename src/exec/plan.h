@@ -35,29 +35,6 @@ typedef struct hl_operand {
     int32_t step, scalar;
 } hl_operand;
 
-typedef enum hl_code {
-    HL_DO_UNARY,
-    HL_DO_BINARY,
-    HL_DO_TERNARY,
-    HL_DO_LINEAR,
-    HL_DO_LINEAR_T,
-    HL_DO_OUTER,
-    HL_DO_MATMUL,
-    HL_DO_MASKED,
-    HL_DO_SUM,
-    HL_DO_MAX,
-    HL_DO_CUMSUM,
-    HL_DO_SUM_ROWS,
-    HL_DO_BROADCAST,
-    HL_DO_PERMUTE,
-    HL_DO_GATHER,
-    HL_DO_SCATTER,
-    HL_DO_CONCAT,
-    HL_DO_CONV,
-    HL_DO_CONV_T,
-    HL_DO_CONV_W
-} hl_code;
-
 typedef struct hl_instr {
     hl_code code;
     int kernel;          /* number of the elementwise function */

@@ -46,6 +46,31 @@ typedef enum hl_op_kind {
     HL_KIND_OTHER    /* src/exec has a case for it */
 } hl_op_kind;
 
+/* The instruction of an op (src/exec). */
+typedef enum hl_code {
+    HL_DO_NOTHING, /* leaves and views; for other ops hl_plan_create fails */
+    HL_DO_UNARY,
+    HL_DO_BINARY,
+    HL_DO_TERNARY,
+    HL_DO_LINEAR,
+    HL_DO_LINEAR_T,
+    HL_DO_OUTER,
+    HL_DO_MATMUL,
+    HL_DO_MASKED,
+    HL_DO_SUM,
+    HL_DO_MAX,
+    HL_DO_CUMSUM,
+    HL_DO_SUM_ROWS,
+    HL_DO_BROADCAST,
+    HL_DO_PERMUTE,
+    HL_DO_GATHER,
+    HL_DO_SCATTER,
+    HL_DO_CONCAT,
+    HL_DO_CONV,
+    HL_DO_CONV_T,
+    HL_DO_CONV_W
+} hl_code;
+
 /* How Taylor coefficients go through an op (src/ad/jet.c). */
 typedef enum hl_jet_kind {
     HL_JET_RULE,    /* calls the row's jet */
@@ -54,14 +79,30 @@ typedef enum hl_jet_kind {
     HL_JET_BILINEAR /* y_k = sum_j op(a_j, b_{k-j}) */
 } hl_jet_kind;
 
-/* One row per primitive. Rules emit nodes. */
+/* Second derivatives of an op, for curvature propagation (src/ad/curvature.c). */
+typedef enum hl_bend {
+    HL_BEND_DEFAULT,  /* by its Taylor rule: linear, bilinear, a function of one value; otherwise not known */
+    HL_BEND_STRAIGHT, /* none */
+    HL_BEND_BILINEAR, /* none while one input moves; otherwise not known */
+    HL_BEND_PRODUCT,  /* those of a b */
+    HL_BEND_QUOTIENT  /* none while the second input is fixed; otherwise not known */
+} hl_bend;
+
+typedef struct hl_work hl_work; /* shapes for which flops are counted; see below */
+
+/* One row per primitive: all that the rest of the library asks about it. Rules emit nodes. */
 struct hl_op {
     const char *name;
     int arity; /* -1: any number */
     hl_op_kind kind;
     int kernel;
     hl_jet_kind jet_kind;
-    double flops; /* per output value, for elementwise ops */
+    hl_code code;
+    hl_bend bend;
+    double flops;                     /* per output value, if `work` is NULL */
+    double (*work)(const hl_work *w); /* flops per row */
+    /* Does it treat the first axis of its batched inputs, of rank `rank`, index by index? NULL: never. */
+    bool (*local)(const hl_node_data *d, int rank);
     /* From the inputs' shapes and the attributes, the result's shape; false with the graph's message set. */
     bool (*shape)(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out);
     /* gx[i] = cotangent of input i given gy of node y; left HL_NONE where zero. Batched and broadcast sizes are the
@@ -72,6 +113,13 @@ struct hl_op {
     bool over_rows;                  /* sums over the rows: batched in, shared out */
     double (*eval)(const double *x); /* elementwise ops: the value in double, for constant folding */
     double domain[2];                /* where tests draw the inputs */
+};
+
+/* A node, the shapes of its first two inputs (w is NULL if there is one), and whether masked weights count as well. */
+struct hl_work {
+    const hl_node_data *node;
+    const hl_shape *x, *w;
+    bool dense;
 };
 
 struct hl_graph {

@@ -97,9 +97,32 @@ static void conv_w_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_
     gx[1] = conv_like(g, &hl_op_conv_t, y, x[0], gy, &image);
 }
 
+/* Every value of the side [o, h', w'] takes part with all of a unit's kernel. */
+static double taps_work(const hl_shape *side, const hl_shape *kernel)
+{
+    return 2.0 * (double)hl_shape_size(side) * (double)hl_shape_size(kernel) / (double)kernel->dim[0];
+}
+
+static double conv_work(const hl_work *w)
+{
+    return taps_work(&w->node->shape, w->w);
+}
+
+static double conv_t_work(const hl_work *w)
+{
+    return taps_work(w->x, w->w);
+}
+
+static double conv_w_work(const hl_work *w)
+{
+    return taps_work(w->x, &w->node->shape);
+}
+
 const hl_op hl_op_conv = { .name = "conv",
                            .arity = 2,
                            .kind = HL_KIND_OTHER,
+                           .code = HL_DO_CONV,
+                           .work = conv_work,
                            .jet_kind = HL_JET_BILINEAR,
                            .shape = conv_shape,
                            .vjp = conv_vjp,
@@ -107,6 +130,8 @@ const hl_op hl_op_conv = { .name = "conv",
 const hl_op hl_op_conv_t = { .name = "conv_t",
                              .arity = 2,
                              .kind = HL_KIND_OTHER,
+                             .code = HL_DO_CONV_T,
+                             .work = conv_t_work,
                              .jet_kind = HL_JET_BILINEAR,
                              .shape = conv_t_shape,
                              .vjp = conv_t_vjp,
@@ -114,6 +139,8 @@ const hl_op hl_op_conv_t = { .name = "conv_t",
 const hl_op hl_op_conv_w = { .name = "conv_w",
                              .arity = 2,
                              .kind = HL_KIND_OTHER,
+                             .code = HL_DO_CONV_W,
+                             .work = conv_w_work,
                              .jet_kind = HL_JET_BILINEAR,
                              .over_rows = true,
                              .shape = conv_w_shape,

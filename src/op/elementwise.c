@@ -609,8 +609,10 @@ EVAL(select, x[0] != 0 ? x[1] : x[2])
     const hl_op hl_op_##op_name = { .name = #op_name,                                                                  \
                                     .arity = args,                                                                     \
                                     .kind = HL_KIND_##op_kind,                                                         \
+                                    .code = HL_DO_##op_kind,                                                           \
                                     .kernel = number,                                                                  \
                                     .flops = cost,                                                                     \
+                                    .local = hl_local_always,                                                          \
                                     .shape = same_shape,                                                               \
                                     .eval = op_name##_eval,                                                            \
                                     .domain = { low, high },                                                           \
@@ -631,12 +633,12 @@ ROW(erf, 1, UNARY, HL_UN_ERF, 30, -2, 2, RULES(erf));
 ROW(sqrt, 1, UNARY, HL_UN_SQRT, 4, 0.2, 4, RULES(sqrt));
 ROW(abs, 1, UNARY, HL_UN_ABS, 1, 0.2, 3, RULES(abs));
 ROW(sign, 1, UNARY, HL_UN_SIGN, 1, 0.2, 3, .jet_kind = HL_JET_ZERO);
-ROW(add, 2, BINARY, HL_BI_ADD, 1, -3, 3, RULES(add));
-ROW(sub, 2, BINARY, HL_BI_SUB, 1, -3, 3, RULES(sub));
-ROW(mul, 2, BINARY, HL_BI_MUL, 1, -3, 3, RULES(mul));
-ROW(div, 2, BINARY, HL_BI_DIV, 4, 0.3, 3, RULES(div));
+ROW(add, 2, BINARY, HL_BI_ADD, 1, -3, 3, RULES(add), .bend = HL_BEND_STRAIGHT);
+ROW(sub, 2, BINARY, HL_BI_SUB, 1, -3, 3, RULES(sub), .bend = HL_BEND_STRAIGHT);
+ROW(mul, 2, BINARY, HL_BI_MUL, 1, -3, 3, RULES(mul), .bend = HL_BEND_PRODUCT);
+ROW(div, 2, BINARY, HL_BI_DIV, 4, 0.3, 3, RULES(div), .bend = HL_BEND_QUOTIENT);
 ROW(pow, 2, BINARY, HL_BI_POW, 60, 0.3, 2.5, .vjp = pow_vjp_guarded, .jet = pow_jet);
-ROW(min, 2, BINARY, HL_BI_MIN, 1, -3, 3, RULES(min));
-ROW(max, 2, BINARY, HL_BI_MAX, 1, -3, 3, RULES(max));
+ROW(min, 2, BINARY, HL_BI_MIN, 1, -3, 3, RULES(min), .bend = HL_BEND_STRAIGHT);
+ROW(max, 2, BINARY, HL_BI_MAX, 1, -3, 3, RULES(max), .bend = HL_BEND_STRAIGHT);
 ROW(less, 2, BINARY, HL_BI_LESS, 1, -3, 3, .jet_kind = HL_JET_ZERO);
-ROW(select, 3, TERNARY, HL_TE_SELECT, 1, -3, 3, RULES(select));
+ROW(select, 3, TERNARY, HL_TE_SELECT, 1, -3, 3, RULES(select), .bend = HL_BEND_STRAIGHT);

@@ -11,6 +11,24 @@ const hl_op *const hl_ops[] = {
 };
 #undef HL_OP
 
+bool hl_local_always(const hl_node_data *d, int rank)
+{
+    (void)d, (void)rank;
+    return true;
+}
+
+bool hl_local_behind(const hl_node_data *d, int rank)
+{
+    (void)rank;
+    return d->attr.i[0] >= 1;
+}
+
+bool hl_local_matrix(const hl_node_data *d, int rank)
+{
+    (void)d;
+    return rank >= 2;
+}
+
 static bool leaf_shape(hl_graph *g, int inputs, const hl_node *in, const hl_attr *attr, hl_shape *out)
 {
     (void)inputs, (void)in;

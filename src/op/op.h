@@ -17,6 +17,11 @@ static inline const hl_shape *hl_shape_of(const hl_graph *g, hl_node n)
     return &hl_graph_node(g, n)->shape;
 }
 
+/* Rules for hl_op.local: always; if the axis (attr.i[0]) is not the first; for inputs of at least two axes. */
+bool hl_local_always(const hl_node_data *d, int rank);
+bool hl_local_behind(const hl_node_data *d, int rank);
+bool hl_local_matrix(const hl_node_data *d, int rank);
+
 /* A node, and an axis of it, of which a negative one counts from the end and is made positive. Reports what is wrong. */
 bool hl_check_axis(hl_graph *g, const char *what, hl_node x, int *axis);
 /* x stretched to the shape's dimensions and kind (batched or shared). */

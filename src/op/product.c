@@ -139,9 +139,39 @@ static hl_node outer_jet(hl_graph *g, hl_node node, int k, const hl_node *const 
     return sum;
 }
 
+/* Pairs of a unit and an input of the weights [.., n, k]. */
+static double pairs_of(const hl_work *w, const hl_shape *weights)
+{
+    const hl_mask *m = w->dense ? NULL : w->node->attr.mask;
+    double pairs = 0;
+    for (size_t n = 0; m && n < m->out; n++)
+        pairs += m->hi[n] - m->lo[n];
+    return m ? pairs : (double)weights->dim[weights->rank - 2] * (double)weights->dim[weights->rank - 1];
+}
+
+static double linear_work(const hl_work *w)
+{
+    return 2 * pairs_of(w, w->w) * (double)hl_shape_size(w->x) / (double)w->x->dim[w->x->rank - 1];
+}
+
+static double outer_work(const hl_work *w)
+{
+    const hl_shape *y = &w->node->shape;
+    return 2 * pairs_of(w, y) * (double)hl_shape_size(w->x) / (double)y->dim[y->rank - 2];
+}
+
+static bool outer_local(const hl_node_data *d, int rank)
+{
+    return rank >= 2 && d->attr.i[0] == 0;
+}
+
 const hl_op hl_op_linear = { .name = "linear",
                              .arity = 2,
                              .kind = HL_KIND_OTHER,
+                             .code = HL_DO_LINEAR,
+                             .bend = HL_BEND_BILINEAR,
+                             .work = linear_work,
+                             .local = hl_local_matrix,
                              .shape = linear_shape,
                              .vjp = linear_vjp,
                              .jet = linear_jet,
@@ -149,6 +179,10 @@ const hl_op hl_op_linear = { .name = "linear",
 const hl_op hl_op_linear_t = { .name = "linear_t",
                                .arity = 2,
                                .kind = HL_KIND_OTHER,
+                               .code = HL_DO_LINEAR_T,
+                               .bend = HL_BEND_BILINEAR,
+                               .work = linear_work,
+                               .local = hl_local_matrix,
                                .shape = linear_t_shape,
                                .vjp = linear_t_vjp,
                                .jet = linear_jet,
@@ -156,6 +190,10 @@ const hl_op hl_op_linear_t = { .name = "linear_t",
 const hl_op hl_op_outer = { .name = "outer",
                             .arity = 2,
                             .kind = HL_KIND_OTHER,
+                            .code = HL_DO_OUTER,
+                            .bend = HL_BEND_BILINEAR,
+                            .work = outer_work,
+                            .local = outer_local,
                             .over_rows = true,
                             .shape = outer_shape,
                             .vjp = outer_vjp,
@@ -212,6 +250,7 @@ static void masked_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_
 const hl_op hl_op_masked = { .name = "masked",
                              .arity = 1,
                              .kind = HL_KIND_OTHER,
+                             .code = HL_DO_MASKED,
                              .jet_kind = HL_JET_LINEAR,
                              .shape = masked_shape,
                              .vjp = masked_vjp,
@@ -268,9 +307,25 @@ static hl_node matmul_jet(hl_graph *g, hl_node node, int k, const hl_node *const
     return sum;
 }
 
+static double matmul_work(const hl_work *w)
+{
+    const hl_shape *a = w->x;
+    return 2.0 * (double)hl_shape_size(&w->node->shape) * (double)a->dim[a->rank - (w->node->attr.i[0] ? 2 : 1)];
+}
+
+static bool matmul_local(const hl_node_data *d, int rank)
+{
+    (void)d;
+    return rank >= 3;
+}
+
 const hl_op hl_op_matmul = { .name = "matmul",
                              .arity = 2,
                              .kind = HL_KIND_OTHER,
+                             .code = HL_DO_MATMUL,
+                             .bend = HL_BEND_BILINEAR,
+                             .work = matmul_work,
+                             .local = matmul_local,
                              .shape = matmul_shape,
                              .vjp = matmul_vjp,
                              .jet = matmul_jet,

@@ -40,6 +40,8 @@ static void sum_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_nod
 const hl_op hl_op_sum = { .name = "sum",
                           .arity = 1,
                           .kind = HL_KIND_OTHER,
+                          .code = HL_DO_SUM,
+                          .local = hl_local_behind,
                           .jet_kind = HL_JET_LINEAR,
                           .shape = axis_shape,
                           .vjp = sum_vjp,
@@ -86,6 +88,9 @@ static hl_node max_over_jet(hl_graph *g, hl_node node, int k, const hl_node *con
 const hl_op hl_op_max_over = { .name = "max_over",
                                .arity = 1,
                                .kind = HL_KIND_OTHER,
+                               .code = HL_DO_MAX,
+                               .bend = HL_BEND_STRAIGHT,
+                               .local = hl_local_behind,
                                .shape = axis_shape,
                                .vjp = max_over_vjp,
                                .jet = max_over_jet,
@@ -143,6 +148,8 @@ static void cumsum_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_
 const hl_op hl_op_cumsum = { .name = "cumsum",
                              .arity = 1,
                              .kind = HL_KIND_OTHER,
+                             .code = HL_DO_CUMSUM,
+                             .local = hl_local_behind,
                              .jet_kind = HL_JET_LINEAR,
                              .shape = cumsum_shape,
                              .vjp = cumsum_vjp,
@@ -176,9 +183,17 @@ static void sum_rows_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, h
     gx[0] = hl_broadcast_shape(g, gy, &hl_graph_node(g, x[0])->shape);
 }
 
+static double sum_rows_work(const hl_work *w)
+{
+    return (double)hl_shape_size(w->x);
+}
+
 const hl_op hl_op_sum_rows = { .name = "sum_rows",
                                .arity = 1,
                                .kind = HL_KIND_OTHER,
+                               .code = HL_DO_SUM_ROWS,
+                               .work = sum_rows_work,
+                               .local = hl_local_behind,
                                .jet_kind = HL_JET_LINEAR,
                                .over_rows = true,
                                .shape = sum_rows_shape,

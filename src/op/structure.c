@@ -44,6 +44,8 @@ static void broadcast_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, 
 const hl_op hl_op_broadcast = { .name = "broadcast",
                                 .arity = 1,
                                 .kind = HL_KIND_OTHER,
+                                .code = HL_DO_BROADCAST,
+                                .local = hl_local_always,
                                 .jet_kind = HL_JET_LINEAR,
                                 .shape = broadcast_shape,
                                 .vjp = broadcast_vjp,
@@ -193,9 +195,17 @@ static void permute_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl
     gx[0] = hl_permute(g, gy, inverse);
 }
 
+static bool permute_local(const hl_node_data *d, int rank)
+{
+    (void)rank;
+    return d->attr.list[0] == 0;
+}
+
 const hl_op hl_op_permute = { .name = "permute",
                               .arity = 1,
                               .kind = HL_KIND_OTHER,
+                              .code = HL_DO_PERMUTE,
+                              .local = permute_local,
                               .jet_kind = HL_JET_LINEAR,
                               .shape = permute_shape,
                               .vjp = permute_vjp,
@@ -261,6 +271,8 @@ static void scatter_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl
 const hl_op hl_op_gather = { .name = "gather",
                              .arity = 1,
                              .kind = HL_KIND_OTHER,
+                             .code = HL_DO_GATHER,
+                             .local = hl_local_behind,
                              .jet_kind = HL_JET_LINEAR,
                              .shape = gather_shape,
                              .vjp = gather_vjp,
@@ -268,6 +280,8 @@ const hl_op hl_op_gather = { .name = "gather",
 const hl_op hl_op_scatter = { .name = "scatter",
                               .arity = 1,
                               .kind = HL_KIND_OTHER,
+                              .code = HL_DO_SCATTER,
+                              .local = hl_local_behind,
                               .jet_kind = HL_JET_LINEAR,
                               .shape = scatter_shape,
                               .vjp = scatter_vjp,
@@ -344,6 +358,8 @@ static void concat_vjp(hl_graph *g, hl_node y, const hl_node *x, hl_node gy, hl_
 const hl_op hl_op_concat = { .name = "concat",
                              .arity = -1,
                              .kind = HL_KIND_OTHER,
+                             .code = HL_DO_CONCAT,
+                             .local = hl_local_behind,
                              .jet_kind = HL_JET_LINEAR,
                              .shape = concat_shape,
                              .vjp = concat_vjp,

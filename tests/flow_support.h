@@ -8,6 +8,23 @@
 
 enum { MOST = 12 }; /* dimensions */
 
+/* The n-th kind of discrete flow, in turn, and how many there are. */
+static inline size_t discrete_count(void)
+{
+    size_t count = 0;
+    for (const char *const *name = hl_flow_kinds(); *name; name++)
+        count += !hl_flow_is_continuous(*name);
+    return count;
+}
+
+static inline const char *discrete_kind(size_t n)
+{
+    n %= discrete_count();
+    for (const char *const *name = hl_flow_kinds();; name++)
+        if (!hl_flow_is_continuous(*name) && n-- == 0)
+            return *name;
+}
+
 /* log |det A| by elimination with pivots; A is destroyed. */
 static inline double log_determinant(size_t n, double a[MOST][MOST])
 {

@@ -11,10 +11,24 @@
 
 enum { MAX_PIECES = 128, TOP = 8 /* highest order */ };
 
+/* The n-th name of a list that ends with NULL, in turn. */
+static inline size_t name_count(const char *const *names)
+{
+    size_t count = 0;
+    while (names[count])
+        count++;
+    return count;
+}
+
+static inline const char *name_of(const char *const *names, size_t n)
+{
+    return names[n % name_count(names)];
+}
+
 /* What a network may be: the n-th of each kind, in turn. */
 static inline const char *activation(size_t n)
 {
-    return (const char *const[]){ "tanh", "softplus", "swish", "elu", "sigmoid" }[n % 5];
+    return name_of(hl_net_activations(), n);
 }
 
 static inline const char *transformer(size_t n)

@@ -188,7 +188,6 @@ static void check_gradient(hl_context *ctx, hl_flow *flow, size_t rows, const do
 
 static void test_gradients(void **state)
 {
-    static const char *const kinds[] = { "nice", "realnvp", "maf", "iaf", "naf" };
     hl_context *ctx = test_context(NULL, 1);
     double x[ROWS * 3], c[ROWS * 2];
     (void)state;
@@ -204,10 +203,10 @@ static void test_gradients(void **state)
         check_gradient(ctx, flow, ROWS, x, c, spec.net.conditioner);
         hl_flow_free(flow);
     }
-    for (size_t n = 0; n < 10; n++) {
-        hl_flow_spec spec = { .kind = kinds[n % 5],
+    for (size_t n = 0; n < 2 * discrete_count(); n++) {
+        hl_flow_spec spec = { .kind = discrete_kind(n),
                               .flows = 3,
-                              .net = { .dim = 3, .hidden = 5, .context = n / 5 * 2, .dtype = HL_F64 } };
+                              .net = { .dim = 3, .hidden = 5, .context = n / discrete_count() * 2, .dtype = HL_F64 } };
         hl_flow *flow = make_flow(ctx, &spec);
         check_gradient(ctx, flow, ROWS, x, c, spec.kind);
         hl_flow_free(flow);

@@ -2,24 +2,45 @@
  * network: the same promises as those of test_net.c. */
 #include "brute_support.h"
 
+#include "nn/net.h"
+
 /* ---- conditioners and transformers ---- */
 
-enum { OTHERS = 5 };
-static const char *const others[OTHERS] = { "sum", "tree", "attention", "autoregressive", "coupling" };
-static const char *const transformers[] = { "shared", "per-dimension", "additive", "affine", "monotone" };
+/* All conditioners but made, which test_net.c has, those of images, and those whose h is a constant. */
+static bool is_other(size_t i)
+{
+    const hl_conditioner *c = hl_conditioners[i];
+    return c != &hl_conditioner_made && !c->image && c->hidden_above < SIZE_MAX;
+}
+
+static size_t other_count(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; hl_conditioners[i]; i++)
+        count += is_other(i);
+    return count;
+}
+
+static const char *other_conditioner(size_t n)
+{
+    n %= other_count();
+    for (size_t i = 0;; i++)
+        if (is_other(i) && n-- == 0)
+            return hl_conditioner_names[i];
+}
 
 static hl_net_spec other_spec(size_t n, size_t d)
 {
-    size_t tau = n / OTHERS % 5, act = n / 7 % 5;
-    if (tau == 4 && act == 2)
+    size_t tau = n / other_count() % name_count(hl_transformer_names), act = n / 7;
+    if (hl_transformers[tau]->rising && strcmp(activation(act), "swish") == 0)
         act = 1; /* swish does not rise everywhere */
     return (hl_net_spec){ .dim = d,
-                          .conditioner = others[n % OTHERS],
+                          .conditioner = other_conditioner(n),
                           .features = 2 + n / 3 % 2,
                           .hidden = 5,
                           .width = 4,
                           .dtype = HL_F64,
-                          .transformer = transformers[tau],
+                          .transformer = hl_transformer_names[tau],
                           .hidden_layers = depth(n / 6),
                           .layers = depth(n / 9 + 1),
                           .activation = activation(act),
@@ -32,7 +53,7 @@ static void test_conditioner_derivatives(void **state)
     static const size_t dims[] = { 1, 2, 3, 5, 6, 13, 33 };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (size_t n = 0; n < OTHERS * 20; n++)
+    for (size_t n = 0; n < other_count() * 20; n++)
         for (size_t i = 0; i < (n < 12 ? 7 : 5); i++) {
             hl_net_spec spec = other_spec(n, dims[i]);
             setup s = make(ctx, &spec, 2);
@@ -47,8 +68,8 @@ static void test_conditioner_gradients(void **state)
     static const size_t dims[] = { 1, 2, 3, 7 };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (size_t n = 0; n < OTHERS * 15; n++) {
-        hl_net_spec spec = other_spec(n, dims[n / OTHERS % 4]);
+    for (size_t n = 0; n < other_count() * 15; n++) {
+        hl_net_spec spec = other_spec(n, dims[n / other_count() % 4]);
         setup s = make(ctx, &spec, 5);
         hl_operator *op = compile(&s, 2, HL_TAYLOR);
         bundle cotangent = value_bundle(&s, 2, 23), expected = brute_gradient(&s, 2, &cotangent);
@@ -132,8 +153,8 @@ static void test_conditioner_hollow(void **state)
     static const size_t dims[] = { 1, 2, 3, 7, 12, 33 };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (size_t n = 0; n < OTHERS * 2 * 15; n++) {
-        hl_net_spec spec = other_spec(n / 2, dims[n / (2 * OTHERS) % 6]);
+    for (size_t n = 0; n < other_count() * 2 * 15; n++) {
+        hl_net_spec spec = other_spec(n / 2, dims[n / (2 * other_count()) % 6]);
         spec.dtype = n % 2;
         check_hollow(ctx, &spec, NULL);
     }
@@ -245,7 +266,7 @@ static void test_triangular(void **state)
         size_t order[D];
         hl_net_spec spec = { .dim = D,
                              .conditioner = n % 2 ? "coupling" : "autoregressive",
-                             .transformer = transformers[2 + n / 2 % 3],
+                             .transformer = (const char *const[]){ "additive", "affine", "monotone" }[n / 2 % 3],
                              .hidden = 9,
                              .width = 5,
                              .dtype = HL_F64 };

@@ -4,8 +4,6 @@
 #include "op/op.h"
 
 enum { ROWS = 5 };
-static const char *const kinds[] = { "nice", "realnvp", "maf", "iaf", "naf" };
-enum { KINDS = 5 };
 
 static hl_flow *make_flow(hl_context *ctx, const hl_flow_spec *spec)
 {
@@ -23,14 +21,15 @@ static hl_flow *make_flow(hl_context *ctx, const hl_flow_spec *spec)
 
 static hl_flow_spec flow_spec(size_t n, size_t dim)
 {
-    return (hl_flow_spec){ .kind = kinds[n % KINDS],
-                           .flows = 1 + n / (2 * KINDS) % 3,
+    size_t kinds = discrete_count();
+    return (hl_flow_spec){ .kind = discrete_kind(n),
+                           .flows = 1 + n / (2 * kinds) % 3,
                            .net = { .dim = dim,
-                                    .context = n / KINDS % 2 * 2,
+                                    .context = n / kinds % 2 * 2,
                                     .hidden = 9,
                                     .width = 6,
                                     .layers = 1 + (int)(n % 2),
-                                    .activation = activation(n % 5 == 4 ? 0 : n / 3),
+                                    .activation = activation(strcmp(discrete_kind(n), "naf") == 0 ? 0 : n / 3),
                                     .dtype = HL_F64 } };
 }
 
@@ -76,7 +75,7 @@ static void test_determinants(void **state)
     static const size_t dims[] = { 1, 2, 3, 5, 12 };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (size_t n = 0; n < KINDS * 6; n++)
+    for (size_t n = 0; n < discrete_count() * 6; n++)
         for (size_t k = 0; k < 5; k++) {
             hl_flow_spec spec = flow_spec(n, dims[k]);
             hl_flow *flow = make_flow(ctx, &spec);
@@ -106,10 +105,10 @@ static void test_rows(void **state)
     enum { D = 7, MANY = 300 };
     static double x[MANY * D], z[MANY * D], back[MANY * D], logdet[MANY], inverse[MANY];
     (void)state;
-    for (size_t n = 0; n < 2 * KINDS; n++) {
-        hl_flow_spec spec = { .kind = kinds[n % KINDS],
+    for (size_t n = 0; n < 2 * discrete_count(); n++) {
+        hl_flow_spec spec = { .kind = discrete_kind(n),
                               .flows = 2,
-                              .net = { .dim = D, .hidden = 12, .dtype = n / KINDS } };
+                              .net = { .dim = D, .hidden = 12, .dtype = (hl_dtype)(n / discrete_count()) } };
         for (int threads = 1; threads <= 2; threads++) {
             hl_context *ctx = test_context(NULL, threads);
             hl_flow *flow = make_flow(ctx, &spec);

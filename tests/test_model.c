@@ -112,8 +112,8 @@ static void test_round_trip(void **state)
                              .layers = depth(n / 4 % 4),
                              .activation = activation(n % 5),
                              .dtype = n / 8 % 2 };
-        spec.conditioner = (const char *const[]){ "made", "sum", "tree", "attention", "conv" }[n / 2 % 5];
-        if (n / 2 % 5 == 4) {
+        spec.conditioner = name_of(hl_net_conditioners(), n / 2);
+        if (strcmp(spec.conditioner, "conv") == 0) {
             spec.image[0] = spec.image[2] = 1;
             spec.image[1] = spec.dim;
             spec.kernel = 5;

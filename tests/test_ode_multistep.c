@@ -4,19 +4,9 @@
 
 #include "support.h"
 
-static const char *const all_methods[] = { "adams-functional",
-                                           "adams-jacobi",
-                                           "adams-jacobi-fresh",
-                                           "adams-gmres",
-                                           "adams-newton",
-                                           "adams-auto",
-                                           "bdf-functional",
-                                           "bdf-jacobi",
-                                           "bdf-jacobi-fresh",
-                                           "bdf-gmres",
-                                           "bdf-newton",
-                                           "bdf-auto",
-                                           "auto" };
+#include "ode/tableau.h"
+
+static const char *const all_methods[] = { HL_MULTISTEP_NAMES };
 enum { METHODS = sizeof all_methods / sizeof *all_methods };
 
 /* ---- a system with a closed form: Kvaerno, Prothero, Robinson ----

@@ -7,8 +7,6 @@
 #include "bench.h"
 #include "problems/sde_problem.h"
 
-static const char *const method_names[] = { "fp", "pseudo-ml" };
-
 /* Trajectories to learn from and to judge by. */
 static size_t train_rows(const bench_sde_options *b)
 {
@@ -20,11 +18,10 @@ static size_t fresh_rows(const bench_sde_options *b)
 }
 
 /* What `hollow sde fit` and `eval` would say of the model. */
-static hl_status judge(hl_context *ctx, hl_sde *sde, bool pairs, const hl_sde_data *data, hl_verdict *verdict)
+static hl_status judge(hl_context *ctx, hl_sde *sde, const hl_sde_data *data, hl_verdict *verdict)
 {
     hl_judge *judge = NULL;
-    hl_status status =
-        hl_judge_create(ctx, hl_sde_describe(sde).dim, data, &(hl_judge_options){ .pairs = pairs }, &judge);
+    hl_status status = hl_judge_create(ctx, hl_sde_describe(sde).dim, data, NULL, &judge);
     if (status == HL_OK)
         status = hl_judge_model(judge, sde);
     *verdict = hl_judge_verdict(judge);
@@ -39,7 +36,7 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "sde");
     cli_json_text(&json, "problem", p->name);
-    cli_json_text(&json, "method", method_names[fit->method]);
+    cli_json_text(&json, "method", hl_sde_method_name(fit->method));
     cli_json_text(&json, "network", hl_sde_describe(sde).network);
     cli_json_text(&json, "density", hl_sde_describe(sde).density);
     cli_json_real(&json, "kept", share);
@@ -59,8 +56,8 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     putchar('\n');
     fflush(stdout);
     fprintf(stderr, "%-9s %-10s %3.0f%% kept  seed %llu  MAE of the drift %.4f, of the diffusion %.4f  %-6s %5.1f s\n",
-            p->name, method_names[fit->method], 100 * share, (unsigned long long)fit->seed, o->drift, o->diffusion,
-            hl_verdict_name(v->kind), o->seconds);
+            p->name, hl_sde_method_name(fit->method), 100 * share, (unsigned long long)fit->seed, o->drift,
+            o->diffusion, hl_verdict_name(v->kind), o->seconds);
 }
 
 /* Both methods, or the one that is asked for, on one set of observations. */
@@ -79,7 +76,7 @@ static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_
                                    .seed = seed };
         sde_outcome outcome = { 0 };
         hl_sde *sde;
-        if (b->method && strcmp(b->method, method_names[m]) != 0)
+        if (b->method && strcmp(b->method, hl_sde_method_name((hl_sde_method)m)) != 0)
             continue;
         double start = cli_now();
         spec.dim = p->dim;
@@ -95,7 +92,7 @@ static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_
             status = sde_problem_judge(p, sde, fresh_rows(b), fresh, &outcome);
         hl_verdict verdict;
         if (status == HL_OK)
-            status = judge(ctx, sde, m == 1, data, &verdict);
+            status = judge(ctx, sde, data, &verdict);
         if (status == HL_OK)
             print(p, sde, &fit, share, &outcome, &verdict);
         hl_sde_free(sde);

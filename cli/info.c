@@ -189,6 +189,7 @@ static void print_sde(const char *path, const hl_sde *sde, const subject *nets, 
                p.diagonal ? "diagonal" : "full", p.density_layers, p.density_hidden);
     for (size_t i = 0; p.known && i < p.dim; i++)
         print_known(sde, i);
+    printf("method         %s\n", hl_sde_method_name(hl_sde_trained_by(sde)));
     if (*hl_sde_note(sde)) {
         printf("note           ");
         print_plain(hl_sde_note(sde), 0);
@@ -360,6 +361,7 @@ static void json_sde(cli_json *json, const hl_sde *sde, const subject *nets, dou
         cli_json_close(json, '}');
     }
     cli_json_close(json, ']');
+    cli_json_text(json, "method", hl_sde_method_name(hl_sde_trained_by(sde)));
     cli_json_text(json, "note", hl_sde_note(sde));
     cli_json_open(json, "networks", '[');
     for (size_t i = 0; i < 3; i++) {

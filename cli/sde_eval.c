@@ -82,10 +82,7 @@ static int compare(job *j)
 {
     const sde_rows *d = &j->rows;
     hl_sde_data data = { d->rows, d->t, d->x, d->paired ? d->trajectory : NULL };
-    hl_judge_options o = { .groups = j->set->groups,
-                           .rows = j->set->rows,
-                           .seed = j->set->seed,
-                           .pairs = strncmp(hl_sde_note(j->sde), "method pseudo-ml", 16) == 0 };
+    hl_judge_options o = { .groups = j->set->groups, .rows = j->set->rows, .seed = j->set->seed };
     hl_status status = hl_judge_create(j->ctx, d->dim, &data, &o, &j->judge);
     if (status == HL_OK)
         status = hl_judge_model(j->judge, j->sde);

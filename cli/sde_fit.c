@@ -223,7 +223,7 @@ static void print_json(const job *j)
     cli_json json = { stdout, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "model", j->set->out);
-    cli_json_text(&json, "method", o->method == HL_SDE_FOKKER_PLANCK ? "fp" : "pseudo-ml");
+    cli_json_text(&json, "method", hl_sde_method_name(o->method));
     cli_json_count(&json, "rows", o->rows);
     cli_json_count(&json, "trajectories", o->trajectories);
     cli_json_count(&json, "components", o->components);

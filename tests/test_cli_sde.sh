@@ -176,7 +176,7 @@ expect 0 sde eval "$work/named.hollow" "$work/named.csv" --trajectory who
 json "$out" '("verdict" in j) or j["rows"] == 200'
 expect 0 info --json "$work/named.hollow"
 json "$out" 'j["kind"] == "sde" and j["clock"]["name"] == "when" and j["columns"][0]["name"] == "level" and j["clock"]["last"] == 104'
-json "$out" '[n["name"] for n in j["networks"]] == ["drift", "diffusion", "density"] and "method fp" in j["note"]'
+json "$out" '[n["name"] for n in j["networks"]] == ["drift", "diffusion", "density"] and j["method"] == "fp"'
 expect 0 info "$work/named.hollow"
 stdout_has "named.hollow: a stochastic equation"
 stdout_has "times          when, 100 to 104"

@@ -164,6 +164,38 @@ static void test_form(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Files that were written before the method was a key of its own. */
+static void test_old_files(void **state)
+{
+    static const struct {
+        const char *path;
+        hl_sde_method method;
+        double t, x, f, g, logp; /* as the program that wrote the file printed them */
+    } old[] = { { HL_TEST_DATA "/sde_fp.hollow", HL_SDE_FOKKER_PLANCK, 102, 30, -0.13405668987691824, 2.0531576797247,
+                  -2.58129305186271 },
+                { HL_TEST_DATA "/sde_pseudo_ml.hollow", HL_SDE_PSEUDO_LIKELIHOOD, 1990, 4, 0.005144500418154653,
+                  0.3121051095642044, 0.5574115023263533 } };
+    test_allocator allocator;
+    hl_context *ctx = test_context(&allocator, 1);
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        hl_sde *sde = NULL;
+        double f, g, logp;
+        CHECK_OK(ctx, hl_sde_load(ctx, old[i].path, &sde));
+        assert_int_equal(hl_sde_trained_by(sde), old[i].method);
+        CHECK_OK(ctx, hl_sde_eval(sde, 1, &old[i].t, &old[i].x, &(hl_sde_values){ .f = &f, .g = &g, .logp = &logp }));
+        CHECK_NEAR(f, old[i].f, 1e-5, old[i].path);
+        CHECK_NEAR(g, old[i].g, 1e-5, old[i].path);
+        CHECK_NEAR(logp, old[i].logp, 1e-5, old[i].path);
+        CHECK_OK(ctx, hl_sde_save(sde, "new.hollow"));
+        hl_sde_free(sde);
+        CHECK_OK(ctx, hl_sde_load(ctx, "new.hollow", &sde));
+        assert_int_equal(hl_sde_trained_by(sde), old[i].method);
+        hl_sde_free(sde);
+    }
+    test_context_free(ctx, &allocator);
+}
+
 static void test_wrong_calls(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
@@ -183,6 +215,8 @@ static void test_wrong_calls(void **state)
     CHECK_OK(ctx, hl_sde_set_name(sde, 0, hl_sde_name(sde, 0)));
     assert_null(hl_sde_name(NULL, 0));
     assert_string_equal(hl_sde_note(NULL), "");
+    assert_int_equal(hl_sde_trained_by(NULL), HL_SDE_FOKKER_PLANCK);
+    assert_null(hl_sde_method_name((hl_sde_method)2));
     CHECK_STATUS(ctx, hl_sde_save(sde, NULL), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_sde_save(sde, "none/m.hollow"), HL_ERR_IO);
     CHECK_STATUS(ctx, hl_sde_load(ctx, "absent", &none), HL_ERR_IO);
@@ -340,6 +374,7 @@ static void test_bad_metadata(void **state)
         { "known", "\"linear\":[0.5,", "\"linear\":[", "known" },
         { "known", "\"diffusion\":0.125", "\"diffusion\":-0.125", "diffusion < 0" },
         { "known", "\"diffusion\":0.125", "\"diffusion\":true", "'diffusion'" },
+        { "method", NULL, "mle", "its method is neither" },
         { "dtype", NULL, NULL, "no dtype" },
         { "dtype", NULL, "f32", "" },
     };
@@ -488,6 +523,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_round_trip, empty_directory),
+        cmocka_unit_test_teardown(test_old_files, empty_directory),
         cmocka_unit_test_teardown(test_wrong_calls, empty_directory),
         cmocka_unit_test_teardown(test_form, empty_directory),
         cmocka_unit_test_teardown(test_bad_metadata, empty_directory),

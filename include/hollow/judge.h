@@ -31,8 +31,6 @@ typedef struct hl_judge_options {
     size_t rows;   /* of a group, at most; others are left out at random; default 400 */
     size_t steps;  /* of a simulation over the whole time; default 400, fewer above 100 dimensions */
     uint64_t seed;
-    int pairs; /* nonzero: drift and diffusion were learned from steps, not from the density: what they leave of its change
-                * unexplained is the density's fault, and no model is rough */
 } hl_judge_options;
 
 /* A stretch of time. Energy distances are between columns of deviation 1; NaN without a model. */
@@ -57,7 +55,8 @@ typedef enum hl_verdict_kind {
     HL_VERDICT_STILL, /* the observations look the same at all times: drift and diffusion cannot be told apart by density */
     HL_VERDICT_FROZEN, /* the model's density does not move as the observations do */
     HL_VERDICT_ASTRAY, /* its density does, but simulations do not */
-    HL_VERDICT_ROUGH /* both do, but drift and diffusion leave more than a tenth of the density's change unexplained */
+    HL_VERDICT_ROUGH /* both do, but drift and diffusion, learned from the density, leave more than a tenth of its change
+                      * unexplained */
 } hl_verdict_kind;
 
 typedef struct hl_verdict {

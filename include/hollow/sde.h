@@ -131,6 +131,10 @@ typedef struct hl_sde_data {
 } hl_sde_data;
 
 typedef enum hl_sde_method { HL_SDE_FOKKER_PLANCK = 0, HL_SDE_PSEUDO_LIKELIHOOD } hl_sde_method;
+/* "fp" or "pseudo-ml"; NULL if it is neither. */
+HL_API const char *hl_sde_method_name(hl_sde_method method);
+/* The method of the last fit of a model, which its file keeps; at first HL_SDE_FOKKER_PLANCK. */
+HL_API hl_sde_method hl_sde_trained_by(const hl_sde *sde);
 typedef enum hl_sde_penalty {
     HL_SDE_L1 = 0,
     HL_SDE_L2,
@@ -172,7 +176,7 @@ typedef struct hl_sde_fit_report {
 } hl_sde_fit_report;
 
 typedef struct hl_sde_fit hl_sde_fit; /* opaque */
-/* Sets the model's scale by the data. The model is borrowed until the fit is freed. Parameters are taken as they are. */
+/* Sets the model's scale by the data, and its method. The model is borrowed until the fit is freed. Parameters are taken as they are. */
 HL_API hl_status hl_sde_fit_create(hl_sde *sde, const hl_sde_data *data, const hl_sde_fit_options *options,
                                    hl_sde_fit **fit);
 HL_API void hl_sde_fit_free(hl_sde_fit *fit); /* takes NULL */

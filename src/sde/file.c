@@ -11,6 +11,7 @@
  *   columns       [{"name": "x1", "mean": 0.1, "deviation": 2}, ...]
  *   clock         {"name": "t", "first": 0, "last": 5}
  *   known         [{"drift": {"constant": 0, "linear": [0, 1]}, "diffusion": 0}, {}]; not there if nothing is known
+ *   method        "fp" or "pseudo-ml": that of the last training; files of version 0.1 without it have it in the note
  *   dtype         "f32" or "f64"
  *   note          any text
  *
@@ -169,6 +170,8 @@ static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
             status = text[i] ? hl_tensors_set_metadata(t, keys[i], text[i]) : HL_ERR_NOMEM;
         hl_free(s->ctx, text[i]);
     }
+    if (status == HL_OK)
+        status = hl_tensors_set_metadata(t, "method", hl_sde_method_name(s->method));
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(s->spec.dtype));
     return status == HL_OK ? hl_tensors_set_metadata(t, "note", s->note) : status;
@@ -451,9 +454,24 @@ static hl_status read_scale(reader *r, hl_sde *s)
     return status == HL_OK || status == HL_ERR_NOMEM ? status : hl_model_blame(r->ctx, status, r->path, "");
 }
 
+static hl_status read_method(reader *r, hl_sde *s)
+{
+    static const char before[] = "method pseudo-ml"; /* the beginning of a note, in files without the key */
+    const char *name = hl_tensors_metadata(r->t, "method"), *note = hl_tensors_metadata(r->t, "note");
+    if (!name)
+        name = hl_sde_method_name(note && strncmp(note, before, strlen(before)) == 0 ? HL_SDE_PSEUDO_LIKELIHOOD
+                                                                                     : HL_SDE_FOKKER_PLANCK);
+    for (s->method = 0; hl_sde_method_name(s->method); s->method++)
+        if (strcmp(hl_sde_method_name(s->method), name) == 0)
+            return HL_OK;
+    return bad(r, "its method is neither fp nor pseudo-ml");
+}
+
 static hl_status fill(reader *r, hl_sde *s)
 {
     hl_status status = read_scale(r, s);
+    if (status == HL_OK)
+        status = read_method(r, s);
     for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; n++) {
         status = hl_net_check_tensors(s->net[n], prefixes[n], r->path, r->t);
         if (status == HL_OK)

@@ -217,6 +217,7 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
     if (fit->options.batch > fit->items)
         fit->options.batch = fit->items;
     fit->epoch = no_epoch;
+    fit->sde->method = fit->options.method;
     return HL_OK;
 }
 

@@ -550,7 +550,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
         v.kind = HL_VERDICT_FROZEN;
     else if (j->sde && !(v.simulated - doubt <= astray)) /* doubt: |P_k - P_0|^2 is larger yet */
         v.kind = HL_VERDICT_ASTRAY;
-    else if (j->sde && !j->options.pairs && v.unexplained > rough)
+    else if (j->sde && hl_sde_trained_by(j->sde) == HL_SDE_FOKKER_PLANCK && v.unexplained > rough)
         v.kind = HL_VERDICT_ROUGH;
     return v;
 }

@@ -34,8 +34,7 @@ static bool both_open(const hl_learner *l)
 static hl_status check_movement(hl_learner *l)
 {
     hl_sde_outcome *o = l->outcome;
-    hl_judge_options options = { .pairs = !hl_learner_matching(l) };
-    hl_status status = hl_judge_create(l->ctx, l->given->dim, &l->data, &options, &o->judge);
+    hl_status status = hl_judge_create(l->ctx, l->given->dim, &l->data, NULL, &o->judge);
     if (status != HL_OK)
         return status;
     o->verdict = hl_judge_verdict(o->judge);

@@ -181,7 +181,7 @@ hl_status hl_learner_describe(hl_learner *l)
         "known-drift %s "
         "known-diffusion %s "
         "rows %zu data %016llx",
-        methods[o->method], o->iterations, o->batch, (unsigned long long)o->seed, p.network,
+        hl_sde_method_name(o->method), o->iterations, o->batch, (unsigned long long)o->seed, p.network,
         strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.density, p.components, p.diagonal,
         p.flows, p.curvature, hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, o->between, (int)o->penalty,
         o->density_form, o->smooth < 0, o->stop_gradient, o->variance_floor, drift, noise, l->data.rows,

@@ -327,6 +327,17 @@ hl_sde_spec hl_sde_describe(const hl_sde *s)
     return s ? s->spec : (hl_sde_spec){ 0 };
 }
 
+const char *hl_sde_method_name(hl_sde_method method)
+{
+    static const char *const names[] = { "fp", "pseudo-ml" };
+    return (size_t)method < sizeof names / sizeof *names ? names[method] : NULL;
+}
+
+hl_sde_method hl_sde_trained_by(const hl_sde *s)
+{
+    return s ? s->method : HL_SDE_FOKKER_PLANCK;
+}
+
 hl_net *hl_sde_net(const hl_sde *s, size_t which)
 {
     return s && which < HL_SDE_NETS ? s->net[which] : NULL;

@@ -129,6 +129,7 @@ struct hl_sde {
         *bend; /* flow: v H v, elementwise, of an input v and the Hessian H of log p; its diagonal is input to `all` */
     char *t, *x, *v, *diagonal, *out[4]; /* v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
     char (*name)[HL_SDE_NAME];           /* of the columns, then of time */
+    hl_sde_method method;                /* of the last training */
     char *note;
 };
 /* Default names and an empty note (file.c). */

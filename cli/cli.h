@@ -63,7 +63,7 @@ int cli_fail_job(const cli_command *command, const hl_context *ctx, hl_status st
 
 extern const cli_command cli_bench, cli_fit, cli_info, cli_logp, cli_paper, cli_sample, cli_sde;
 
-/* The end of a program: flushes stdout, which may fail, and returns the exit status. */
+/* The end of a program: flushes stdout, which may fail, and returns the exit status, which tells SIGTERM (143) from Ctrl-C. */
 int cli_finish(int status);
 
 /* Fill `settings` from the options and `arguments` (room for command->most + 1, filled up with NULL) from the rest. Returns
@@ -86,7 +86,7 @@ void cli_join(char *buffer, size_t size, const char *const *names);
 void cli_set_quiet(void);
 bool cli_quiet(void);
 
-/* Ctrl-C sets a flag, which loops look at. */
+/* Ctrl-C and SIGTERM set a flag, which loops look at. */
 void cli_catch_interrupt(void);
 bool cli_interrupted(void);
 int cli_stop(void *user); /* the same, as a context asks it */
@@ -174,8 +174,7 @@ void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or nev
 
 /* ---- data (data.c) ---- */
 
-/* Threads to use when none are asked for: those of the machine. */
-int cli_default_threads(void);
+int cli_default_threads(void); /* hl_threads_available */
 /* Open a table of which only these columns are needed, so that others may hold text: by their names if the file has them and
  * the options name none, else all. Standard input, which can be read only once, is opened as the options say. */
 hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,

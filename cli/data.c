@@ -1,14 +1,12 @@
 /* data.c - tables and models: which columns go where. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
 int cli_default_threads(void)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 256 ? 256 : (int)n;
+    return hl_threads_available();
 }
 
 static size_t find(const hl_table *table, const char *name)

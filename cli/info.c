@@ -490,6 +490,8 @@ static int run(int argc, char **argv)
         return cli_fail(&cli_info, CLI_WRONG, "%s: %s", path[0], strerror(errno));
     if (S_ISDIR(st.st_mode))
         return cli_fail(&cli_info, CLI_WRONG, "%s: %s", path[0], strerror(EISDIR));
+    if (!S_ISREG(st.st_mode)) /* reading a pipe might wait for ever */
+        return cli_fail(&cli_info, CLI_WRONG, "%s: not a regular file", path[0]);
     hl_context *ctx = NULL;
     hl_status status = hl_context_create(NULL, &ctx);
     result = status == HL_OK ? describe(ctx, path[0], set.json, (long long)st.st_size)

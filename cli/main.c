@@ -36,7 +36,8 @@ static int overview(void)
         printf("  %-8s%s\n", commands[i]->name, commands[i]->summary);
     printf("  %-8s%s\n\n", "help", "this text, or that of a command: hollow help COMMAND");
     printf("hollow --version prints the version.\n\n"
-           "Exit status: 0 success, 1 the work failed, 2 the call or an input was wrong, 130 stopped by Ctrl-C.\n");
+           "Exit status: 0 success, 1 the work failed, 2 the call or an input was wrong, 130 stopped by Ctrl-C,\n143 "
+           "by SIGTERM.\n");
     return CLI_OK;
 }
 

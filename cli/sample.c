@@ -125,7 +125,7 @@ static int sample(job *j, const settings *set)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = (uint64_t)cli_default_threads() };
+    settings set = { .threads = (uint64_t)hl_threads_available() };
     const char *path[2];
     int result = cli_parse(&cli_sample, argc, argv, &set, path);
     if (result >= 0)

@@ -9,6 +9,37 @@
 
 #include "cli.h"
 
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t interrupted; /* the signal */
+
+static void on_interrupt(int signal)
+{
+    interrupted = signal;
+}
+
+void cli_catch_interrupt(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM };
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART }, before;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < 2; i++)
+        if (sigaction(signals[i], NULL, &before) == 0 &&
+            before.sa_handler != SIG_IGN) /* ignored on purpose: a background job */
+            sigaction(signals[i], &action, NULL);
+}
+
+bool cli_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+int cli_stop(void *user)
+{
+    (void)user;
+    return cli_interrupted();
+}
+
 /* ---- messages ---- */
 
 static bool quiet;
@@ -63,6 +94,8 @@ int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_statu
 
 int cli_finish(int status)
 {
+    if (status == CLI_STOPPED && interrupted)
+        status = 128 + interrupted;
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
@@ -76,36 +109,6 @@ void cli_join(char *buffer, size_t size, const char *const *names)
     buffer[0] = '\0';
     for (const char *const *n = names; *n && used < size; n++)
         used += (size_t)snprintf(buffer + used, size - used, "%s%s", n == names ? "" : ", ", *n);
-}
-
-/* ---- Ctrl-C ---- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal)
-{
-    (void)signal;
-    interrupted = 1;
-}
-
-void cli_catch_interrupt(void)
-{
-    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART }, before;
-    sigemptyset(&action.sa_mask);
-    if (sigaction(SIGINT, NULL, &before) == 0 &&
-        before.sa_handler != SIG_IGN) /* ignored on purpose: a background job */
-        sigaction(SIGINT, &action, NULL);
-}
-
-bool cli_interrupted(void)
-{
-    return interrupted != 0;
-}
-
-int cli_stop(void *user)
-{
-    (void)user;
-    return cli_interrupted();
 }
 
 /* ---- numbers ---- */

@@ -51,7 +51,7 @@ const cli_command paper_command = {
 static int run(int argc, char **argv)
 {
     paper_settings set = {
-        .out = ".", .seed = 1, .dim = 16, .data = "data/miniboone", .threads = (uint64_t)cli_default_threads()
+        .out = ".", .seed = 1, .dim = 16, .data = "data/miniboone", .threads = (uint64_t)hl_threads_available()
     };
     const char *name[2], *names[ITEMS + 1] = { NULL };
     char list[200];

@@ -1,10 +1,16 @@
 /* test_base.c - status texts, the context, memory, arenas, random numbers, and the team of threads. */
+#define _GNU_SOURCE /* sched_setaffinity */
+
 #include "support.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Linked with --wrap=pthread_create, so that a test can make the n-th creation fail. */
 static int threads_to_start = -1; /* then fail; -1 never */
@@ -454,6 +460,116 @@ static void test_team_stress(void **state)
     }
 }
 
+/* In a child of fork the threads are not there: a team of one, which does not hang when it is freed either. */
+static void test_team_fork(void **state)
+{
+    hl_context *ctx = test_context(NULL, 3);
+    struct stress s = { .team = ctx->team, .input = 7 };
+    pid_t child;
+    int status;
+
+    (void)state;
+    hl_team_run(ctx->team, stress_job, &s);
+    nap(5000000); /* the workers sleep */
+    child = fork();
+    if (child == 0) {
+        bool good = hl_context_threads(ctx) == 1;
+
+        alarm(20);
+        for (long run = 1; run <= 100; run++) {
+            s.input = run;
+            hl_team_run(ctx->team, stress_job, &s);
+            good = good && s.slots[0] == -run && s.errors[0] == 0 && s.calls[1] == 1;
+        }
+        hl_context_free(ctx);
+        _exit(good ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(hl_context_threads(ctx), 3);
+    s.input = 9;
+    hl_team_run(ctx->team, stress_job, &s);
+    assert_int_equal(s.slots[2], -9);
+    hl_context_free(ctx);
+}
+
+static void put_text(const char *directory, const char *name, const char *text)
+{
+    char path[200];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Control groups of both versions: the smallest share of a group and those above it. */
+static void test_groups(void **state)
+{
+    static const struct {
+        const char *groups, *outer, *inner;
+        double expected;
+    } cases[] = {
+        { "0::/outer/inner\n", "max 100000", "150000 100000", 1.5 },
+        { "0::/outer/inner\n", "50000 100000", "max 100000", .5 },
+        { "0::/outer/inner\n", "300000 100000", "200000 100000", 2 },
+        { "0::/outer\n", "300000 100000", "200000 100000", 3 },
+        { "0::/\n", "300000 100000", "200000 100000", INFINITY },
+        { "4:memory:/outer/inner\n", "300000 100000", "200000 100000", INFINITY },
+        { "0::/elsewhere\n", "1 1", "1 1", INFINITY },
+        { "0::/outer/inner\n", "nonsense", "-1 100000", INFINITY },
+        { "broken", "1 1", "1 1", INFINITY },
+    };
+    char root[] = "/tmp/test_groups.XXXXXX", path[100], groups[100];
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, i ? "%s/outer/inner" : "%s/outer", root);
+        assert_return_code(mkdir(path, 0777), 0);
+    }
+    snprintf(groups, sizeof groups, "%s/groups", root);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double found;
+
+        put_text(root, "groups", cases[i].groups);
+        put_text(root, "outer/cpu.max", cases[i].outer);
+        put_text(root, "outer/inner/cpu.max", cases[i].inner);
+        found = hl_group_processors(groups, root);
+        CHECK(found == cases[i].expected, cases[i].groups);
+    }
+    snprintf(path, sizeof path, "%s/cpu", root);
+    assert_return_code(mkdir(path, 0777), 0);
+    put_text(root, "groups", "4:memory:/\n3:cpu,cpuacct:/\n");
+    put_text(root, "cpu/cpu.cfs_quota_us", "250000");
+    put_text(root, "cpu/cpu.cfs_period_us", "100000");
+    assert_true(hl_group_processors(groups, root) == 2.5);
+    put_text(root, "cpu/cpu.cfs_quota_us", "-1");
+    assert_true(isinf(hl_group_processors(groups, root)));
+    assert_true(isinf(hl_group_processors("/nowhere", root)));
+    snprintf(path, sizeof path, "rm -r %s", root);
+    assert_int_equal(system(path), 0);
+}
+
+/* Bound to one processor, a process has one thread to use. */
+static void test_affinity(void **state)
+{
+    cpu_set_t before, one;
+
+    (void)state;
+    assert_in_range(hl_threads_available(), 1, 256);
+    assert_return_code(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &before))
+            CPU_SET(i, &one);
+    assert_return_code(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(hl_threads_available(), 1);
+    assert_return_code(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 /* Teams that come and go, used or not. */
 static void test_team_create(void **state)
 {
@@ -560,7 +676,8 @@ int main(void)
         cmocka_unit_test(test_normals),     cmocka_unit_test(test_team_stress),
         cmocka_unit_test(test_team_create), cmocka_unit_test(test_no_threads),
         cmocka_unit_test(test_idle),        cmocka_unit_test(test_support),
-        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_text),        cmocka_unit_test(test_team_fork),
+        cmocka_unit_test(test_groups),      cmocka_unit_test(test_affinity),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,4 +43,32 @@ stderr_has "would be replaced by the results"
 # Not files: nothing is lost.
 expect 0 logp "$model" "$data" --out /dev/null
 
+# ---- pipes and signals ----
+
+mkfifo "$work/fifo"
+command="hollow info FIFO"
+timeout 10 "$hollow" info "$work/fifo" >"$out" 2>"$err"
+if [ $? = 2 ]; then pass; else fail "$command: exit status is not 2"; fi
+stderr_has "not a regular file"
+timeout 10 "$hollow" logp "$work/fifo" "$data" >"$out" 2>"$err"
+if [ $? = 2 ]; then pass; else fail "hollow logp FIFO DATA: exit status is not 2"; fi
+
+# terminated ARGUMENT ...: SIGTERM stops like Ctrl-C, with 143.
+terminated() {
+    command="hollow $* and SIGTERM"
+    "$hollow" "$@" >"$out" 2>"$err" &
+    pid=$!
+    sleep 1
+    kill -TERM $pid
+    wait $pid
+    got=$?
+    if [ $got = 143 ]; then pass; else fail "$command: exit status $got instead of 143"; fi
+    stderr_has "stopped"
+}
+terminated fit "$data" -o "$work/t" --iters 100000 --threads 1
+file_there "$work/t.ckpt"
+stderr_has "with --resume goes on"
+terminated sample "$model" -n 1000000000 --threads 1 --out "$work/rows.csv"
+absent "$work/rows.csv"
+
 finish test_cli_files

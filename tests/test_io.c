@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "io/file.h"
@@ -228,11 +229,77 @@ static void test_replace(void **state)
     replace(ctx, "empty", "");
     check_file(ctx, "empty", "");
 
+    /* A link to a file that is not there yet: it is made, and the link stays. */
+    assert_return_code(mkdir("far", 0777), 0);
+    assert_return_code(symlink("far/second", "first"), 0);
+    assert_return_code(symlink("made", "far/second"), 0);
+    replace(ctx, "first", "through two links");
+    check_file(ctx, "far/made", "through two links");
+    assert_return_code(lstat("first", &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_return_code(lstat("far/second", &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    replace(ctx, "first", "again");
+    check_file(ctx, "far/made", "again");
+    assert_return_code(unlink("far/made"), 0);
+    assert_return_code(unlink("far/second"), 0);
+    assert_return_code(rmdir("far"), 0); /* nothing else was left there */
+    assert_return_code(unlink("first"), 0);
+
     memset(longest, 'n', 255);
     longest[255] = '\0';
     replace(ctx, longest, "the longest name");
     check_file(ctx, longest, "the longest name");
     assert_int_equal(count_files(false), 4);
+    hl_context_free(ctx);
+}
+
+/* A process that is killed while it writes leaves a temporary file behind. The next write of the same file removes it; while the
+ * process lives, both write. */
+static void test_replace_stale(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_replacement *a, *b, *c;
+    int ready[2];
+    pid_t child;
+    char byte;
+
+    (void)state;
+    assert_return_code(pipe(ready), 0);
+    child = fork();
+    if (child == 0) {
+        hl_replacement_begin(ctx, "file", &a);
+        hl_replacement_write(a, "half", 4);
+        if (write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    replace(ctx, "file", "while the other lives");
+    assert_int_equal(count_files(false), 2);
+    assert_return_code(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(count_files(false), 2);
+    replace(ctx, "file", "after the crash");
+    assert_int_equal(count_files(false), 1);
+    check_file(ctx, "file", "after the crash");
+    close(ready[0]);
+    close(ready[1]);
+
+    /* Three at the same time in one process: each is whole. */
+    CHECK_OK(ctx, hl_replacement_begin(ctx, "file", &a));
+    CHECK_OK(ctx, hl_replacement_begin(ctx, "file", &b));
+    CHECK_OK(ctx, hl_replacement_begin(ctx, "file", &c));
+    CHECK_OK(ctx, hl_replacement_write(a, "aaa", 3));
+    CHECK_OK(ctx, hl_replacement_write(b, "b", 1));
+    CHECK_OK(ctx, hl_replacement_commit(b));
+    check_file(ctx, "file", "b");
+    CHECK_OK(ctx, hl_replacement_commit(a));
+    check_file(ctx, "file", "aaa");
+    hl_replacement_free(a);
+    hl_replacement_free(b);
+    hl_replacement_free(c);
+    assert_int_equal(count_files(false), 1);
     hl_context_free(ctx);
 }
 
@@ -967,7 +1034,7 @@ int main(void)
         TEST(test_full),          TEST(test_malformed),       TEST(test_header_length),
         TEST(test_too_many),      TEST(test_foreign),         TEST(test_not_a_file),
         TEST(test_truncated),     TEST(test_checksum),        TEST(test_damaged),
-        TEST(test_out_of_memory),
+        TEST(test_out_of_memory), TEST(test_replace_stale),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

@@ -2,6 +2,9 @@
  * asked for, and calls allocate nothing. */
 #include "net_support.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- precision, threads, batches ---- */
 
 static hl_net_spec usual(hl_dtype dtype, size_t n)
@@ -309,12 +312,42 @@ static void test_reuse(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A child of fork goes on with one thread: what was compiled before gives the same bits. */
+static void test_fork(void **state)
+{
+    hl_context *ctx = test_context(NULL, 2);
+    hl_net_spec spec = usual(HL_F32, 1);
+    setup s = make(ctx, &spec, 150);
+    hl_operator *op = compile(&s, 2, HL_TAYLOR);
+    bundle cotangent = value_bundle(&s, 2, 25), values = evaluate(&s, op, 2),
+           gradients = gradient(&s, op, 2, &cotangent);
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        bundle v = evaluate(&s, op, 2), g = gradient(&s, op, 2, &cotangent);
+        size_t bytes = hl_dtype_size(HL_F32);
+        bool same =
+            memcmp(v.data, values.data, v.total * bytes) == 0 && memcmp(g.data, gradients.data, g.total * bytes) == 0;
+        _exit(same && hl_context_threads(ctx) == 1 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    bundle *all[] = { &cotangent, &values, &gradients };
+    for (size_t i = 0; i < 3; i++)
+        drop_bundle(all[i]);
+    hl_operator_free(op);
+    drop(&s);
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_precision), cmocka_unit_test(test_isa),           cmocka_unit_test(test_threads),
         cmocka_unit_test(test_rows),      cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_null_arguments),
-        cmocka_unit_test(test_no_rows),   cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_no_rows),   cmocka_unit_test(test_reuse),         cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,8 @@ typedef struct hl_context_options {
     int share_all; /* nonzero: threads share every run; default: those where it has paid of late. Changes no bit */
 } hl_context_options;
 
-/* Make a context. `options` may be NULL; it is copied. */
+/* Make a context. `options` may be NULL; it is copied. Its threads belong to the process that made it: in a child of fork the
+ * context, and all that was made from it, goes on with one thread and the same bits. No call may be under way at the fork. */
 HL_API hl_status hl_context_create(const hl_context_options *options, hl_context **context);
 /* Everything made from the context must have been freed before. Takes NULL. */
 HL_API void hl_context_free(hl_context *context);
@@ -84,6 +85,8 @@ HL_API void hl_context_free(hl_context *context);
 HL_API const char *hl_context_message(const hl_context *context);
 /* The number of threads a run may use; 0 for NULL. */
 HL_API int hl_context_threads(const hl_context *context);
+/* How many threads this process can keep busy, 1 to 256: processors that it may run on (affinity), and its control groups' share. */
+HL_API int hl_threads_available(void);
 /* The instruction set in use: "avx512", "avx2" or "base". */
 HL_API const char *hl_context_isa(const hl_context *context);
 /* A short text for a status, such as "out of memory". Never NULL. */

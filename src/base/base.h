@@ -71,7 +71,11 @@ void hl_to_precision(hl_dtype dtype, size_t count, const double *from, void *to)
 void hl_from_precision(hl_dtype dtype, size_t count, const void *from, double *to);
 void hl_add_from_precision(hl_dtype dtype, size_t count, const void *from, double *to);
 
-/* A team of threads that run the same function, split by index. Created once; `run` allocates nothing. */
+/* Processors that the control groups in file `groups` (as /proc/self/cgroup) give, by the files under `root`; may be infinity. */
+double hl_group_processors(const char *groups, const char *root);
+
+/* A team of threads that run the same function, split by index. Created once; `run` allocates nothing. In a child of fork, where
+ * the threads are not, it is a team of one. */
 hl_status hl_team_create(hl_context *ctx, int threads, hl_team **team);
 void hl_team_free(hl_context *ctx, hl_team *team);
 int hl_team_size(const hl_team *team);

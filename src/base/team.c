@@ -32,7 +32,8 @@ struct worker {
 
 struct hl_team {
     int size;
-    int spins; /* 0 if there are more threads than processors: spinning would keep the others from working */
+    pid_t owner; /* the process that has the threads */
+    int spins;   /* 0 if there are more threads than processors: spinning would keep the others from working */
     bool stop;
     void (*job)(void *user, int thread);
     void *user;
@@ -114,6 +115,11 @@ double hl_team_waited(const hl_team *team)
     return 1e-9 * (double)atomic_load_explicit(&team->waited, memory_order_relaxed);
 }
 
+int hl_team_size(const hl_team *team)
+{
+    return team->size == 1 || getpid() != team->owner ? 1 : team->size;
+}
+
 void hl_team_barrier(hl_team *team)
 {
     unsigned seen;
@@ -147,6 +153,7 @@ static void *work(void *argument)
 
 void hl_team_run(hl_team *team, void (*job)(void *user, int thread), void *user)
 {
+    team->size = hl_team_size(team); /* 1 from now on, in a child */
     if (team->size == 1) {
         job(user, 0);
         return;
@@ -156,11 +163,6 @@ void hl_team_run(hl_team *team, void (*job)(void *user, int thread), void *user)
     gate_advance(&team->start);
     job(user, 0);
     hl_team_barrier(team);
-}
-
-int hl_team_size(const hl_team *team)
-{
-    return team->size;
 }
 
 /* Start worker threads until one fails; return how many run. They block all signals, which are the program's business. */
@@ -225,7 +227,8 @@ hl_status hl_team_create(hl_context *ctx, int threads, hl_team **team)
     if (!t)
         return HL_ERR_NOMEM;
     t->size = threads;
-    t->spins = threads <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    t->owner = getpid();
+    t->spins = threads <= hl_threads_available() ? SPINS : 0;
     atomic_init(&t->arrived, 0);
     atomic_init(&t->waited, 0);
     if (threads > 1)
@@ -242,7 +245,7 @@ void hl_team_free(hl_context *ctx, hl_team *team)
 {
     if (!team)
         return;
-    if (team->size > 1)
+    if (hl_team_size(team) > 1)
         stop_workers(team, team->size - 1);
     hl_free(ctx, team);
 }

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "io/file.h"
 
@@ -18,7 +20,8 @@ enum {
     PATH_SHOWN = 128,       /* bytes; leaves most of a message to what went wrong */
     LARGEST_CALL = 1 << 30, /* bytes of one read or write; some systems refuse more than INT_MAX */
     FIRST_LOAD = 4096,      /* bytes reserved for a pipe, whose size is not known */
-    TEMPORARY_NAMES = 1000
+    TEMPORARY_NAMES = 1000,
+    MOST_LINKS = 40
 };
 
 const char *hl_path_shown(const char *path)
@@ -269,21 +272,46 @@ static int flush(int fd)
     return result && errno != EINVAL && errno != ENOTSUP && errno != ENOSYS ? -1 : 0;
 }
 
+/* Follow links, also those to a file that is not there yet: it will be made where they lead. Returns 0 or an errno. */
+static int follow_links(const char *path, char target[PATH_MAX])
+{
+    char next[PATH_MAX];
+
+    if (strlen(path) >= PATH_MAX)
+        return ENAMETOOLONG;
+    strcpy(target, path);
+    for (int i = 0; i < MOST_LINKS; i++) {
+        const char *slash = strrchr(target, '/');
+        size_t directory = slash ? (size_t)(slash - target) + 1 : 0;
+        ssize_t length;
+
+        if (realpath(target, next)) {
+            strcpy(target, next);
+            return 0;
+        }
+        if (errno != ENOENT)
+            return errno;
+        length = readlink(target, next, sizeof next - 1);
+        if (length < 0)
+            return 0; /* no link: a new file */
+        next[length] = '\0';
+        directory = next[0] == '/' ? 0 : directory;
+        if (directory + (size_t)length >= PATH_MAX)
+            return ENAMETOOLONG;
+        strcpy(target + directory, next);
+    }
+    return ELOOP;
+}
+
 /* Find what is to be replaced, and whether it may be. */
 static hl_status find_target(hl_replacement *r)
 {
     struct stat info;
     const char *slash;
 
-    if (!realpath(r->path, r->target)) {
-        if (errno != ENOENT)
-            return replace_error(r, "write");
-        if (strlen(r->path) >= sizeof r->target) {
-            errno = ENAMETOOLONG;
-            return replace_error(r, "write");
-        }
-        strcpy(r->target, r->path);
-    }
+    errno = follow_links(r->path, r->target);
+    if (errno)
+        return replace_error(r, "write");
     slash = strrchr(r->target, '/');
     r->directory = slash ? (size_t)(slash - r->target) + 1 : 0;
     r->mode = 0666; /* less what the umask takes away */
@@ -300,47 +328,81 @@ static hl_status find_target(hl_replacement *r)
     return replace_error(r, "write");
 }
 
-/* Make an empty file of a new name in the target's directory. The name does not contain the target's, which may be as
- * long as names can be. */
+/* Whoever writes a temporary file holds a lock on it, which ends with the process: one that can be locked was left behind by
+ * a crash, and is removed. */
+static void remove_stale(const char *path)
+{
+    int fd = hl_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)unlink(path);
+    close(fd);
+}
+
+/* Lock the new file; false if another process took it for one that was left behind before it was locked. */
+static bool lock_temporary(const hl_replacement *r)
+{
+    struct stat ours, there;
+
+    if (flock(r->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return false;
+    return fstat(r->fd, &ours) == 0 && stat(r->temporary, &there) == 0 && ours.st_dev == there.st_dev &&
+           ours.st_ino == there.st_ino;
+}
+
+/* Make an empty file in the target's directory. Its name follows from the target's, so that one left behind by a crash is
+ * found, but does not contain it, as that may be as long as names can be. */
 static hl_status create_temporary(hl_replacement *r)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+    const char *name = r->target + r->directory;
+    unsigned long hash = crc32(0, (const Bytef *)name, (uInt)strlen(name));
 
     for (int i = 0; i < TEMPORARY_NAMES; i++) {
-        int length = snprintf(r->temporary, sizeof r->temporary, "%.*s.hollow-%ld-%d.tmp", (int)r->directory, r->target,
-                              (long)getpid(), i);
+        int length = snprintf(r->temporary, sizeof r->temporary, "%.*s.hollow-%08lx-%d.tmp", (int)r->directory,
+                              r->target, hash, i);
 
         if (length < 0 || (size_t)length >= sizeof r->temporary) {
             errno = ENAMETOOLONG;
             break;
         }
+        remove_stale(r->temporary);
         r->fd = hl_fd_open(r->temporary, flags, r->mode);
-        if (r->fd >= 0) {
+        if (r->fd >= 0 && lock_temporary(r)) {
             if (r->exists)
                 (void)fchmod(r->fd, r->mode); /* give back what the umask took; if that fails, less is safe */
             return HL_OK;
         }
-        if (errno != EEXIST)
+        if (r->fd >= 0)
+            close(r->fd);
+        else if (errno != EEXIST)
             break;
+        r->fd = -1;
     }
     r->temporary[0] = '\0';
     return replace_error(r, "create a temporary file beside it");
 }
 
-/* Put the temporary file, complete and flushed, in the target's place. */
+/* Put the temporary file, complete and flushed, in the target's place. Closing may fail, too, and must come first; a second
+ * descriptor keeps the lock until the file has its name. */
 static hl_status move_in_place(hl_replacement *r)
 {
-    int fd = r->fd;
+    int fd = r->fd, lock;
+    hl_status status = HL_OK;
 
     if (flush(fd))
         return replace_error(r, "write");
+    lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     r->fd = -1;
-    if (close(fd))
-        return replace_error(r, "write");
-    if (rename(r->temporary, r->target))
-        return replace_error(r, "write");
-    r->temporary[0] = '\0';
-    return HL_OK;
+    if (close(fd) || rename(r->temporary, r->target))
+        status = replace_error(r, "write");
+    else
+        r->temporary[0] = '\0';
+    if (lock >= 0)
+        close(lock);
+    return status;
 }
 
 /* Make the rename last. A directory that we may change but not read cannot be opened, thus not flushed; that is no

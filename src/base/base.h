@@ -74,6 +74,9 @@ void hl_add_from_precision(hl_dtype dtype, size_t count, const void *from, doubl
 /* Processors that the control groups in file `groups` (as /proc/self/cgroup) give, by the files under `root`; may be infinity. */
 double hl_group_processors(const char *groups, const char *root);
 
+/* y with Phi(y) = p, 0 < p < 1; relative error about 1e-16. */
+double hl_normal_quantile(double p);
+
 /* A team of threads that run the same function, split by index. Created once; `run` allocates nothing. In a child of fork, where
  * the threads are not, it is a team of one. */
 hl_status hl_team_create(hl_context *ctx, int threads, hl_team **team);

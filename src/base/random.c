@@ -45,7 +45,7 @@ static double horner(const double *c, double x) /* eight coefficients, highest p
 /* The normal distribution's inverse, by the rational approximations of Wichura, "Algorithm AS 241: the percentage points
  * of the normal distribution", Applied Statistics 37 (1988), routine PPND16: relative error about 1e-16. One number in,
  * one out, so that a normal is a function of its index alone, as Box-Muller's pairs are not. */
-static double normal_quantile(double p)
+double hl_normal_quantile(double p)
 {
     static const double centre[2][8] = {
         { 2.5090809287301226727e+3, 3.3430575583588128105e+4, 6.7265770927008700853e+4, 4.5921953931549871457e+4,
@@ -82,7 +82,7 @@ static double normal_quantile(double p)
 
 double hl_random_normal(uint64_t seed, uint64_t stream, uint64_t index)
 {
-    return normal_quantile(hl_random_uniform(seed, stream, index));
+    return hl_normal_quantile(hl_random_uniform(seed, stream, index));
 }
 
 void hl_random_uniforms(uint64_t seed, uint64_t stream, uint64_t first, size_t count, double *to)

@@ -52,7 +52,7 @@ static bool set_factor(em *e, size_t j, double weight)
             if (i == k)
                 s[i * d + k] += floor_of(e, i) * floor_of(e, i);
         }
-    return hl_cholesky(d, s, e->m->factor + j * d * d);
+    return hl_tmixture_cholesky(d, s, e->m->factor + j * d * d);
 }
 
 /* N S of part j about its mean, from its sums, to scratch. */

@@ -15,7 +15,7 @@ void hl_tmixture_normalise(const hl_kernels *k, size_t parts, double *density, s
                            double *total);
 
 /* Cholesky's factor l of s [d][d], of which the lower triangle is read; false if s is not positive definite. */
-bool hl_cholesky(size_t d, const double *s, double *l);
+bool hl_tmixture_cholesky(size_t d, const double *s, double *l);
 /* Clusters of rows by k-means: the cluster of each row, to `nearest`. x [rows][dim] is overwritten. */
 hl_status hl_tmixture_cluster(hl_context *ctx, size_t rows, size_t dim, double *x, size_t parts,
                               hl_tmixture_start start, uint64_t seed, uint32_t *nearest);

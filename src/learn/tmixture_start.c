@@ -11,7 +11,7 @@
 enum { MEANS_STEPS = 10, STREAM_MEANS = 34 };
 
 /* Of s [d][d] the lower triangle is read. */
-bool hl_cholesky(size_t d, const double *s, double *l)
+bool hl_tmixture_cholesky(size_t d, const double *s, double *l)
 {
     memset(l, 0, d * d * sizeof *l);
     for (size_t i = 0; i < d; i++)
@@ -139,7 +139,7 @@ static void whiten(size_t rows, size_t dim, double *x, double *work)
                 work[i * dim + j] += x[r * dim + i] * x[r * dim + j] / (double)rows;
     for (size_t i = 0; i < dim; i++)
         work[i * dim + i] += 1e-3;
-    if (!hl_cholesky(dim, work, l))
+    if (!hl_tmixture_cholesky(dim, work, l))
         return;
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < dim; i++) {

@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SETUP ?= scripts/setup.sh
 CMAKE_FLAGS ?=
 
-.PHONY: all setup build test demo bench asan tsan install format clean help
+.PHONY: all setup build test test-memory demo bench asan tsan install format clean help
 
 all: build
 
@@ -38,6 +38,9 @@ asan:
 tsan:
 	@$(MAKE) --no-print-directory test BUILD=build-tsan CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_C_FLAGS=-fsanitize=thread"
 
+test-memory: build
+	tests/test_memory.sh $(BUILD)/hollow $(BUILD)/tests/libfail_malloc.so 1
+
 install: CMAKE_FLAGS += -DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))"
 install: build
 	$(CMAKE) --install $(BUILD)
@@ -53,6 +56,7 @@ help:
 	@echo "make test      build and run all tests"
 	@echo "make demo      build and run the demonstration"
 	@echo "make bench     build and run the benchmarks: one line of JSON for each case"
+	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
 	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests"
 	@echo "make tsan      build in build-tsan with the thread sanitizer, run all tests"
 	@echo "make install   install to PREFIX (now $(PREFIX)); respects DESTDIR"

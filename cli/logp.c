@@ -111,6 +111,8 @@ static int print_rows(job *j)
         status = hl_density_logp(j->model, count, j->x, j->c, j->logp);
         if (cli_interrupted())
             return cli_fail(&cli_logp, CLI_STOPPED, "stopped");
+        if (status == HL_ERR_NOMEM)
+            return cli_fail_library(&cli_logp, j->ctx, status);
         tally(j, start, count, status);
         cli_show_rows(&j->progress, start + count, rows);
         status = hl_table_write_rows(j->writer, count, j->logp);

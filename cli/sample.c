@@ -56,9 +56,11 @@ static hl_status draw(job *j, uint64_t seed, size_t *failed)
             status = hl_table_read_columns(j->table, start, count, j->c_columns, j->c_index, j->c);
         if (status != HL_OK)
             return status;
-        hl_density_sample(j->model, seed, start, count, j->c, j->x);
+        status = hl_density_sample(j->model, seed, start, count, j->c, j->x);
         if (cli_interrupted())
             break;
+        if (status == HL_ERR_NOMEM)
+            return status;
         cli_show_rows(&j->progress, start + count, j->rows);
         for (size_t r = 0; r < count; r++)
             *failed += isnan(j->x[r * dim]) != 0;

@@ -4,6 +4,7 @@
 #include <cvodes/cvodes.h>
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ode/integrator_state.h"
@@ -67,12 +68,15 @@ hl_status hl_integrator_create(hl_context *ctx, const hl_integrator_options *opt
 
 static void demolish(hl_integrator *in)
 {
-    CVodeFree(&in->cvode);
+    if (in->cvode)
+        CVodeFree(&in->cvode);
     hl_iteration_detach(in);
     N_VDestroy(in->y);
     N_VDestroy(in->trial);
     N_VDestroy(in->spare);
     N_VDestroy(in->integrals);
+    hl_vectors_free(&in->vectors);
+    hl_vectors_free(&in->sums);
     if (in->sun)
         SUNContext_Free(&in->sun);
     in->y = in->trial = in->spare = in->integrals = NULL;
@@ -120,7 +124,7 @@ static int set_up_quadratures(hl_integrator *in)
 {
     if (!in->problem.quadrature)
         return 0;
-    in->integrals = N_VNew_Serial((sunindextype)in->options.quadratures, in->sun);
+    in->integrals = hl_vector_create(&in->sums, in->options.quadratures, in->sun);
     if (!in->integrals)
         return 1;
     N_VConst(0, in->integrals);
@@ -132,8 +136,14 @@ static int set_up_quadratures(hl_integrator *in)
 static int set_up_cvode(hl_integrator *in, double t)
 {
     const hl_integrator_options *o = &in->options;
-    int failed = CVodeInit(in->cvode, cvode_rhs, t, in->y) || CVodeWFtolerances(in->cvode, cvode_weights) ||
-                 CVodeSetUserData(in->cvode, in) || CVodeSetMaxErrTestFails(in->cvode, MAX_ERROR_FAILURES) ||
+    if (CVodeInit(in->cvode, cvode_rhs, t, in->y)) {
+        /* It has freed its vectors and kept the pointers, so CVodeFree would free them again: only the object itself is left. */
+        free(in->cvode);
+        in->cvode = NULL;
+        return 1;
+    }
+    int failed = CVodeWFtolerances(in->cvode, cvode_weights) || CVodeSetUserData(in->cvode, in) ||
+                 CVodeSetMaxErrTestFails(in->cvode, MAX_ERROR_FAILURES) ||
                  CVodeSetMaxConvFails(in->cvode, MAX_CONVERGENCE_FAILURES) ||
                  (o->max_order > 0 && CVodeSetMaxOrd(in->cvode, o->max_order)) ||
                  (isfinite(o->max_step) && o->max_step > 0 && CVodeSetMaxStep(in->cvode, o->max_step));
@@ -142,13 +152,13 @@ static int set_up_cvode(hl_integrator *in, double t)
 
 static hl_status build(hl_integrator *in, double t)
 {
-    sunindextype size = (sunindextype)in->problem.size;
+    size_t size = in->problem.size;
     demolish(in);
     in->sun = hl_sun_context();
     if (in->sun) {
-        in->y = N_VNew_Serial(size, in->sun);
-        in->trial = N_VNew_Serial(size, in->sun);
-        in->spare = N_VNew_Serial(size, in->sun);
+        in->y = hl_vector_create(&in->vectors, size, in->sun);
+        in->trial = hl_vector_create(&in->vectors, size, in->sun);
+        in->spare = hl_vector_create(&in->vectors, size, in->sun);
         in->cvode = CVodeCreate(in->options.bdf ? CV_BDF : CV_ADAMS, in->sun);
     }
     if (!in->y || !in->trial || !in->spare || !in->cvode)
@@ -157,8 +167,9 @@ static hl_status build(hl_integrator *in, double t)
     CVodeSetErrHandlerFn(in->cvode, hl_sun_silent, NULL);
 #endif
     N_VConst(0, in->y);
-    if (set_up_cvode(in, t) || hl_iteration_attach(in))
-        return hl_fail(in->ctx, HL_ERR_NOMEM, "CVODES could not be set up for %zu unknowns", in->problem.size);
+    if (set_up_cvode(in, t) || hl_iteration_attach(in) || in->vectors.failed || in->sums.failed)
+        return hl_fail(in->ctx, HL_ERR_NOMEM, "out of memory while CVODES is set up for %zu unknowns",
+                       in->problem.size);
     in->built = in->problem.size;
     return HL_OK;
 }
@@ -260,6 +271,8 @@ hl_status hl_integrator_step(hl_integrator *in)
         sunrealtype t = in->t;
         int flag = CVode(in->cvode, in->t_end, in->trial, &t, CV_ONE_STEP);
         hl_status status = step_status(flag);
+        if (in->vectors.failed || in->sums.failed) /* what the first step makes */
+            return hl_fail(in->ctx, HL_ERR_NOMEM, "out of memory in CVODES");
         if (status >= 0) { /* what CVODE restores after a failure may have lost its digits */
             in->t = t;
             N_VScale(1, in->trial, in->y);

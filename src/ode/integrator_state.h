@@ -5,7 +5,7 @@
 #include <sundials/sundials_nonlinearsolver.h>
 
 #include "ode/integrator.h"
-#include "ode/sundials.h"
+#include "ode/vector.h"
 
 /* What an iteration keeps between the steps. */
 typedef struct hl_linear_state {
@@ -38,6 +38,7 @@ struct hl_integrator {
     long watched_steps, watched_iterations, watched_failures; /* auto: counts at the last look */
     SUNContext sun;
     void *cvode;
+    hl_vectors vectors, sums;            /* of the unknowns; of the quadratures */
     N_Vector y, trial, integrals, spare; /* y: after the last good step */
     SUNNonlinearSolver nonlinear;
     SUNLinearSolver solver, gmres;

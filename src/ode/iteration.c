@@ -346,8 +346,12 @@ static hl_status make_solver(hl_integrator *in)
         int vectors = in->problem.size < KRYLOV ? (int)in->problem.size : KRYLOV;
         in->gmres = SUNLinSol_SPGMR(in->y, SUN_PREC_RIGHT, vectors, in->sun);
         if (!in->gmres || SUNLinSolSetATimes(in->gmres, in, krylov_product) ||
-            SUNLinSolSetPreconditioner(in->gmres, in, NULL, krylov_precondition) || SUNLinSolInitialize(in->gmres))
+            SUNLinSolSetPreconditioner(in->gmres, in, NULL, krylov_precondition))
             return HL_ERR_NOMEM;
+        if (SUNLinSolInitialize(in->gmres)) { /* which has freed it */
+            in->gmres = NULL;
+            return HL_ERR_NOMEM;
+        }
     }
     if (CVodeSetLinearSolver(in->cvode, in->solver, in->matrix) || CVodeSetLinSysFn(in->cvode, linear_system) ||
         (in->options.bdf && CVodeSetLinearSolutionScaling(in->cvode, SUNFALSE)))

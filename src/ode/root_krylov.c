@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ode/root_state.h"
-#include "ode/sundials.h"
+#include "ode/vector.h"
 
 enum { KRYLOV = 20 };
 
@@ -14,6 +14,7 @@ struct hl_root_krylov {
     size_t rows; /* for which the objects are made; 0 none */
     SUNContext sun;
     void *kinsol;
+    hl_vectors vectors;
     N_Vector y, ones;
     SUNLinearSolver gmres;
     size_t spent, left; /* evaluations of this solve, and how many more it may make */
@@ -86,6 +87,7 @@ static void demolish(hl_root_krylov *k)
         SUNLinSolFree(k->gmres);
     N_VDestroy(k->y);
     N_VDestroy(k->ones);
+    hl_vectors_free(&k->vectors);
     if (k->sun)
         SUNContext_Free(&k->sun);
     *k = (hl_root_krylov){ 0 };
@@ -117,17 +119,17 @@ static int set_up(hl_root *root)
 static hl_status build(hl_root *root, size_t rows)
 {
     hl_root_krylov *k = root->krylov;
-    sunindextype size = (sunindextype)(rows * root->calls.system.n);
+    size_t size = rows * root->calls.system.n;
     demolish(k);
     k->sun = hl_sun_context();
     if (k->sun) {
-        k->y = N_VNew_Serial(size, k->sun);
-        k->ones = N_VNew_Serial(size, k->sun);
+        k->y = hl_vector_create(&k->vectors, size, k->sun);
+        k->ones = hl_vector_create(&k->vectors, size, k->sun);
         k->kinsol = KINCreate(k->sun);
     }
-    if (!k->y || !k->ones || !k->kinsol || set_up(root)) {
+    if (!k->y || !k->ones || !k->kinsol || set_up(root) || k->vectors.failed) {
         demolish(k);
-        return hl_fail(root->calls.ctx, HL_ERR_NOMEM, "KINSOL could not be set up for %zu rows", rows);
+        return hl_fail(root->calls.ctx, HL_ERR_NOMEM, "out of memory while KINSOL is set up for %zu rows", rows);
     }
     N_VConst(1, k->ones);
     k->rows = rows;

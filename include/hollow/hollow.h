@@ -23,5 +23,6 @@
 #include "hollow/sde_learn.h"
 #include "hollow/simulate.h"
 #include "hollow/table.h"
+#include "hollow/vae.h"
 
 #endif

@@ -1,0 +1,57 @@
+/* rows.c - rows of data in an autoencoder's precision. What is random about a row is keyed by its contents, so that it does not
+ * depend on where the row stands. */
+#include <math.h>
+
+#include "vae/rows.h"
+
+uint64_t hl_vae_row_key(const hl_vae *v, const hl_vae_rows *rows, size_t row)
+{
+    size_t bytes = v->dim * (rows->bytes ? 1 : sizeof *rows->values);
+    const unsigned char *at =
+        rows->bytes ? rows->bytes + row * v->dim : (const unsigned char *)(rows->values + row * v->dim);
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static hl_status bad_value(const hl_vae *v, size_t row, size_t column, double value, const char *what)
+{
+    return hl_fail(v->ctx, HL_ERR_INVALID, "row %zu, column %zu is %g: %s", row + 1, column + 1, value, what);
+}
+
+hl_status hl_vae_check_rows(const hl_vae *v, const hl_vae_rows *rows)
+{
+    if (!rows || rows->rows == 0 || !rows->bytes == !rows->values)
+        return hl_fail(v->ctx, HL_ERR_INVALID, "no rows, or not exactly one of bytes and values");
+    if (rows->gray && (!rows->bytes || v->gaussian))
+        return hl_fail(v->ctx, HL_ERR_INVALID, "gray values are bytes, for the Bernoulli likelihood");
+    size_t count = hl_size_mul(rows->rows, v->dim);
+    for (size_t i = 0; i < count; i++) {
+        double value = rows->bytes ? rows->bytes[i] : rows->values[i];
+        if (!isfinite(value))
+            return bad_value(v, i / v->dim, i % v->dim, value, "values must be finite");
+        if (!v->gaussian && !rows->gray && value != 0 && value != 1)
+            return bad_value(v, i / v->dim, i % v->dim, value, "values must be 0 or 1 for the Bernoulli likelihood");
+    }
+    return HL_OK;
+}
+
+void hl_vae_fetch(const hl_vae *v, const hl_vae_rows *rows, uint64_t key, size_t first, size_t count,
+                  const size_t *index, void *to)
+{
+    size_t at = 0;
+    for (size_t r = 0; r < count; r++) {
+        size_t row = index ? index[first + r] : first + r, base = row * v->dim;
+        uint64_t stream = rows->gray ? hl_vae_row_key(v, rows, row) : 0;
+        for (size_t j = 0; j < v->dim; j++, at++) {
+            double value = rows->bytes ? rows->bytes[base + j] : rows->values[base + j];
+            if (rows->gray)
+                value = value >= 255 || (value > 0 && hl_random_uniform(key, stream, j) < value / 255);
+            if (v->spec.dtype == HL_F32)
+                ((float *)to)[at] = (float)value;
+            else
+                ((double *)to)[at] = value;
+        }
+    }
+}

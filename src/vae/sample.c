@@ -1,0 +1,104 @@
+/* sample.c - rows to latent values and back. */
+#include <string.h>
+
+#include "vae/rows.h"
+
+enum { CHUNK = 256 };
+
+hl_status hl_vae_decode(hl_vae *v, size_t rows, const double *z, double *mean)
+{
+    if (!v)
+        return HL_ERR_INVALID;
+    if (rows && (!z || !mean))
+        return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_decode: z or the result is NULL");
+    hl_status status = hl_vae_compile(v);
+    size_t latent = v->spec.latent, size = hl_dtype_size(v->spec.dtype);
+    void *in = hl_calloc(v->ctx, CHUNK * latent, size), *out = hl_calloc(v->ctx, hl_size_mul(CHUNK, v->dim), size);
+    if (status == HL_OK && (!in || !out))
+        status = HL_ERR_NOMEM;
+    for (size_t at = 0, n; at < rows && status == HL_OK; at += n) {
+        n = rows - at < CHUNK ? rows - at : CHUNK;
+        hl_to_precision(v->spec.dtype, n * latent, z + at * latent, in);
+        status = hl_plan_run(v->plans.mean, n, (const void *[]){ in }, hl_params_values(v->params), &out);
+        if (status == HL_OK)
+            hl_from_precision(v->spec.dtype, n * v->dim, out, mean + at * v->dim);
+    }
+    hl_free(v->ctx, in);
+    hl_free(v->ctx, out);
+    return status;
+}
+
+hl_status hl_vae_sample(hl_vae *v, size_t rows, uint64_t seed, double *z, double *mean)
+{
+    if (!v)
+        return HL_ERR_INVALID;
+    size_t count = hl_size_mul(rows, v->spec.latent);
+    double *own = z ? z : hl_calloc(v->ctx, count, sizeof *own);
+    if (!own)
+        return HL_ERR_NOMEM;
+    hl_random_normals(seed, 0x7a, 0, count, own);
+    hl_status status = mean ? hl_vae_decode(v, rows, own, mean) : HL_OK;
+    if (!z)
+        hl_free(v->ctx, own);
+    return status;
+}
+
+/* What a chunk of rows leaves behind; any may be NULL. */
+typedef struct wanted {
+    double *mean, *z, *log_q, *log_joint;
+} wanted;
+
+static void keep(const hl_vae_runner *r, size_t at, size_t n, const wanted *w)
+{
+    const hl_vae *v = r->vae;
+    size_t latent = v->spec.latent;
+    if (w->mean)
+        hl_from_precision(v->spec.dtype, n * latent, r->piece[0], w->mean + at * latent);
+    if (w->z)
+        hl_from_precision(v->spec.dtype, n * latent, r->z, w->z + at * latent);
+    for (size_t i = 0; i < n && w->log_q; i++)
+        w->log_q[at + i] = hl_vae_runner_get(r, r->log_q0, i) - hl_vae_runner_get(r, r->log_det, i);
+    for (size_t i = 0; i < n && w->log_joint; i++)
+        w->log_joint[at + i] = hl_vae_runner_get(r, r->log_px, i) + hl_vae_runner_get(r, r->log_pz, i);
+}
+
+/* One sample for each row, of given noise or of noise by the seed. */
+static hl_status push(hl_vae *v, const hl_vae_rows *rows, uint64_t seed, const double *noise, const wanted *w)
+{
+    hl_vae_runner *r = NULL;
+    hl_status status = hl_vae_check_rows(v, rows);
+    size_t latent = v->spec.latent;
+    if (status == HL_OK)
+        status = hl_vae_runner_create(v, CHUNK, &r);
+    for (size_t at = 0, n; status == HL_OK && at < rows->rows; at += n) {
+        n = rows->rows - at < CHUNK ? rows->rows - at : CHUNK;
+        status = hl_vae_runner_encode(r, rows, at, n);
+        if (status != HL_OK)
+            break;
+        hl_vae_runner_gather(r, &(hl_vae_pairs){ .count = n, .samples = 1 }, seed, seed);
+        if (noise)
+            hl_to_precision(v->spec.dtype, n * latent, noise + at * latent, r->noise);
+        status = hl_vae_runner_flow(r, n, v->spec.steps);
+        if (status == HL_OK && w->log_joint)
+            status = hl_vae_runner_decode(r, n);
+        if (status == HL_OK)
+            keep(r, at, n, w);
+    }
+    hl_vae_runner_free(r);
+    return status;
+}
+
+hl_status hl_vae_encode(hl_vae *v, const hl_vae_rows *rows, uint64_t seed, double *mean, double *z)
+{
+    return v ? push(v, rows, seed, NULL, &(wanted){ .mean = mean, .z = z }) : HL_ERR_INVALID;
+}
+
+hl_status hl_vae_push(hl_vae *v, const hl_vae_rows *rows, const double *noise, double *z, double *log_q,
+                      double *log_joint)
+{
+    if (!v)
+        return HL_ERR_INVALID;
+    if (!noise)
+        return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_push: the noise is NULL");
+    return push(v, rows, 0, noise, &(wanted){ .z = z, .log_q = log_q, .log_joint = log_joint });
+}

@@ -25,7 +25,7 @@ typedef struct sde_source {
       CLI_TEXT,                                                                                                            \
       offsetof(type, member.time),                                                                                         \
       "COL",                                                                                                               \
-      "the column of times; default t or time; dates are years",                                                           \
+      "the column of times; default t or time; dates and times of day become years",                                       \
       0,                                                                                                                   \
       0,                                                                                                                   \
       NULL },                                                                                                              \
@@ -33,7 +33,7 @@ typedef struct sde_source {
           CLI_TEXT,                                                                                                        \
           offsetof(type, member.trajectory),                                                                               \
           "COL",                                                                                                           \
-          "the column that numbers trajectories; default trajectory",                                                      \
+          "the column of trajectories, numbers or text; default trajectory",                                               \
           0,                                                                                                               \
           0,                                                                                                               \
           NULL },                                                                                                          \
@@ -62,7 +62,7 @@ void sde_rows_free(sde_rows *rows);
 /* Where row r stands, in the column of a name (dim: time; HL_NO_COLUMN: the row), for messages. */
 const char *sde_place(const sde_rows *rows, size_t r, size_t name, char *buffer, size_t size);
 
-/* A time: a number, or a date such as 2020-01-01 as years, which is what a column of dates becomes; *end is behind it. False if
+/* A time: a number, or a date such as 2020-01-01 or 2020-01-01T12:30 as years, which is what a column of dates becomes; *end is behind it. False if
  * there is none. */
 bool sde_read_time(const char *text, char **end, double *time);
 

@@ -17,26 +17,16 @@ typedef struct sheet {
     hl_context *ctx;
     const sde_source *source;
     hl_table *table;
-    bool dates;
     size_t time, trajectory; /* or HL_NO_COLUMN */
     size_t *x, count;        /* x, then what is extra */
 } sheet;
 
-static bool leap(int year)
-{
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
 bool sde_read_time(const char *text, char **end, double *time)
 {
-    static const int lengths[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    int year, month, day, length = 0;
-    if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &length) == 3 && length == 10 && month >= 1 && month <= 12 &&
-        day >= 1 && day <= lengths[month - 1] && (month != 2 || day < 29 || leap(year))) { /* as in src/io/csv.c */
-        int from = year - (month < 3), m = (month + 9) % 12;
-        *end = (char *)text + length;
-        *time = 1970 + (365 * from + from / 4 - from / 100 + from / 400 + (153 * m + 2) / 5 + day - 1 - 719468) /
-                           days_of_a_year;
+    const char *stop = hl_date_scan(text, time);
+    if (stop) {
+        *end = (char *)stop;
+        *time = 1970 + *time / days_of_a_year;
         return true;
     }
     *time = strtod(text, end);
@@ -98,11 +88,21 @@ static hl_status open_from_start(const sheet *s, const hl_table_options *o, hl_t
     return hl_table_open(s->ctx, s->source->path, o, table);
 }
 
-/* All arrays of an archive, if they go together; else the one that a table would be. */
-static hl_status open_list(const sheet *s, const char *columns, int dates, hl_table **table)
+static const char *trajectory_name(const sde_source *from)
+{
+    return from->trajectory ? from->trajectory : "trajectory";
+}
+
+/* All arrays of an archive, if they go together; else the one that a table would be. The column `time` may hold dates, that of
+ * trajectories text. */
+static hl_status open_list(const sheet *s, const char *columns, const char *time, hl_table **table)
 {
     const sde_source *from = s->source;
-    hl_table_options o = { .columns = columns, .array = from->array, .drop_missing = from->drop, .dates = dates };
+    hl_table_options o = { .columns = columns,
+                           .array = from->array,
+                           .drop_missing = from->drop,
+                           .date_column = time,
+                           .label_column = trajectory_name(from) };
     if (!o.array && is_archive(from->path)) {
         o.array = "*";
         hl_status status = open_from_start(s, &o, table);
@@ -111,33 +111,6 @@ static hl_status open_list(const sheet *s, const char *columns, int dates, hl_ta
         o.array = NULL;
     }
     return open_from_start(s, &o, table);
-}
-
-/* Is what stands in this column dates, all of it? */
-static bool holds_dates(const sheet *s, const char *column)
-{
-    hl_table *table = NULL;
-    bool plain = open_list(s, column, 0, &table) == HL_OK;
-    hl_table_free(table);
-    table = NULL;
-    bool dates = !plain && open_list(s, column, 1, &table) == HL_OK;
-    hl_table_free(table);
-    return dates;
-}
-
-/* Open with these columns, with dates in that of times alone: `others`, unless NULL, are the rest, which must do without. */
-static hl_status open_columns(sheet *s, const char *list, const char *time, const char *others)
-{
-    hl_table *rest = NULL;
-    hl_status status = open_list(s, list, 0, &s->table);
-    if (status != HL_ERR_FORMAT || !time)
-        return status;
-    if (!holds_dates(s, time))
-        return open_list(s, list, 0, &s->table); /* again, for its message */
-    status = others ? open_list(s, others, 0, &rest) : HL_OK;
-    hl_table_free(rest);
-    s->dates = status == HL_OK;
-    return status == HL_OK ? open_list(s, list, 1, &s->table) : status;
 }
 
 /* The names of the model's columns and of those that are extra, to be freed; NULL if a comma is in one. */
@@ -162,7 +135,7 @@ static char *list_model(const sde_source *from)
 static hl_status open_chosen(sheet *s, const char *list, const char *const *times)
 {
     const sde_source *from = s->source;
-    const char *const some[] = { from->trajectory ? from->trajectory : "trajectory", NULL, NULL };
+    const char *const some[] = { trajectory_name(from), NULL, NULL };
     hl_status status = HL_ERR_INVALID;
     size_t room = strlen(list) + 600;
     char *all = malloc(room);
@@ -174,7 +147,7 @@ static hl_status open_chosen(sheet *s, const char *list, const char *const *time
                 break;
             snprintf(all, room, "%.250s%s%.250s%s%s", some[k] ? some[k] : "", some[k] ? "," : "",
                      times[i] ? times[i] : "", times[i] ? "," : "", list);
-            status = open_columns(s, all, times[i], list);
+            status = open_list(s, all, times[i], &s->table);
             s->trajectory = some[k] ? 0 : HL_NO_COLUMN;
             s->time = times[i] ? (size_t)(some[k] != NULL) : HL_NO_COLUMN;
         }
@@ -257,7 +230,7 @@ static int assign_all(sheet *s, const char *const *times)
     s->time = HL_NO_COLUMN;
     for (size_t i = 0; times[i] && s->time == HL_NO_COLUMN; i++)
         s->time = find_one(s->table, times[i]);
-    s->trajectory = find_one(s->table, from->trajectory ? from->trajectory : "trajectory");
+    s->trajectory = find_one(s->table, trajectory_name(from));
     if (from->trajectory && s->trajectory == HL_NO_COLUMN)
         return cli_fail(s->command, CLI_WRONG, "%s: no column '%s', which --trajectory names", from->path,
                         from->trajectory);
@@ -274,33 +247,18 @@ static int assign_all(sheet *s, const char *const *times)
     return assign_x(s, by_place);
 }
 
-/* Numbers of the columns but time's, for a second look: "1,3,4"; to be freed. */
-static char *list_numbers(const sheet *s)
-{
-    size_t all = hl_table_columns(s->table), used = 0;
-    char *list = calloc(all + 1, 24);
-    for (size_t i = 0; list && i < all; i++)
-        if (i != s->time)
-            used += (size_t)sprintf(list + used, "%s%zu", used ? "," : "", i + 1);
-    return list;
-}
-
 /* All columns, with dates in that of times alone. */
 static hl_status open_all(sheet *s, const char *const *times)
 {
-    hl_status status = HL_ERR_FORMAT;
-    for (size_t i = 0; (i == 0 || times[i]) && status == HL_ERR_FORMAT; i++)
-        status = open_columns(s, NULL, times[i], NULL);
-    if (status != HL_OK || !s->dates)
-        return status;
-    s->time = HL_NO_COLUMN;
-    for (size_t i = 0; times[i] && s->time == HL_NO_COLUMN; i++)
-        s->time = find_one(s->table, times[i]);
-    hl_table *rest = NULL;
-    char *list = list_numbers(s);
-    status = !list ? HL_ERR_NOMEM : *list ? open_list(s, list, 0, &rest) : HL_OK;
-    free(list);
-    hl_table_free(rest);
+    hl_status status = open_list(s, NULL, times[0], &s->table);
+    for (size_t i = 1; status == HL_ERR_FORMAT && times[i - 1] && times[i]; i++) {
+        hl_table *column = NULL;
+        bool there = open_list(s, times[i - 1], times[i - 1], &column) != HL_ERR_INVALID;
+        hl_table_free(column);
+        status = open_list(s, NULL, times[there ? i - 1 : i], &s->table); /* again, for its message */
+        if (there)
+            break;
+    }
     return status;
 }
 
@@ -333,7 +291,7 @@ static int open_sheet(sheet *s)
     free(list);
     bool chosen = status == HL_OK;
     if (status == HL_ERR_INVALID && from->columns) { /* is it x that is missing, or time? */
-        status = open_list(s, from->columns, 0, &s->table);
+        status = open_list(s, from->columns, NULL, &s->table);
         for (size_t i = 0; status == HL_OK && times[i]; i++)
             if (find(s->table, times[i]) != HL_NO_COLUMN)
                 return cli_fail(s->command, CLI_WRONG,
@@ -424,6 +382,7 @@ static int sort_rows(const sheet *s, sde_rows *rows)
 static int read_values(const sheet *s, sde_rows *rows)
 {
     size_t d = rows->dim, extra = s->source->extra, wide = s->count + (s->time != HL_NO_COLUMN), start = 0;
+    bool dates = hl_table_kind(s->table, s->time) == HL_COLUMN_DATES;
     double *all = calloc(rows->rows, wide * sizeof *all);
     size_t *index = calloc(wide, sizeof *index);
     int result = all && index ? CLI_OK : no_memory(s->command);
@@ -441,7 +400,7 @@ static int read_values(const sheet *s, sde_rows *rows)
         if (r > 0 && rows->trajectory[r] != rows->trajectory[r - 1])
             start = r;
         rows->t[r] = s->time == HL_NO_COLUMN ? s->source->dt * (double)(r - start) : line[s->count];
-        if (s->dates)
+        if (dates)
             rows->t[r] = 1970 + rows->t[r] / days_of_a_year;
     }
     free(all);

@@ -238,6 +238,29 @@ for bad in 1990-13-01 1990-1 x; do
 done
 fit 2 "$work/dates.csv" "$none" --time date --method pseudo-ml
 refused "dates.csv:2: column 'made': '2020-01-01' is not a number"
+# A day that there is not, on its own line, in whichever column of times.
+sed '77s/.*/2021-02-30,5,2020-01-01/' "$work/dates.csv" >"$work/wrong_date.csv"
+fit 2 "$work/wrong_date.csv" "$none" --time date --columns rate
+refused "wrong_date.csv:77: column 'date': '2021-02-30' is not a date" "there is no such day"
+cut -d, -f1,2 "$work/wrong_date.csv" | sed '1s/.*/time,rate/' >"$work/wrong_time.csv"
+fit 2 "$work/wrong_time.csv" "$none"
+refused "wrong_time.csv:77: column 'time': '2021-02-30' is not a date"
+# Times of day.
+awk 'BEGIN { srand(2); print "time,x"; x = 5; for (i = 0; i < 200; i++) { x += 0.1 * (4 - x) + 0.3 * (rand() - 0.5)
+    printf "2024-03-%02dT%02d:30:00Z,%.4f\n", 1 + int(i / 24), i % 24, x } }' >"$work/hours.csv"
+fit 0 "$work/hours.csv" "$work/hours.hollow"
+expect 0 info --json "$work/hours.hollow"
+json "$out" 'abs((j["clock"]["last"] - j["clock"]["first"]) * 365.2425 * 24 - 199) < 1e-4'
+expect 0 sde sample "$work/hours.hollow" -n 1 --t0 2024-03-02T12:00 --t1 "2024-03-03 12:00" --steps 1
+if awk -F, 'NR == 2 { a = $2 } NR == 3 { d = ($2 - a) * 365.2425 - 1; exit !(d < 1e-6 && -d < 1e-6) }' "$out"; then pass; else fail "$command: not a day"; fi
+# A year that is far from the others.
+sed '150s/2024/2204/' "$work/hours.csv" | sed '151,$d' >"$work/gap.csv"
+fit 0 "$work/gap.csv" "$work/gap.hollow"
+stderr_has "warning: $work/gap.csv:150: column 'time': there is no observation in the 180 before this time, 100 % of all the time"
+# Trajectories with names.
+awk -F, -v OFS=, 'NR > 1 { $1 = sprintf("cell %03d", $1) } { print }' "$data" >"$work/texts.csv"
+fit 0 "$work/texts.csv" "$work/texts.hollow"
+same "$work/texts.hollow" "$model"
 # A second column of times is not taken for x.
 awk -F, 'NR == 1 { print "date,t,rate"; next } { print $1 "," NR "," $2 }' "$work/dates.csv" >"$work/twice.csv"
 fit 2 "$work/twice.csv" "$none" --time date --method pseudo-ml

@@ -228,9 +228,18 @@ static const text_case good[] = {
     { "a b,c\n1,2\n", { 0 }, "a b,c|1,2" },
     { "a,b\n1,2\n", { .separator = ',', .min_rows = 1 }, "a,b|1,2" },
     { "d,x\n1970-01-01,1\n2024-02-29,2\n1969-12-31,3\n\"2000-03-01\",4\n",
-      { .dates = 1 },
+      { .date_column = "d" },
       "d,x|0,1|19782,2|-1,3|11017,4" },
-    { "0001-01-01,1\n", { .dates = 1 }, "x1,x2|-719162,1" },
+    { "0001-01-01,1\n", { .date_column = "1" }, "x1,x2|-719162,1" },
+    { "x,d\n1,1970-01-02T06:00\n2,1970-01-02 12:00:00\n3,1970-01-02T18:00:00.0Z\n4,1970-01-02T18:00+06:00\n"
+      "5,1970-01-02T18:00-0600\n6,1970-01-01T00:00:13.5\n",
+      { .date_column = "d", .columns = "d" },
+      "d|1.25|1.5|1.75|1.5|2|0.00015625" },
+    { "d\n7\n8\n", { .date_column = "d" }, "d|7|8" },
+    { "d\n\n7\n", { .date_column = "e" }, "d|7" },
+    { "who,x\nann,1\nbob,2\n\"ann\",3\ncleo,4\n7,5\n", { .label_column = "who" }, "who,x|0,1|1,2|0,3|2,4|3,5" },
+    { "who,x\n5,1\n3,2\n", { .label_column = "who" }, "who,x|5,1|3,2" },
+    { "who,x\nNA,1\nbob,2\nann,3\n", { .label_column = "1", .drop_missing = 1 }, "who,x|0,2|1,3" },
     { "1e3,-2.5E-1,+.5,7.\n", { 0 }, "x1,x2,x3,x4|1000,-0.25,0.5,7" },
 };
 
@@ -306,9 +315,25 @@ static const struct {
     { { "a,b\n1,2\n", { .columns = "99999999999999999999" }, "there is no column '999" }, HL_ERR_INVALID },
     { { "a,b\n1,2\n", { .columns = "" }, "there is no column ''" }, HL_ERR_INVALID },
     { { "a,b\n1,2\n", { .separator = 'e' }, "a separator must be one of" }, HL_ERR_INVALID },
-    { { "d\n2023-02-29\n", { .dates = 1 }, "'2023-02-29' is not a number" }, HL_ERR_FORMAT },
-    { { "d\n1900-02-29\n", { .dates = 1 }, "'1900-02-29' is not a number" }, HL_ERR_FORMAT },
-    { { "d\n2023-13-01\n", { .dates = 1 }, "'2023-13-01' is not a number" }, HL_ERR_FORMAT },
+    { { "d\n2023-02-28\n2023-02-29\n",
+        { .date_column = "d" },
+        "data.csv:3: column 'd': '2023-02-29' is not a date, such as 2024-02-29 or 2024-02-29T13:45:00; there is no "
+        "such" },
+      HL_ERR_FORMAT },
+    { { "d\n1900-02-29\n", { .date_column = "d" }, "data.csv:2: column 'd': '1900-02-29' is not a date" },
+      HL_ERR_FORMAT },
+    { { "d\n2023-13-01\n", { .date_column = "d" }, "'2023-13-01' is not a date" }, HL_ERR_FORMAT },
+    { { "d\n2023-01-01\n2023-01-01T24:00\n", { .date_column = "d" }, "'2023-01-01T24:00' is not a date" },
+      HL_ERR_FORMAT },
+    { { "d\n2023-01-01\n2023-01-01T2\n", { .date_column = "d" }, "'2023-01-01T2' is not a date" }, HL_ERR_FORMAT },
+    { { "d\n2023-01-01\n2023-01-01T20:00+1\n", { .date_column = "d" }, "is not a date" }, HL_ERR_FORMAT },
+    { { "d\n2023-01-01\n12\n", { .date_column = "d" }, "data.csv:3: column 'd': '12' is not a date" }, HL_ERR_FORMAT },
+    { { "d\n12\n2023-01-01\n", { .date_column = "d" }, "'2023-01-01' is not a number" }, HL_ERR_FORMAT },
+    { { "d,e\n2023-01-01,2023-01-01\n", { .date_column = "d" }, "column 'e': '2023-01-01' is not a number" },
+      HL_ERR_FORMAT },
+    { { "who\n1\nbob\n", { .label_column = "who" }, "data.csv:3: column 'who': 'bob' is not a number" },
+      HL_ERR_FORMAT },
+    { { "who,x\nann,1\n,2\n", { .label_column = "who" }, "an empty field is a missing value" }, HL_ERR_NOT_FINITE },
     { { "d\n2023-01-01\n", { 0 }, "'2023-01-01' is not a number" }, HL_ERR_FORMAT },
     { { "\x1F\x8B\x08", { 0 }, "data.csv: compressed by gzip" }, HL_ERR_UNSUPPORTED },
     { { "\xFF\xFE"
@@ -550,6 +575,48 @@ static hl_status read_sample(hl_context *ctx, void *user)
     return status;
 }
 
+/* Texts and dates in their columns, and what the table says of them. */
+static void test_kinds(void **state)
+{
+    static char text[60000];
+    size_t used = (size_t)sprintf(text, "id,when,x\n");
+    test_allocator allocator;
+    hl_context *ctx = test_context(&allocator, 1);
+    hl_table *t = NULL;
+    double row[3];
+
+    (void)state;
+    for (int i = 0; i < 1500; i++)
+        used += (size_t)sprintf(text + used, "cell %d,2024-01-%02d,%d\n", i % 1000, 1 + i % 31, i);
+    put_file("kinds.csv", text, used);
+    CHECK_OK(ctx,
+             hl_table_open(ctx, "kinds.csv", &(hl_table_options){ .date_column = "when", .label_column = "id" }, &t));
+    assert_int_equal(hl_table_kind(t, 0), HL_COLUMN_LABELS);
+    assert_int_equal(hl_table_kind(t, 1), HL_COLUMN_DATES);
+    assert_int_equal(hl_table_kind(t, 2), HL_COLUMN_NUMBERS);
+    assert_int_equal(hl_table_kind(t, 3), HL_COLUMN_NUMBERS);
+    for (size_t r = 0; r < 1500; r++) {
+        CHECK_OK(ctx, hl_table_read_rows(t, r, 1, row));
+        assert_true(row[0] == (double)(r % 1000) && row[1] == 19723 + (double)(r % 31) && row[2] == (double)r);
+    }
+    assert_string_equal(hl_table_label(t, 999), "cell 999");
+    assert_null(hl_table_label(t, 1000));
+    assert_null(hl_table_label(NULL, 0));
+    hl_table_free(t);
+    test_context_free(ctx, &allocator);
+}
+
+static hl_status read_kinds(hl_context *ctx, void *user)
+{
+    hl_table *t = NULL;
+    hl_status status =
+        hl_table_open(ctx, "kinds.csv", &(hl_table_options){ .date_column = "when", .label_column = "id" }, &t);
+
+    (void)user;
+    hl_table_free(t);
+    return status;
+}
+
 static void test_out_of_memory(void **state)
 {
     static const char text[] = "a,b,d\n1,2,3\n4,,5\n\n6,7,8\nx,11,1e-300\n";
@@ -557,15 +624,17 @@ static void test_out_of_memory(void **state)
     (void)state;
     put_file("sample.csv", text, strlen(text));
     check_every_allocation(1, read_sample, NULL);
+    put_file("kinds.csv", "id,when\nann,2024-01-01\nbob,2024-01-02\n", 38);
+    check_every_allocation(1, read_kinds, NULL);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_scan),    TEST(test_text),          TEST(test_locale),         TEST(test_good),
-        TEST(test_bad),     TEST(test_lines),         TEST(test_buffer),         TEST(test_long),
-        TEST(test_damaged), TEST(test_out_of_memory), TEST(test_standard_input), TEST(test_long_pipe),
+        TEST(test_scan),          TEST(test_text),           TEST(test_locale),    TEST(test_good),    TEST(test_bad),
+        TEST(test_lines),         TEST(test_buffer),         TEST(test_long),      TEST(test_damaged), TEST(test_kinds),
+        TEST(test_out_of_memory), TEST(test_standard_input), TEST(test_long_pipe),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

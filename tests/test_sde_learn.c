@@ -269,6 +269,25 @@ static void test_findings(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A time that is far from all others. */
+static void test_gap(void **state)
+{
+    static observations o;
+    (void)state;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde_outcome *outcome = NULL;
+    simulate(&o, 1);
+    o.t[7 * TIMES - 1] = 180;
+    hl_sde_observations data = data_of(&o, 1, true);
+    hl_sde_finding f = find(ctx, &data, "iters 5 hidden 4 components 1", HL_OK, HL_SDE_FINDING_TIME_GAP, &outcome);
+    assert_int_equal(f.row, 7 * TIMES - 1);
+    assert_int_equal(f.column, 1);
+    CHECK_NEAR(f.value, 179.2, 1e-9, "its length");
+    CHECK_NEAR(f.other, 179.2 / 180, 1e-9, "its share");
+    hl_sde_outcome_free(outcome);
+    test_context_free(ctx, NULL);
+}
+
 /* What the data do not say: too few trajectories, and no movement. */
 static void test_identification(void **state)
 {
@@ -388,6 +407,7 @@ int main(void)
         cmocka_unit_test_teardown(test_stop, empty_directory),
         cmocka_unit_test_teardown(test_order, empty_directory),
         cmocka_unit_test_teardown(test_findings, empty_directory),
+        cmocka_unit_test_teardown(test_gap, empty_directory),
         cmocka_unit_test_teardown(test_identification, empty_directory),
         cmocka_unit_test_teardown(test_wrong, empty_directory),
         cmocka_unit_test_teardown(test_memory, empty_directory),

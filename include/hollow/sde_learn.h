@@ -36,10 +36,11 @@ HL_API const hl_option *hl_sde_learn_options(void);
 /* ---- outcome ---- */
 
 typedef enum hl_sde_finding_kind {
-    HL_SDE_FINDING_CONSTANT = 0,     /* fatal: the column has one value, `value` */
-    HL_SDE_FINDING_SAME_TIMES,       /* fatal: all observations have the time `value` */
-    HL_SDE_FINDING_TIME_ORDER,       /* fatal: the time `value` of row `row` does not come after `other` */
-    HL_SDE_FINDING_NO_STEPS,         /* fatal: pseudo-ml, and every trajectory has one observation */
+    HL_SDE_FINDING_CONSTANT = 0, /* fatal: the column has one value, `value` */
+    HL_SDE_FINDING_SAME_TIMES,   /* fatal: all observations have the time `value` */
+    HL_SDE_FINDING_TIME_ORDER,   /* fatal: the time `value` of row `row` does not come after `other` */
+    HL_SDE_FINDING_NO_STEPS,     /* fatal: pseudo-ml, and every trajectory has one observation */
+    HL_SDE_FINDING_TIME_GAP, /* no observation in a stretch of `value`, before row `row`: the share `other` of all time */
     HL_SDE_FINDING_FEW_TRAJECTORIES, /* `value` trajectories: they do not show the density of a time */
     HL_SDE_FINDING_STATIONARY,       /* the density moves by `value` of its spread; `other` is what chance makes */
     HL_SDE_FINDING_LITTLE_MOVEMENT,  /* it moves by `value`: drift and diffusion will be less accurate */

@@ -28,9 +28,21 @@ typedef struct hl_table_options {
     int drop_missing;    /* nonzero: leave rows out that have a missing value; default an error */
     int header;      /* csv: > 0 the first row holds names, < 0 it does not; default: it does if a field is no number */
     char separator;  /* csv: ',', ';', '\t' or ' ' (any blanks); default found from the first row */
-    int dates;       /* csv: nonzero: dates as 2024-02-29 are read as days since 1970-01-01; default not a number */
     size_t min_rows; /* fewer rows are an error; default 1 */
+    /* csv: the name or number of a column that holds dates if its first value looks like one (HL_COLUMN_DATES) */
+    const char *date_column;
+    /* csv: the name or number of a column that holds texts if its first value is no number (HL_COLUMN_LABELS) */
+    const char *label_column;
 } hl_table_options;
+
+typedef enum hl_column_kind {
+    HL_COLUMN_NUMBERS = 0,
+    HL_COLUMN_DATES, /* days since 1970-01-01, as hl_date_scan reads them */
+    HL_COLUMN_LABELS /* every text that differs is a number from 0 on, in the order of their first appearance */
+} hl_column_kind;
+/* A date with or without a time of day, such as 2024-02-29, 2024-02-29T13:45, 2024-02-29 13:45:30.5Z or 2024-02-29T13:45+02:00, to days
+ * since 1970-01-01. Returns what is behind it, or NULL if there is no date. */
+HL_API const char *hl_date_scan(const char *text, double *days);
 
 /* Open a file, or standard input if the path is "-". What it is, its contents tell:
  *
@@ -55,6 +67,10 @@ HL_API size_t hl_table_columns(const hl_table *table);
 HL_API size_t hl_table_dropped(const hl_table *table);
 /* The name of a column; "x1", "x2", ... if the file has no names; NULL if there is no such column. Borrowed from the table. */
 HL_API const char *hl_table_name(const hl_table *table, size_t column);
+/* What the column holds. */
+HL_API hl_column_kind hl_table_kind(const hl_table *table, size_t column);
+/* The text of a number of a column of HL_COLUMN_LABELS; NULL if there is none. Borrowed from the table. */
+HL_API const char *hl_table_label(const hl_table *table, size_t number);
 /* Nonzero if the file gives names. */
 HL_API int hl_table_named(const hl_table *table);
 

@@ -14,8 +14,7 @@
 enum {
     FIRST_BUFFER = 1 << 18,
     BLOCK_VALUES = 1 << 16, /* numbers of a block, if a row is not longer */
-    UNUSED = -1,            /* in csv.place */
-    DAYS_1970 = 865565      /* what field_date counts up to then */
+    UNUSED = -1             /* in csv.place */
 };
 
 typedef struct csv {
@@ -238,41 +237,15 @@ static hl_status next_field(const csv *c, const char *p, const char *end, field 
     return HL_OK;
 }
 
-/* `count` digits at text. */
-static bool take_digits(const char *text, int count, int *value)
-{
-    *value = 0;
-    for (int i = 0; i < count; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
-        *value = *value * 10 + (text[i] - '0');
-    }
-    return true;
-}
-
-/* A date as 2024-02-29, to days since 1970-01-01. The year is counted from March on, so that a leap day is its last; months
- * from March on have 31, 30, 31, 30, 31, 31, ... days: (153 m + 2) / 5 before month m. */
+/* A field that is a date, and nothing else. */
 static bool field_date(const field *f, double *value)
 {
-    static const int lengths[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    int year, month, day, days;
-    const char *p = f->text;
-    bool leap;
-
-    if (f->bytes != 10 || p[4] != '-' || p[7] != '-' || !take_digits(p, 4, &year) || !take_digits(p + 5, 2, &month) ||
-        !take_digits(p + 8, 2, &day))
-        return false;
-    leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    if (month < 1 || month > 12 || day < 1 || day > lengths[month - 1] || (month == 2 && day == 29 && !leap))
-        return false;
-    year += 399 + (month > 2); /* of 400 years more, to divide what is not negative */
-    days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    *value = days - DAYS_1970;
-    return true;
+    const char *end = hl_date_scan(f->text, value);
+    return end && end == f->text + f->bytes;
 }
 
-/* A field that is a number, or a date where these are read, and nothing else. */
-static bool field_number(const csv *c, const field *f, double *value)
+/* A field that is a number, and nothing else. */
+static bool field_number(const field *f, double *value)
 {
     const char *begin = f->text, *end = f->text + f->bytes, *stop;
 
@@ -280,8 +253,6 @@ static bool field_number(const csv *c, const field *f, double *value)
         begin++;
     for (; f->quoted && end > begin && is_blank(end[-1]);)
         end--;
-    if (c->t->options.dates && field_date(f, value))
-        return true;
     stop = hl_number_scan(begin, value);
     return stop > begin && stop == end;
 }
@@ -355,11 +326,24 @@ static hl_status look_at_first(csv *c, const char *record, const char *end, bool
 
         if (status)
             return status;
-        *header |= !field_number(c, &f, &value) && !field_missing(&f);
+        *header |=
+            !field_number(&f, &value) && !field_missing(&f) && !(c->t->options.date_column && field_date(&f, &value));
     }
     if (c->t->options.header)
         *header = c->t->options.header > 0;
     return HL_OK;
+}
+
+/* Is this the column that a text names, or numbers as the file has them? */
+static bool is_column(const csv *c, const char *wanted, size_t column)
+{
+    char number[24];
+
+    for (size_t i = 0; wanted && i < c->t->column_count; i++)
+        if (strcmp(wanted, c->t->columns[i].name) == 0)
+            return i == column;
+    snprintf(number, sizeof number, "%zu", c->t->columns[column].index + 1);
+    return wanted && strcmp(wanted, number) == 0;
 }
 
 static hl_status take_columns(csv *c, const char *record, const char *end, bool header)
@@ -391,6 +375,9 @@ static hl_status take_places(csv *c)
     for (size_t i = 0; i < c->fields; i++)
         c->place[i] = UNUSED;
     for (size_t i = 0; i < t->column_count; i++) {
+        t->columns[i].open = is_column(c, t->options.date_column, i) || is_column(c, t->options.label_column, i);
+        t->columns[i].kind = HL_COLUMN_NUMBERS;
+        t->columns[i].labels = is_column(c, t->options.label_column, i);
         c->place[t->columns[i].index] = (ptrdiff_t)i;
         t->columns[i].index = i;
     }
@@ -524,6 +511,44 @@ static bool take_plain(const csv *c, const char **p, const char *end, double *va
     return true;
 }
 
+/* What stands in a column that may hold dates or text, its first value tells. */
+static void decide_kind(hl_column *column, const field *f)
+{
+    double value;
+    const char *stop = hl_number_scan(f->text, &value);
+
+    column->open = false;
+    if (stop > f->text && stop == f->text + f->bytes)
+        column->kind = HL_COLUMN_NUMBERS;
+    else
+        column->kind = column->labels                    ? HL_COLUMN_LABELS
+                       : hl_date_like(f->text, f->bytes) ? HL_COLUMN_DATES
+                                                         : HL_COLUMN_NUMBERS;
+}
+
+/* A date or a text to a number. */
+static hl_status take_other(const csv *c, const field *f, size_t place, double *row, bool *missing)
+{
+    hl_column *column = &c->t->columns[place];
+    char text[HL_TABLE_SHOWN], name[HL_TABLE_SHOWN];
+    size_t number;
+    hl_status status;
+
+    if (field_missing(f))
+        return not_a_number(c, f, place, false, missing);
+    if (column->kind == HL_COLUMN_LABELS) {
+        status = hl_labels_number(&c->t->labels, f->text, f->bytes, &number);
+        row[place] = (double)number;
+        return status;
+    }
+    if (field_date(f, &row[place]))
+        return HL_OK;
+    hl_text_shown(text, f->text, f->bytes);
+    hl_text_shown(name, column->name, strlen(column->name));
+    return fault(c, HL_ERR_FORMAT, "column '%s': '%s' is not a date, such as 2024-02-29 or 2024-02-29T13:45:00%s", name,
+                 text, hl_date_like(f->text, f->bytes) ? "; there is no such day or time" : "");
+}
+
 /* Parse one field at p to its place in the row. */
 static hl_status take_field(const csv *c, const char **p, const char *end, ptrdiff_t place, double *row, bool *missing)
 {
@@ -532,12 +557,20 @@ static hl_status take_field(const csv *c, const char **p, const char *end, ptrdi
     hl_status status;
     field f;
 
-    if (place != UNUSED && take_plain(c, p, end, &row[place]))
+    hl_column *column = place == UNUSED ? NULL : &c->t->columns[place];
+
+    if (column && column->kind == HL_COLUMN_NUMBERS && take_plain(c, p, end, &row[place])) {
+        column->open = false;
         return HL_OK;
+    }
     status = next_field(c, *p, end, &f, p);
     if (status || place == UNUSED)
         return status;
-    number = field_number(c, &f, &value);
+    if (column->open && !field_missing(&f))
+        decide_kind(column, &f);
+    if (column->kind != HL_COLUMN_NUMBERS)
+        return take_other(c, &f, (size_t)place, row, missing);
+    number = field_number(&f, &value);
     if (!number || !isfinite(value))
         return not_a_number(c, &f, (size_t)place, number, missing);
     row[place] = value;

@@ -86,6 +86,16 @@ size_t hl_table_dropped(const hl_table *table)
     return table->dropped;
 }
 
+hl_column_kind hl_table_kind(const hl_table *table, size_t column)
+{
+    return table && column < table->column_count ? table->columns[column].kind : HL_COLUMN_NUMBERS;
+}
+
+const char *hl_table_label(const hl_table *table, size_t number)
+{
+    return table ? hl_labels_text(&table->labels, number) : NULL;
+}
+
 const char *hl_table_name(const hl_table *table, size_t column)
 {
     return column < table->column_count ? table->columns[column].name : NULL;
@@ -409,6 +419,7 @@ hl_status hl_table_open(hl_context *context, const char *path, const hl_table_op
     t->ctx = context;
     t->source.fd = -1;
     hl_arena_init(&t->names, context);
+    hl_labels_init(&t->labels, context);
     if (options)
         t->options = *options;
     status = split_path(context, path, &t->options, &copy);
@@ -444,6 +455,7 @@ void hl_table_free(hl_table *table)
     hl_free(t->ctx, t->scratch);
     hl_free(t->ctx, t->columns);
     hl_arena_free(&t->names);
+    hl_labels_free(&t->labels);
     hl_source_close(&t->source);
     hl_free(t->ctx, t);
 }

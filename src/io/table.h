@@ -7,6 +7,7 @@
 
 #include "hollow/table.h"
 #include "io/file.h"
+#include "io/labels.h"
 #include "io/source.h"
 
 enum {
@@ -30,12 +31,17 @@ typedef struct hl_column {
     const char *name; /* in the arena */
     size_t array;     /* which array */
     size_t index;     /* column of the array, or of the blocks */
+    hl_column_kind kind;
+    bool open, labels; /* csv: its first value will tell its kind; it may hold text */
 } hl_column;
 
 /* From `row` on, row and line grow together. */
 typedef struct hl_line_mark {
     size_t row, line;
 } hl_line_mark;
+
+/* Is the text of a date, be it impossible? (date.c) */
+bool hl_date_like(const char *text, size_t bytes);
 
 struct hl_table {
     hl_context *ctx;
@@ -46,6 +52,7 @@ struct hl_table {
     size_t column_count, column_capacity;
     bool named;
     size_t rows, dropped;
+    hl_labels labels;
 
     double **blocks; /* csv: block_rows rows each */
     size_t block_count, block_capacity, block_rows, block_columns;

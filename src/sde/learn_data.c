@@ -144,6 +144,47 @@ static hl_status check_columns(hl_learner *l)
     return status;
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (x[0] > y[0]) - (x[0] < y[0]);
+}
+
+/* A stretch without observations that is most of the time, and many times as long as those between other times: a wrong year, or
+ * a unit that changes. All else is then squeezed to a moment. */
+static hl_status check_gaps(hl_learner *l)
+{
+    enum { LEAST_TIMES = 5, TIMES_LONGER = 10 };
+    size_t n = l->data.rows, count = 0, at = 0, row = 0;
+    double *t = hl_calloc(l->ctx, n, sizeof *t), longest = 0, second = 0;
+    if (!t)
+        return HL_ERR_NOMEM;
+    memcpy(t, l->data.t, n * sizeof *t);
+    qsort(t, n, sizeof *t, by_time);
+    for (size_t r = 1; r < n; r++) {
+        double gap = t[r] - t[r - 1];
+        count += gap > 0;
+        if (gap > longest) {
+            second = longest;
+            longest = gap;
+            at = r;
+        } else if (gap > second) {
+            second = gap;
+        }
+    }
+    double span = t[n - 1] - t[0], after = t[at];
+    hl_free(l->ctx, t);
+    if (count + 1 < LEAST_TIMES || !(longest > 0.5 * span) || !(longest > TIMES_LONGER * second))
+        return HL_OK;
+    while (l->data.t[row] != after)
+        row++;
+    return hl_learned_add(l->learned, (hl_sde_finding){ .kind = HL_SDE_FINDING_TIME_GAP,
+                                                        .row = l->row[row],
+                                                        .column = l->given->dim,
+                                                        .value = longest,
+                                                        .other = longest / span });
+}
+
 hl_status hl_learner_check_data(hl_learner *l)
 {
     const hl_sde_data *data = &l->data;
@@ -160,6 +201,8 @@ hl_status hl_learner_check_data(hl_learner *l)
         finding.kind = HL_SDE_FINDING_SAME_TIMES;
         return hl_learned_refuse(l->learned, finding);
     }
+    if (status == HL_OK)
+        status = check_gaps(l);
     if (status != HL_OK || hl_learner_matching(l) || steps)
         return status;
     for (size_t r = 1; r < data->rows && !l->outcome->paired; r++)

@@ -68,10 +68,10 @@ hl_status hl_learned_refuse(hl_learned *l, hl_sde_finding finding)
 
 const char *hl_sde_finding_name(hl_sde_finding_kind kind)
 {
-    static const char *const names[] = { "constant",         "same times",   "time order",      "no steps",
-                                         "few trajectories", "stationary",   "little movement", "method",
-                                         "unexplained",      "steps missed", "density misses",  "simulations miss",
-                                         "steps unlikely" };
+    static const char *const names[] = { "constant",         "same times",       "time order",   "no steps",
+                                         "time gap",         "few trajectories", "stationary",   "little movement",
+                                         "method",           "unexplained",      "steps missed", "density misses",
+                                         "simulations miss", "steps unlikely" };
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }
 
@@ -152,6 +152,10 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
         snprintf(buffer, size, "column '%s' is constant (%g)", l->name[f->column], f->value);
     else if (f->kind == HL_SDE_FINDING_TIME_ORDER)
         order_text(o, f, buffer, size);
+    else if (f->kind == HL_SDE_FINDING_TIME_GAP)
+        snprintf(buffer, size,
+                 "there is no observation in the %.4g before this time, %.0f %% of all the time: is a time wrong?",
+                 f->value, 100 * f->other);
     else if (f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES || f->kind == HL_SDE_FINDING_METHOD)
         count_text(f, buffer, size);
     else if (f->kind == HL_SDE_FINDING_STATIONARY)

@@ -84,7 +84,7 @@ int cli_fail(const cli_command *command, int status, const char *format, ...)
 
 int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_status status)
 {
-    if (status == HL_ERR_CALLBACK && cli_interrupted())
+    if (status == HL_STOPPED)
         return cli_fail(command, CLI_STOPPED, "stopped");
     const char *message = hl_context_message(ctx);
     bool input = status == HL_ERR_INVALID || status == HL_ERR_SHAPE || status == HL_ERR_IO || status == HL_ERR_FORMAT ||

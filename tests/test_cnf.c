@@ -270,7 +270,7 @@ static void test_failures(void **state)
     CHECK(hl_flow_report(flow).forward.f == 0, "counts");
     CHECK_OK(ctx, hl_flow_set_solver(flow, &(hl_flow_solver){ .max_evaluations = 9 }));
     CHECK_STATUS(ctx, hl_flow_logp(flow, 2, x, NULL, logp), HL_ERR_BUDGET);
-    check_message(ctx, "row 0: 8 evaluations are used up");
+    check_message(ctx, "row 0, value 2: 8 evaluations are used up");
     CHECK(isnan(logp[0]), "no number");
     CHECK_STATUS(ctx, hl_flow_gradient(flow, 2, x, NULL, logp, g), HL_ERR_BUDGET);
     CHECK_STATUS(ctx, hl_flow_set_solver(flow, &(hl_flow_solver){ .method = "euler6" }), HL_ERR_INVALID);

@@ -294,7 +294,7 @@ static void test_wrong(void **state)
     CHECK_STATUS(ctx, hl_fit_create(flow, &none, NULL, NULL, &fit), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_fit_create(flow, &empty, NULL, NULL, &fit), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_fit_create(flow, &bad, NULL, NULL, &fit), HL_ERR_NOT_FINITE);
-    check_message(ctx, "the training data, row 2, column 1");
+    check_message(ctx, "row 2, value 1: the training data are not finite");
     CHECK_STATUS(ctx, hl_fit_create(flow, &good, &bad, NULL, &fit), HL_ERR_NOT_FINITE);
     CHECK_STATUS(ctx, hl_fit_create(maf, &good, NULL, &(hl_fit_options){ .loss = HL_LOSS_FLOW_MATCHING }, &fit),
                  HL_ERR_INVALID);

@@ -173,8 +173,8 @@ static void test_wrong(void **state)
     } bad[] = {
         { { .net.dim = 0 }, "dim is 0" },
         { { .net.dim = 2, .kind = "glow" },
-          "unknown kind of flow 'glow'; there are: cnf, nice, realnvp, maf, iaf, naf" },
-        { { .kind = "naf", .net = { .dim = 2, .activation = "swish" } }, "use one of: tanh, softplus, elu, sigmoid" },
+          "unknown kind of flow 'glow'; there are: cnf, " },
+        { { .kind = "naf", .net = { .dim = 2, .activation = "swish" } }, "use one of: tanh, " },
         { { .net.dim = 2, .flows = 1001 }, "flows is 1001; it must be in 1..1000" },
         { { .kind = "maf", .net = { .dim = 2, .hidden_layers = 65 } }, "hidden_layers is 65" },
     };
@@ -199,7 +199,7 @@ static void test_wrong(void **state)
     CHECK_OK(ctx, hl_flow_forward(flow, 0, NULL, NULL, NULL, NULL));
     hl_flow_init(flow, 1);
     CHECK_STATUS(ctx, hl_flow_inverse(flow, 1, x, c, z, &logdet), HL_ERR_NOT_FINITE);
-    check_message(ctx, "row 0: a value is not finite");
+    check_message(ctx, "row 0, value 1: not finite");
     CHECK(isnan(z[0]) && isnan(z[1]) && isnan(logdet), "a row that is not finite");
     assert_int_equal(hl_flow_describe(flow).net.features, 2);
     assert_null(hl_flow_net(flow, 5));

@@ -484,7 +484,6 @@ static void test_names(void **state)
     for (const char *const *a = hl_ode_methods(); *a; a++, count++)
         for (const char *const *b = a + 1; *b; b++)
             assert_string_not_equal(*a, *b);
-    assert_int_equal(count, 12 + 13);
     for (size_t k = 0; k < 12; k++)
         CHECK_OK(ctx, try_options(ctx, &(hl_ode_options){ .method = hl_ode_methods()[k], .steps = 3 }));
     test_context_free(ctx, NULL);

@@ -625,7 +625,7 @@ static void test_create_errors(void **state)
     missing.name = "missing";
     y = hl_graph_add(g, &missing, 1, &x, NULL);
     CHECK_STATUS(ctx, hl_plan_create(ctx, g, 1, &y, NULL, &plan), HL_ERR_UNSUPPORTED);
-    assert_non_null(strstr(hl_context_message(ctx), "(missing): the op has no instruction"));
+    assert_non_null(strstr(hl_context_message(ctx), "op missing has no instruction"));
     CHECK_OK(ctx, hl_plan_create(ctx, g, 1, &x, NULL, &plan)); /* other outputs of the graph still compile */
     hl_plan_free(plan);
     hl_graph_free(g);

@@ -72,7 +72,7 @@ typedef struct hl_context_options {
     void *(*alloc)(void *user, size_t bytes);   /* default malloc; must return memory aligned as malloc does */
     void (*release)(void *user, void *pointer); /* default free; never called with NULL */
     void *user;                                 /* passed to alloc, release and stop */
-    int (*stop)(void *user); /* asked at every evaluation of a solve; nonzero ends it with HL_ERR_CALLBACK */
+    int (*stop)(void *user); /* asked at every evaluation of a solve; nonzero ends the call with HL_STOPPED */
     int share_all; /* nonzero: threads share every run; default: those where it has paid of late. Changes no bit */
 } hl_context_options;
 
@@ -83,6 +83,15 @@ HL_API hl_status hl_context_create(const hl_context_options *options, hl_context
 HL_API void hl_context_free(hl_context *context);
 /* The last error's message; "" if there was none. Borrowed until the next call that fails. Takes NULL. */
 HL_API const char *hl_context_message(const hl_context *context);
+/* The last error as data. Rows, values of a row (columns) and nodes count from 0, rows from the start of the caller's array;
+ * HL_NOWHERE where the error has no such place. */
+#define HL_NOWHERE ((size_t)-1)
+typedef struct hl_failure {
+    hl_status status; /* HL_OK: there was none */
+    size_t row, column, node;
+    const char *what; /* the message without the place; borrowed until the next call that fails */
+} hl_failure;
+HL_API hl_failure hl_context_failure(const hl_context *context); /* takes NULL */
 /* The number of threads a run may use; 0 for NULL. */
 HL_API int hl_context_threads(const hl_context *context);
 /* How many threads this process can keep busy, 1 to 256: processors that it may run on (affinity), and its control groups' share. */

@@ -18,6 +18,7 @@ struct hl_context {
     int (*stop)(void *user);
     bool share_all; /* threads share the smallest runs, too */
     char message[512];
+    hl_failure failure; /* `what` points into the message */
 };
 
 /* Set the message (printf style, truncated to fit) and return `status`, so that errors read `return hl_fail(...)`. */
@@ -35,6 +36,30 @@ void hl_text_add(hl_text *text, const char *format, ...) __attribute__((format(p
 /* Add an item to "a, b, c"; once one does not fit, "..." ends the list. The buffer holds the list alone. */
 void hl_text_list(hl_text *text, const char *item);
 
+/* The same at a place: "row 3, value 1: ..." or "node 7: ...". */
+typedef struct hl_place {
+    size_t row, column, node; /* or HL_NOWHERE */
+} hl_place;
+static inline hl_place hl_at(size_t row, size_t column)
+{
+    return (hl_place){ row, column, HL_NOWHERE };
+}
+static inline hl_place hl_at_node(size_t node)
+{
+    return (hl_place){ HL_NOWHERE, HL_NOWHERE, node };
+}
+hl_status hl_fail_at(hl_context *ctx, hl_status status, hl_place place, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* For layers that cut rows into chunks: the last error's row, if it has one, counts from `rows` rows earlier. */
+hl_status hl_fail_offset(hl_context *ctx, hl_status status, size_t rows);
+/* The last error, to be put back after others that are not reported. */
+typedef struct hl_kept_failure {
+    hl_failure failure;
+    char message[512];
+} hl_kept_failure;
+void hl_failure_keep(const hl_context *ctx, hl_kept_failure *kept);
+void hl_failure_restore(hl_context *ctx, const hl_kept_failure *kept);
+
 /* HL_ERR_INVALID with "unknown WHAT 'NAME'; there are: ..." for a name that is not in the list, which ends with NULL. */
 hl_status hl_fail_unknown(hl_context *ctx, const char *what, const char *name, const char *const *names);
 /* The names of a list with commas between them, cut off at `size`; returns text. */
@@ -42,7 +67,7 @@ const char *hl_name_list(const char *const *names, char *text, size_t size);
 /* The index of a name in a list, or the length of the list if it is not there. */
 size_t hl_name_index(const char *const *names, const char *name);
 
-/* HL_ERR_CALLBACK if the context's user wants to stop. */
+/* HL_STOPPED if the context's user wants to stop. */
 hl_status hl_check_stop(hl_context *ctx);
 
 /* Memory aligned to 64 bytes, or NULL with the message set. `bytes` may be 0. hl_free takes NULL. */

@@ -40,9 +40,12 @@ hl_status hl_context_create(const hl_context_options *options, hl_context **cont
     ctx = o.alloc(o.user, sizeof *ctx);
     if (!ctx)
         return HL_ERR_NOMEM;
-    *ctx = (hl_context){
-        .alloc = o.alloc, .release = o.release, .user = o.user, .stop = o.stop, .share_all = o.share_all != 0
-    };
+    *ctx = (hl_context){ .failure = { HL_OK, HL_NOWHERE, HL_NOWHERE, HL_NOWHERE, "" },
+                         .alloc = o.alloc,
+                         .release = o.release,
+                         .user = o.user,
+                         .stop = o.stop,
+                         .share_all = o.share_all != 0 };
     status = hl_team_create(ctx, o.threads, &ctx->team);
     if (status) {
         hl_context_free(ctx);
@@ -62,12 +65,17 @@ void hl_context_free(hl_context *context)
 
 hl_status hl_check_stop(hl_context *ctx)
 {
-    return ctx->stop && ctx->stop(ctx->user) ? hl_fail(ctx, HL_ERR_CALLBACK, "stopped") : HL_OK;
+    return ctx->stop && ctx->stop(ctx->user) ? hl_fail(ctx, HL_STOPPED, "stopped as asked") : HL_OK;
 }
 
 const char *hl_context_message(const hl_context *context)
 {
     return context ? context->message : "";
+}
+
+hl_failure hl_context_failure(const hl_context *context)
+{
+    return context ? context->failure : (hl_failure){ HL_OK, HL_NOWHERE, HL_NOWHERE, HL_NOWHERE, "" };
 }
 
 int hl_context_threads(const hl_context *context)

@@ -48,24 +48,65 @@ static void mark_truncated(char *text, size_t capacity)
     memcpy(text + end, "...", sizeof "...");
 }
 
+/* The message is made aside, as an argument may be the old one. */
+static hl_status fail(hl_context *ctx, hl_status status, hl_place at, const char *format, va_list args)
+{
+    char text[sizeof ctx->message] = "";
+    size_t start = 0;
+    if (at.node != HL_NOWHERE)
+        start = (size_t)snprintf(text, sizeof text, "node %zu: ", at.node);
+    else if (at.row != HL_NOWHERE && at.column != HL_NOWHERE)
+        start = (size_t)snprintf(text, sizeof text, "row %zu, value %zu: ", at.row, at.column);
+    else if (at.row != HL_NOWHERE)
+        start = (size_t)snprintf(text, sizeof text, "row %zu: ", at.row);
+    int length = vsnprintf(text + start, sizeof text - start, format, args);
+    if (length < 0)
+        snprintf(text + start, sizeof text - start, "%s", hl_status_text(status));
+    else if ((size_t)length >= sizeof text - start)
+        mark_truncated(text, sizeof text);
+    memcpy(ctx->message, text, strlen(text) + 1);
+    ctx->failure = (hl_failure){ status, at.row, at.column, at.node, ctx->message + start };
+    return status;
+}
+
 hl_status hl_fail(hl_context *ctx, hl_status status, const char *format, ...)
 {
-    /* Formatted aside, as an argument may be the old message. */
-    char text[sizeof ctx->message];
     va_list args;
-    int length;
-
     if (!ctx)
         return status;
     va_start(args, format);
-    length = vsnprintf(text, sizeof text, format, args);
+    fail(ctx, status, (hl_place){ HL_NOWHERE, HL_NOWHERE, HL_NOWHERE }, format, args);
     va_end(args);
-    if (length < 0)
-        snprintf(text, sizeof text, "%s", hl_status_text(status));
-    else if ((size_t)length >= sizeof text)
-        mark_truncated(text, sizeof text);
-    memcpy(ctx->message, text, strlen(text) + 1);
     return status;
+}
+
+hl_status hl_fail_at(hl_context *ctx, hl_status status, hl_place place, const char *format, ...)
+{
+    va_list args;
+    if (!ctx)
+        return status;
+    va_start(args, format);
+    fail(ctx, status, place, format, args);
+    va_end(args);
+    return status;
+}
+
+hl_status hl_fail_offset(hl_context *ctx, hl_status status, size_t rows)
+{
+    const hl_failure *f = &ctx->failure;
+    return f->row == HL_NOWHERE ? status : hl_fail_at(ctx, status, hl_at(f->row + rows, f->column), "%s", f->what);
+}
+
+void hl_failure_keep(const hl_context *ctx, hl_kept_failure *kept)
+{
+    kept->failure = ctx->failure;
+    memcpy(kept->message, ctx->message, sizeof kept->message);
+}
+
+void hl_failure_restore(hl_context *ctx, const hl_kept_failure *kept)
+{
+    ctx->failure = kept->failure;
+    memcpy(ctx->message, kept->message, sizeof kept->message);
 }
 
 size_t hl_name_index(const char *const *names, const char *name)

@@ -58,8 +58,7 @@ static hl_status assign_phases(hl_compiler *c)
         if (c->phase[n] == HL_PHASE_NONE)
             continue;
         if (d->op->code == HL_DO_NOTHING && d->op->kind != HL_KIND_LEAF && d->op->kind != HL_KIND_VIEW)
-            return hl_fail(c->plan->ctx, HL_ERR_UNSUPPORTED, "node %zu (%s): the op has no instruction", n,
-                           d->op->name);
+            return hl_fail_at(c->plan->ctx, HL_ERR_UNSUPPORTED, hl_at_node(n), "op %s has no instruction", d->op->name);
         for (int i = 0; i < d->inputs; i++) {
             const hl_node_data *in = hl_data(c, d->in[i]);
             batched_input = batched_input || in->shape.batched;
@@ -67,8 +66,8 @@ static hl_status assign_phases(hl_compiler *c)
         }
         bool in_main = d->shape.batched || (d->op->over_rows && batched_input);
         if (in_main && needs_sum)
-            return hl_fail(c->plan->ctx, HL_ERR_UNSUPPORTED,
-                           "node %zu (%s): a value per row depends on a sum over rows; make two plans", n, d->op->name);
+            return hl_fail_at(c->plan->ctx, HL_ERR_UNSUPPORTED, hl_at_node(n),
+                              "op %s: a value per row depends on a sum over rows; make two plans", d->op->name);
         c->phase[n] = in_main ? HL_PHASE_MAIN : needs_sum ? HL_PHASE_POST : HL_PHASE_PRE;
     }
     return HL_OK;

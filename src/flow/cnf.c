@@ -524,12 +524,15 @@ static void solve_one(hl_flow *flow, field *f, bool to_base, size_t first, size_
         s->time[r] = to_base ? 1 : 0;
     hl_status result = hl_ode_solve(f->solve, rows, s->time, to_base ? 0 : 1, s->state, s->row);
     collect(flow, f->solve);
+    if (result == HL_OK || result == HL_IMPRECISE)
+        return;
+    hl_failure why = hl_context_failure(flow->ctx);
+    hl_place place = hl_at(why.row == HL_NOWHERE ? HL_NOWHERE : first + why.row, why.column);
+    if (result == HL_STOPPED)
+        *status = HL_OK; /* goes before earlier failures */
+    hl_flow_note(flow, status, result, place, why.what);
     for (size_t r = 0; r < rows; r++)
-        if (result < 0 && s->row[r].status < 0) {
-            /* the solver's message tells of the same row, by its number in the chunk */
-            const char *told = strstr(hl_context_message(flow->ctx), ": ");
-            hl_flow_blame(flow, status, s->row[r].status, first + r,
-                          told ? told + 2 : hl_status_text(s->row[r].status));
+        if (s->row[r].status != HL_OK && s->row[r].status != HL_IMPRECISE) {
             memset(s->state + r * (d + 1), 0, (d + 1) * sizeof *s->state); /* so that it can go on to no harm */
             s->failed[r] = true;
         }
@@ -552,7 +555,8 @@ static void cnf_run(hl_flow *flow, bool to_base, size_t first, size_t rows, cons
 {
     continuous *s = flow->state;
     if (!has_solver(flow)) {
-        hl_flow_blame(flow, status, HL_ERR_INVALID, first, "the flow has no solver: hl_flow_set_solver failed");
+        hl_flow_note(flow, status, HL_ERR_INVALID, hl_at(HL_NOWHERE, HL_NOWHERE),
+                     "the flow has no solver: hl_flow_set_solver failed");
         return;
     }
     to_state(flow, rows, values, s->state);
@@ -575,7 +579,7 @@ static hl_status cnf_gradient(hl_flow *flow, size_t first, size_t rows, const do
     for (size_t k = 0; k < flow->nets && status == HL_OK; k++)
         if (!s->field[k].train)
             status = make_solver(flow, &s->field[k], &s->field[k].solver, true, &s->field[k].train);
-    for (size_t k = 0; k < flow->nets && status >= 0; k++) {
+    for (size_t k = 0; k < flow->nets && status >= 0 && status != HL_STOPPED; k++) {
         field *f = &s->field[k];
         f->context = context;
         f->first = first;
@@ -586,11 +590,11 @@ static hl_status cnf_gradient(hl_flow *flow, size_t first, size_t rows, const do
     from_state(flow, rows, s->state, values, logdet);
     for (size_t r = 0; r < rows; r++) /* of |z|^2 / 2 - logdet */
         s->state[r * (d + 1) + d] = -1;
-    for (size_t k = flow->nets; k-- > 0 && status >= 0;)
+    for (size_t k = flow->nets; k-- > 0 && status >= 0 && status != HL_STOPPED;)
         status = hl_ode_gradient(s->field[k].train, s->state, gradient + flow->offset[k]);
     for (size_t k = 0; k < flow->nets; k++)
         collect(flow, s->field[k].train);
-    return status < 0 ? status : HL_OK;
+    return status == HL_IMPRECISE ? HL_OK : status < 0 ? hl_fail_offset(flow->ctx, status, first) : status;
 }
 
 const hl_flow_engine hl_flow_continuous = { .chunk = CHUNK,

@@ -258,8 +258,8 @@ static void discrete_run(hl_flow *flow, bool to_base, size_t first, size_t rows,
             logdet[r] = NAN;
             for (size_t i = 0; i < flow->dim; i++)
                 values[r * flow->dim + i] = NAN;
-            hl_flow_blame(flow, status, inverse ? HL_ERR_NO_SOLUTION : HL_ERR_NOT_FINITE, first + r,
-                          inverse ? "no solution found" : "the flow is not finite there");
+            hl_flow_note(flow, status, inverse ? HL_ERR_NO_SOLUTION : HL_ERR_NOT_FINITE, hl_at(first + r, HL_NOWHERE),
+                         inverse ? "no solution found" : "the flow is not finite there");
         }
 }
 
@@ -283,7 +283,8 @@ static hl_status refuse(hl_flow *flow, size_t first, size_t rows, const double *
 {
     for (size_t r = 0; r < rows; r++)
         if (!isfinite(logdet[r]))
-            return hl_fail(flow->ctx, HL_ERR_NOT_FINITE, "row %zu: the flow is not finite there", first + r);
+            return hl_fail_at(flow->ctx, HL_ERR_NOT_FINITE, hl_at(first + r, HL_NOWHERE),
+                              "the flow is not finite there");
     return HL_OK;
 }
 

@@ -210,12 +210,13 @@ void hl_flow_reset(hl_flow *flow)
         flow->report = (hl_ode_summary){ 0 };
 }
 
-void hl_flow_blame(hl_flow *flow, hl_status *status, hl_status why, size_t row, const char *what)
+void hl_flow_note(hl_flow *flow, hl_status *status, hl_status why, hl_place place, const char *what)
 {
     if (*status != HL_OK)
         return;
     *status = why;
-    snprintf(flow->message, sizeof flow->message, "row %zu: %s", row, what);
+    flow->place = place;
+    snprintf(flow->message, sizeof flow->message, "%s", what);
 }
 
 /* ---- rows in chunks ---- */
@@ -234,8 +235,8 @@ static hl_status check_call(hl_flow *flow, size_t rows, const double *from, cons
         return hl_fail(flow->ctx, HL_ERR_INVALID, "flow: %s is NULL", from ? "the context" : "the input");
     for (size_t i = 0; i < rows * flow->context; i++)
         if (!isfinite(context[i]))
-            return hl_fail(flow->ctx, HL_ERR_NOT_FINITE, "the context of row %zu, value %zu, is not finite",
-                           i / flow->context, i % flow->context);
+            return hl_fail_at(flow->ctx, HL_ERR_NOT_FINITE, hl_at(i / flow->context, i % flow->context),
+                              "the context is not finite");
     return HL_OK;
 }
 
@@ -244,14 +245,20 @@ static void screen(hl_flow *flow, size_t first, size_t rows, double *values, boo
 {
     size_t dim = flow->dim;
     for (size_t r = 0; r < rows; r++) {
-        bad[r] = false;
-        for (size_t i = 0; i < dim; i++)
-            bad[r] = bad[r] || !isfinite(values[r * dim + i]);
+        size_t i = 0;
+        while (i < dim && isfinite(values[r * dim + i]))
+            i++;
+        bad[r] = i < dim;
         if (bad[r]) {
-            hl_flow_blame(flow, status, HL_ERR_NOT_FINITE, first + r, "a value is not finite");
+            hl_flow_note(flow, status, HL_ERR_NOT_FINITE, hl_at(first + r, i), "not finite");
             memset(values + r * dim, 0, dim * sizeof *values);
         }
     }
+}
+
+static hl_status fail(hl_flow *flow, hl_status status)
+{
+    return hl_fail_at(flow->ctx, status, flow->place, "%s", flow->message);
 }
 
 /* All rows, one way; `logp` asks for log p instead of the log-determinant. */
@@ -261,10 +268,16 @@ static hl_status run(hl_flow *flow, bool to_base, size_t rows, const double *fro
     size_t dim = flow->dim, chunk = flow->kind->engine->chunk, sweeps = 0;
     double *sum = flow->work + chunk * dim;
     hl_status status = check_call(flow, rows, from, context), first_status = HL_OK;
-    for (size_t start = 0; start < rows && status == HL_OK; start += chunk) {
+    size_t start = 0;
+    for (; start < rows && status == HL_OK && first_status != HL_STOPPED; start += chunk) {
         size_t count = rows - start < chunk ? rows - start : chunk;
         bool bad[HL_FLOW_CHUNK];
         memcpy(flow->work, from + start * dim, count * dim * sizeof *from);
+        if (hl_check_stop(flow->ctx) != HL_OK) {
+            first_status = HL_OK;
+            hl_flow_note(flow, &first_status, HL_STOPPED, hl_at(HL_NOWHERE, HL_NOWHERE), "stopped as asked");
+            break;
+        }
         screen(flow, start, count, flow->work, bad, &first_status);
         flow->sweeps = 0;
         flow->kind->engine->run(flow, to_base, start, count, context ? context + start * flow->context : NULL,
@@ -281,7 +294,11 @@ static hl_status run(hl_flow *flow, bool to_base, size_t rows, const double *fro
             memcpy(logdet + start, sum, count * sizeof *sum);
     }
     flow->sweeps = sweeps;
-    return status == HL_OK && first_status != HL_OK ? hl_fail(flow->ctx, first_status, "%s", flow->message) : status;
+    for (size_t i = start * dim; first_status == HL_STOPPED && to && i < rows * dim; i++)
+        to[i] = NAN;
+    for (size_t r = start; first_status == HL_STOPPED && logdet && r < rows; r++)
+        logdet[r] = NAN;
+    return status == HL_OK && first_status != HL_OK ? fail(flow, first_status) : status;
 }
 
 hl_status hl_flow_forward(hl_flow *flow, size_t rows, const double *x, const double *context, double *z, double *logdet)
@@ -315,7 +332,7 @@ hl_status hl_flow_gradient(hl_flow *flow, size_t rows, const double *x, const do
         memcpy(flow->work, x + start * dim, count * dim * sizeof *x);
         screen(flow, start, count, flow->work, bad, &status);
         if (status != HL_OK)
-            return hl_fail(flow->ctx, status, "%s", flow->message);
+            return fail(flow, status);
         status = flow->kind->engine->gradient(flow, start, count, context ? context + start * flow->context : NULL,
                                               flow->work, sum, gradient);
         for (size_t r = 0; r < count && logp && status == HL_OK; r++)

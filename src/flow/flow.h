@@ -51,11 +51,12 @@ struct hl_flow {
     double *work; /* [chunk][dim], [chunk] */
     void *state;  /* the engine's */
     hl_ode_summary report;
-    char message[480]; /* of the first row that failed */
+    hl_place place; /* of the first failure of the call */
+    char message[480];
 };
 
-/* Set the status and the flow's message unless there was a failure before. `row` is that of the user's call. */
-void hl_flow_blame(hl_flow *flow, hl_status *status, hl_status why, size_t row, const char *what);
+/* Keep a failure, unless there was one before. The row of the place is that of the user's call. */
+void hl_flow_note(hl_flow *flow, hl_status *status, hl_status why, hl_place place, const char *what);
 
 /* A network inverted by sweeps (inverse.c), for at most HL_INVERSE_ROWS rows at a time. */
 enum { HL_INVERSE_ROWS = 128 };

@@ -222,11 +222,12 @@ hl_status hl_graph_verify(const hl_graph *graph)
         hl_shape shape = { 0 };
         for (int i = 0; i < d->inputs; i++)
             if (d->in[i] < 1 || (size_t)d->in[i] >= n)
-                return hl_fail(g->ctx, HL_ERR_INVALID, "node %zu: input %d does not come before it", n, i);
+                return hl_fail_at(g->ctx, HL_ERR_INVALID, hl_at_node(n), "input %d does not come before it", i);
         if (!d->op->shape(g, d->inputs, d->in, &d->attr, &shape))
             return g->status;
         if (!hl_shape_equal(&shape, &d->shape) || shape.batched != d->shape.batched)
-            return hl_fail(g->ctx, HL_ERR_SHAPE, "node %zu (%s) has not the shape of its rule", n, d->op->name);
+            return hl_fail_at(g->ctx, HL_ERR_SHAPE, hl_at_node(n),
+                              "op %s: the stored shape differs from the inferred one", d->op->name);
     }
     return HL_OK;
 }

@@ -266,16 +266,17 @@ static const double *load_context(hl_density *m, size_t start, size_t count, con
     return m->c;
 }
 
-/* The row in the flow's message counts from the chunk's start. */
-static hl_status retell(hl_density *m, hl_status status, size_t start)
+/* The status of a chunk that starts at row `start`; the first failure is the one that is reported. */
+static void note_failure(hl_density *m, hl_status status, size_t start, hl_status *first, hl_kept_failure *kept)
 {
-    char told[400];
-    size_t row = 0;
-    int used = 0;
-    snprintf(told, sizeof told, "%s", hl_context_message(m->ctx));
-    if (sscanf(told, "row %zu%n", &row, &used) == 1 && used > 0)
-        return hl_fail(m->ctx, status, "row %zu%s", start + row, told + used);
-    return status;
+    if (status == HL_OK)
+        return;
+    if (*first == HL_OK || status == HL_STOPPED) {
+        *first = hl_fail_offset(m->ctx, status, start);
+        hl_failure_keep(m->ctx, kept);
+    } else {
+        hl_failure_restore(m->ctx, kept);
+    }
 }
 
 hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const double *context, double *logp)
@@ -286,6 +287,7 @@ hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const dou
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_logp: x, the context or the result is NULL");
     double scale = 0;
     hl_status first = HL_OK;
+    hl_kept_failure kept;
     for (size_t i = 0; i < m->dim; i++)
         scale += log(m->column[i].deviation) + (m->factor ? log(m->factor[i * m->dim + i]) : 0);
     for (size_t start = 0; start < rows; start += CHUNK) {
@@ -294,8 +296,7 @@ hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const dou
         hl_density_standardise(m, count, m->x, NULL);
         const double *c = load_context(m, start, count, context);
         hl_status status = hl_flow_logp(m->flow, count, m->x, c, logp + start);
-        if (status < 0 && first == HL_OK)
-            first = retell(m, status, start);
+        note_failure(m, status, start, &first, &kept);
         for (size_t r = start; r < start + count; r++)
             logp[r] -= scale;
     }
@@ -308,7 +309,8 @@ hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t r
         return HL_ERR_INVALID;
     if (rows && (!x || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_sample: the context or the result is NULL");
-    hl_status worst = HL_OK;
+    hl_status first_status = HL_OK;
+    hl_kept_failure kept;
     for (size_t start = 0; start < rows; start += CHUNK) {
         size_t count = rows - start < CHUNK ? rows - start : CHUNK;
         double *to = x + start * m->dim;
@@ -316,14 +318,13 @@ hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t r
             m->x[i] = hl_random_normal(seed, STREAM_BASE, (first + start) * m->dim + i);
         const double *c = load_context(m, start, count, context);
         hl_status status = hl_flow_inverse(m->flow, count, m->x, c, to, NULL);
-        if (status < 0 && worst == HL_OK)
-            worst = retell(m, status, start);
+        note_failure(m, status, start, &first_status, &kept);
         for (size_t r = 0; m->factor && r < count; r++)
             apply_factor(m->factor, m->dim, to + r * m->dim);
         for (size_t i = 0; i < count * m->dim; i++)
             to[i] = m->column[i % m->dim].mean + m->column[i % m->dim].deviation * to[i];
     }
-    return worst;
+    return first_status;
 }
 
 /* ---- writing ---- */

@@ -87,13 +87,12 @@ static hl_status check_data(hl_fit *fit, const char *what, const hl_fit_data *da
                        data->x ? "context" : "values");
     for (size_t i = 0; i < data->rows * fit->dim; i++)
         if (!isfinite(data->x[i]))
-            return hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the %s data, row %zu, column %zu, are not finite", what,
-                           i / fit->dim, i % fit->dim);
+            return hl_fail_at(fit->ctx, HL_ERR_NOT_FINITE, hl_at(i / fit->dim, i % fit->dim),
+                              "the %s data are not finite", what);
     for (size_t i = 0; i < data->rows * fit->context; i++)
         if (!isfinite(data->context[i]))
-            return hl_fail(fit->ctx, HL_ERR_NOT_FINITE,
-                           "the context of the %s data, row %zu, column %zu, is not finite", what, i / fit->context,
-                           i % fit->context);
+            return hl_fail_at(fit->ctx, HL_ERR_NOT_FINITE, hl_at(i / fit->context, i % fit->context),
+                              "the context of the %s data is not finite", what);
     return HL_OK;
 }
 
@@ -338,7 +337,7 @@ static hl_status mean_nll(hl_fit *fit, bool training, double *mean)
     *mean = 0;
     for (size_t r = 0; r < fit->valid.rows; r++)
         *mean -= fit->logp[r] / (double)fit->valid.rows;
-    return status < 0 ? status : HL_OK;
+    return status;
 }
 
 /* To the best parameters, with an optimiser that knows nothing of what came after them. */

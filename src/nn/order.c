@@ -106,8 +106,7 @@ hl_status hl_order_columns(hl_context *ctx, size_t rows, size_t dim, const doubl
                        MAX_COLUMNS);
     for (size_t i = 0; i < rows * dim; i++)
         if (!isfinite(values[i]))
-            return hl_fail(ctx, HL_ERR_NOT_FINITE, "hl_order_columns: row %zu, column %zu is not finite", i / dim,
-                           i % dim);
+            return hl_fail_at(ctx, HL_ERR_NOT_FINITE, hl_at(i / dim, i % dim), "the data are not finite");
     size_t count = 0;
     float *column = hl_calloc(ctx, hl_size_mul(dim, rows), sizeof *column);
     pair *pairs = hl_calloc(ctx, dim * (dim - 1) / 2 + 1, sizeof *pairs);

@@ -216,26 +216,22 @@ hl_status hl_multistep_fail(hl_multistep *m, hl_integrator *in, hl_status status
     case HL_ERR_CALLBACK:
         return hl_fail(ode->ctx, status, "%sa callback returned %d near t = %g", what, ode->report.callback, t);
     case HL_ERR_BUDGET:
-        return hl_fail(
-            ode->ctx, status,
-            "%sall %zu evaluations are spent at t = %g (step %g); value %zu of row %zu is the hardest: raise "
-            "max_evaluations, loosen the tolerances or try bdf-auto",
-            what, ode->options.max_evaluations, t, h, value, row);
+        return hl_fail_at(ode->ctx, status, hl_at(row, value),
+                          "%sall %zu evaluations are spent at t = %g (step %g); the value is the hardest: raise "
+                          "max_evaluations, loosen the tolerances or try bdf-auto",
+                          what, ode->options.max_evaluations, t, h);
     case HL_ERR_CONVERGENCE:
-        return hl_fail(
-            ode->ctx, status,
-            "%sthe iteration of %s does not converge at t = %g, however small the step (last %g); value %zu of row "
-            "%zu changes most: use auto, gmres or newton",
-            what, ode->options.method, t, h, value, row);
+        return hl_fail_at(ode->ctx, status, hl_at(row, value),
+                          "%sthe iteration of %s does not converge at t = %g, however small the step (last %g); the "
+                          "value changes most: use auto, gmres or newton",
+                          what, ode->options.method, t, h);
     case HL_ERR_NOT_FINITE:
-        return hl_fail(ode->ctx, status, "%svalue %zu of row %zu of the system is not finite just after t = %g", what,
-                       value, row, t);
+        return hl_fail_at(ode->ctx, status, hl_at(row, value), "%sthe system is not finite just after t = %g", what, t);
     default:
-        return hl_fail(
-            ode->ctx, status,
-            "%sthe step became too small at t = %g (last %g); value %zu of row %zu has the largest error, %.3g "
-            "tolerances: the solution may end or jump there; loosen the tolerances if not",
-            what, t, h, value, row, m->errors[entry]);
+        return hl_fail_at(ode->ctx, status, hl_at(row, value),
+                          "%sthe step became too small at t = %g (last %g); the value has the largest error, %.3g "
+                          "tolerances: the solution may end or jump there; loosen the tolerances if not",
+                          what, t, h, m->errors[entry]);
     }
 }
 
@@ -401,13 +397,17 @@ static hl_status multistep_solve(hl_ode *ode, size_t rows, double *t, size_t cou
         m->rows = rows - from < ode->options.rows ? rows - from : ode->options.rows;
         for (size_t r = 0; r < m->rows; r++)
             m->index[r] = from + r;
-        char message[sizeof ode->ctx->message]; /* of the first failure, which is reported */
-        memcpy(message, ode->ctx->message, sizeof message);
+        hl_kept_failure kept; /* the first failure, which is reported */
+        hl_failure_keep(ode->ctx, &kept);
         hl_status status = solve_block(m, &s, t + from, y + from * n, info ? info + from : NULL);
         if (first < 0 || status == HL_OK)
-            memcpy(ode->ctx->message, message, sizeof message);
+            hl_failure_restore(ode->ctx, &kept);
         else if (status < 0 || first == HL_OK)
             first = status;
+        for (size_t r = from + m->rows; status == HL_ERR_CALLBACK && info && r < rows; r++)
+            info[r] = (hl_ode_row){ .status = status };
+        if (status == HL_ERR_CALLBACK)
+            break;
     }
     return first;
 }

@@ -428,8 +428,8 @@ static hl_status check_gradient(const hl_multistep *m, const double *gy)
                        "hl_ode_gradient: the record of the solve is full: raise checkpoint_bytes");
     for (size_t i = 0; i < unknowns(m); i++)
         if (!isfinite(gy[i]))
-            return hl_fail(m->ode->ctx, HL_ERR_NOT_FINITE, "hl_ode_gradient: gy of row %zu, value %zu, is not finite",
-                           i / m->ode->system.n, i % m->ode->system.n);
+            return hl_fail_at(m->ode->ctx, HL_ERR_NOT_FINITE, hl_at(i / m->ode->system.n, i % m->ode->system.n),
+                              "hl_ode_gradient: gy is not finite");
     return HL_OK;
 }
 

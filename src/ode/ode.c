@@ -135,8 +135,10 @@ static size_t first_bad(const double *v, size_t size)
 
 static int checked(hl_ode *ode, int value, const double *result, size_t size, size_t *bad)
 {
-    if (hl_check_stop(ode->ctx) != HL_OK)
+    if (hl_check_stop(ode->ctx) != HL_OK) {
         value = -1;
+        ode->stopped = true;
+    }
     if (value < 0)
         ode->report.callback = value;
     if (value)
@@ -194,17 +196,37 @@ static hl_status check_solve(hl_ode *ode, size_t rows, const double *t, size_t c
     for (size_t r = 0; r < rows; r++) {
         double direction = count ? times[count - 1] - t[r] : 0, before = t[r];
         if (!isfinite(t[r]))
-            return hl_fail(ode->ctx, HL_ERR_INVALID, "the start time of row %zu is not finite", r);
+            return hl_fail_at(ode->ctx, HL_ERR_INVALID, hl_at(r, HL_NOWHERE), "the start time is not finite");
         for (size_t k = 0; k < count; before = times[k++])
             if ((times[k] - before) * direction < 0)
-                return hl_fail(ode->ctx, HL_ERR_INVALID, "time %zu (%g) goes back on the way from %g to %g (row %zu)",
-                               k, times[k], t[r], times[count - 1], r);
+                return hl_fail_at(ode->ctx, HL_ERR_INVALID, hl_at(r, HL_NOWHERE),
+                                  "time %zu (%g) goes back on the way from %g to %g", k, times[k], t[r],
+                                  times[count - 1]);
     }
     size_t bad = first_bad(y, rows * ode->system.n);
     if (bad < rows * ode->system.n)
-        return hl_fail(ode->ctx, HL_ERR_NOT_FINITE, "the start of row %zu, value %zu, is not finite",
-                       bad / ode->system.n, bad % ode->system.n);
+        return hl_fail_at(ode->ctx, HL_ERR_NOT_FINITE, hl_at(bad / ode->system.n, bad % ode->system.n),
+                          "the start is not finite");
     return HL_OK;
+}
+
+hl_status hl_ode_stopped(hl_ode *ode)
+{
+    if (ode->stopped)
+        return hl_fail(ode->ctx, HL_STOPPED, "stopped as asked");
+    return hl_fail(ode->ctx, HL_ERR_CALLBACK, "a callback of the system stopped the work with the value %d",
+                   ode->report.callback);
+}
+
+/* Families end with HL_ERR_CALLBACK whether the system or the context's user said stop; the user's stop is HL_STOPPED. */
+static hl_status finish(hl_ode *ode, hl_status status, size_t rows, hl_ode_row *info)
+{
+    if (!ode->stopped || status >= 0)
+        return status;
+    for (size_t r = 0; info && r < rows; r++)
+        if (info[r].status == HL_ERR_CALLBACK)
+            info[r].status = HL_STOPPED;
+    return hl_ode_stopped(ode);
 }
 
 /* Remembers whether there is something to differentiate. */
@@ -213,12 +235,13 @@ static hl_status solve(hl_ode *ode, size_t rows, double *t, size_t count, const 
 {
     hl_status status = check_solve(ode, rows, t, count, times, y);
     ode->report.callback = 0;
+    ode->stopped = false;
     ode->counts = &ode->report.forward;
     ode->solved = false;
     if (status != HL_OK || !count || !rows)
         return status;
-    status = ode->family->solve(ode, rows, t, count, times, y, out, info);
-    ode->solved = status >= 0;
+    status = finish(ode, ode->family->solve(ode, rows, t, count, times, y, out, info), rows, info);
+    ode->solved = status >= 0 && status != HL_STOPPED;
     return status;
 }
 
@@ -250,8 +273,9 @@ hl_status hl_ode_gradient(hl_ode *ode, double *gy, double *gparam)
     if (!ode->solved)
         return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: there is no solve that succeeded to go back on");
     ode->report.callback = 0;
+    ode->stopped = false;
     ode->counts = &ode->report.backward;
-    return ode->family->gradient(ode, gy, gparam);
+    return finish(ode, ode->family->gradient(ode, gy, gparam), 0, NULL);
 }
 
 hl_ode_summary hl_ode_report(const hl_ode *ode)

@@ -32,8 +32,12 @@ struct hl_ode {
     void *state; /* the family's */
     hl_ode_summary report;
     bool solved;           /* the last solve succeeded */
+    bool stopped;          /* the context's user stopped it */
     hl_ode_counts *counts; /* where calls are counted: report.forward or report.backward */
 };
+
+/* What a call ended with that a callback or the context's user stopped: HL_ERR_CALLBACK or HL_STOPPED, with the message set. */
+hl_status hl_ode_stopped(hl_ode *ode);
 
 /* Call the system, count it, and see that what it wrote is finite. 0 is good; > 0: not here (the callback said so, or a value
  * is not finite, and then *bad, unless NULL, is the entry count * n + i); < 0: stop, the callback's value is in the report. */

@@ -119,7 +119,7 @@ hl_status hl_reintegrate_gradient(hl_ode *ode, double *gy, double *gparam)
     hl_status status = hl_ode_solve(b->inner, 1, &t, b->t0, b->whole, NULL);
     ode->counts->steps += b->inner->report.forward.steps;
     ode->counts->rejected += b->inner->report.forward.rejected;
-    if (status < 0)
+    if (status < 0 || status == HL_STOPPED)
         return status;
     for (size_t i = 0; i < size; i++)
         drift =

@@ -250,24 +250,23 @@ static hl_status explain(hl_ode *ode, const hl_rk_job *job)
     if (job->failures > 1)
         snprintf(others, sizeof others, " (%zu more rows failed)", job->failures - 1);
     if (info->status == HL_ERR_BUDGET)
-        return hl_fail(ode->ctx, info->status,
-                       "row %zu: %zu evaluations are used up at t = %.9g (step %.3g); value %zu has the largest error; "
-                       "%s, or raise max_evaluations%s",
-                       f->row, info->evaluations, f->t, info->step, info->component, stiff, others);
+        return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component),
+                          "%zu evaluations are used up at t = %.9g (step %.3g); the value has the largest error; "
+                          "%s, or raise max_evaluations%s",
+                          info->evaluations, f->t, info->step, stiff, others);
     if (info->status == HL_ERR_NOT_FINITE)
-        return hl_fail(
-            ode->ctx, info->status,
-            "row %zu: f or the state is not finite at or after t = %.9g, value %zu (step %.3g): the solution "
-            "may end there, or f is asked outside its domain%s%s",
-            f->row, f->t, info->component, info->step,
-            ode->options.steps ? "; error control (no options.steps) would try smaller steps" : "", others);
+        return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component),
+                          "f or the state is not finite at or after t = %.9g (step %.3g): the solution "
+                          "may end there, or f is asked outside its domain%s%s",
+                          f->t, info->step,
+                          ode->options.steps ? "; error control (no options.steps) would try smaller steps" : "",
+                          others);
     if (f->verdict == HL_RK_REFUSED)
-        return hl_fail(ode->ctx, info->status,
-                       "row %zu: the callback refuses every step from t = %.9g on (step %.3g)%s", f->row, f->t,
-                       info->step, others);
-    return hl_fail(ode->ctx, info->status,
-                   "row %zu: the step became too small (%.3g) at t = %.9g; value %zu has the largest error; %s%s",
-                   f->row, info->step, f->t, info->component, stiff, others);
+        return hl_fail_at(ode->ctx, info->status, hl_at(f->row, HL_NOWHERE),
+                          "the callback refuses every step from t = %.9g on (step %.3g)%s", f->t, info->step, others);
+    return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component),
+                      "the step became too small (%.3g) at t = %.9g; the value has the largest error; %s%s", info->step,
+                      f->t, stiff, others);
 }
 
 hl_status hl_rk_solve(hl_ode *ode, size_t rows, double *t, size_t count, const double *times, double *y, double *out,

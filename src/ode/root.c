@@ -377,7 +377,7 @@ static hl_status solve_block(hl_root *root, size_t rows, size_t first, const dou
         size_t kept = 0;
         int value = evaluate(root, count, t);
         if (value < 0)
-            return hl_fail(root->calls.ctx, HL_ERR_CALLBACK, "a callback returned %d", value);
+            return hl_ode_stopped(&root->calls);
         for (size_t k = 0; k < count; k++) {
             hl_root_slot *s = root->slots + root->active[k];
             hl_root_row row;
@@ -400,8 +400,7 @@ static hl_status check_start(hl_root *root, size_t rows, const double *y)
     size_t n = root->calls.system.n;
     for (size_t i = 0; i < rows * n; i++)
         if (!isfinite(y[i]))
-            return hl_fail(root->calls.ctx, HL_ERR_NOT_FINITE, "the start of row %zu, value %zu, is not finite", i / n,
-                           i % n);
+            return hl_fail_at(root->calls.ctx, HL_ERR_NOT_FINITE, hl_at(i / n, i % n), "the start is not finite");
     return HL_OK;
 }
 
@@ -412,6 +411,7 @@ hl_status hl_root_solve(hl_root *root, size_t rows, const double *t, double *y, 
     if (rows && !y)
         return hl_fail(root->calls.ctx, HL_ERR_INVALID, "hl_root_solve: y is NULL");
     hl_root_row worst = { .residual = -1 };
+    root->calls.stopped = false;
     hl_status status = check_start(root, rows, y);
     for (size_t from = 0; from < rows && status == HL_OK; from += root->options.rows) {
         size_t count = rows - from < root->options.rows ? rows - from : root->options.rows;

@@ -185,7 +185,7 @@ hl_status hl_root_krylov_solve(hl_root *root, size_t rows, size_t first, double 
             after = residual_at(root, N_VGetArrayPointer(k->y));
     }
     if (k->stopped)
-        return hl_fail(root->calls.ctx, HL_ERR_CALLBACK, "a callback returned %d", root->calls.report.callback);
+        return hl_ode_stopped(&root->calls);
     if (after < before)
         memcpy(y, N_VGetArrayPointer(k->y), size * sizeof *y);
     after = fmin(after, before);

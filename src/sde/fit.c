@@ -43,16 +43,16 @@ static hl_status check_data(const hl_sde_fit *fit, const hl_sde_data *data)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_create: at least two rows of t and x are needed");
     for (size_t r = 0; r < data->rows; r++) {
         if (!isfinite(data->t[r]))
-            return hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "row %zu: the time is not finite", r);
+            return hl_fail_at(fit->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "the time is not finite");
         for (size_t i = 0; i < d; i++)
             if (!isfinite(data->x[r * d + i]))
-                return hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "row %zu, column %zu, is not finite", r, i);
+                return hl_fail_at(fit->ctx, HL_ERR_NOT_FINITE, hl_at(r, i), "not finite");
     }
     for (size_t r = 1; r < data->rows && pseudo(fit); r++) {
         bool same = !data->trajectory || data->trajectory[r] == data->trajectory[r - 1];
         if (same && !(data->t[r] > data->t[r - 1]))
-            return hl_fail(fit->ctx, HL_ERR_INVALID, "row %zu: time %g does not come after %g in its trajectory", r,
-                           data->t[r], data->t[r - 1]);
+            return hl_fail_at(fit->ctx, HL_ERR_INVALID, hl_at(r, HL_NOWHERE),
+                              "time %g does not come after %g in its trajectory", data->t[r], data->t[r - 1]);
     }
     return HL_OK;
 }

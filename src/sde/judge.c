@@ -141,12 +141,12 @@ static hl_status take_data(hl_judge *j, const hl_sde_data *data)
     for (size_t r = 0; r < j->rows; r++) {
         j->trajectories += !data->trajectory || r == 0 || data->trajectory[r] != data->trajectory[r - 1];
         if (!isfinite(j->t[r]))
-            return hl_fail(j->ctx, HL_ERR_NOT_FINITE, "row %zu: the time is not finite", r);
+            return hl_fail_at(j->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "the time is not finite");
     }
     for (size_t i = 0; i < d; i++) {
         for (size_t r = 0; r < j->rows; r++)
             if (!isfinite(j->x[r * d + i]))
-                return hl_fail(j->ctx, HL_ERR_NOT_FINITE, "row %zu, column %zu, is not finite", r, i);
+                return hl_fail_at(j->ctx, HL_ERR_NOT_FINITE, hl_at(r, i), "not finite");
         hl_sde_column_scale(j->rows, d, i, j->x, &j->mean[i], &j->deviation[i]);
         if (!(j->deviation[i] > 0))
             j->deviation[i] = 1;

@@ -49,10 +49,10 @@ static hl_status copy_rows(hl_learner *l, double *t, double *x)
         t[r] = from->t[row];
         memcpy(x + r * d, from->x + row * d, d * sizeof *x);
         if (!isfinite(t[r]))
-            return hl_fail(l->ctx, HL_ERR_NOT_FINITE, "row %zu: the time is not finite", row);
+            return hl_fail_at(l->ctx, HL_ERR_NOT_FINITE, hl_at(row, HL_NOWHERE), "the time is not finite");
         for (size_t i = 0; i < d; i++)
             if (!isfinite(x[r * d + i]))
-                return hl_fail(l->ctx, HL_ERR_NOT_FINITE, "row %zu, column %zu, is not finite", row, i);
+                return hl_fail_at(l->ctx, HL_ERR_NOT_FINITE, hl_at(row, i), "not finite");
     }
     return HL_OK;
 }

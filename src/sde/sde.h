@@ -33,9 +33,10 @@ enum { HL_STEPPER_SCRATCH = 13 };
 
 typedef struct hl_stepper {
     const char *name;
-    double strong, weak;
-    bool stratonovich, slope;     /* the sense it solves; whether it needs dg in any case */
-    const struct hl_srk *tableau; /* of those that have one */
+    double strong, weak, weak_additive; /* weak_additive: if g depends on t alone; 0: as weak */
+    bool additive_only;                 /* for such a g alone */
+    bool stratonovich, slope;           /* the sense it solves; whether it needs dg in any case */
+    const struct hl_srk *tableau;       /* of those that have one */
     int (*step)(const struct hl_stepper *m, const hl_stride *s); /* the callback's result */
 } hl_stepper;
 extern const hl_stepper hl_steppers[]; /* ends with a NULL name */

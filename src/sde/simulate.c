@@ -99,9 +99,8 @@ static hl_status check_finite(const hl_simulator *s, size_t first, size_t rows, 
     size_t n = s->system.n;
     for (size_t k = 0; k < rows * n; k++)
         if (!isfinite(y[k]))
-            return hl_fail(s->ctx, HL_ERR_NOT_FINITE,
-                           "row %zu, value %zu, is not finite at time %g; take smaller steps", first + k / n, k % n,
-                           t[k / n]);
+            return hl_fail_at(s->ctx, HL_ERR_NOT_FINITE, hl_at(first + k / n, k % n),
+                              "not finite at time %g; take smaller steps", t[k / n]);
     return HL_OK;
 }
 

@@ -163,9 +163,9 @@ static int srk_step(const hl_stepper *m, const hl_stride *s)
 #define STEPPERS(X)                                                                  \
     X("euler", .strong = 0.5, .weak = 1, .step = euler_step)                         \
     X("milstein", .strong = 1, .weak = 1, .slope = true, .step = milstein_step)      \
-    X("heun", .strong = 1, .weak = 1, .stratonovich = true, .step = heun_step)       \
-    X("srk", .strong = 1.5, .weak = 1.5, .tableau = &sri1w1, .step = srk_step)       \
-    X("sra", .strong = 1.5, .weak = 2, .tableau = &sra1, .step = srk_step)
+    X("heun", .strong = 1, .weak = 1, .weak_additive = 2, .stratonovich = true, .step = heun_step)       \
+    X("srk", .strong = 1.5, .weak = 1.5, .weak_additive = 2, .tableau = &sri1w1, .step = srk_step)       \
+    X("sra", .strong = 1.5, .weak = 2, .additive_only = true, .tableau = &sra1, .step = srk_step)
 #define ROW(name_, ...) { .name = name_, __VA_ARGS__ },
 #define NAME(name_, ...) name_,
 /* clang-format on */

@@ -225,5 +225,8 @@ int cli_plot_open(cli_file *file, const char *directory, const char *name, int w
 int cli_plot_keep(cli_file *file); /* -1 if gnuplot failed */
 /* "set WHAT "name"": a name may hold anything; what is not plain becomes '?'. */
 void cli_plot_label(FILE *stream, const char *what, const char *name);
+/* The first `columns` of at most `most` evenly spaced rows of x (rows x stride), as a block of data called `name`. */
+void cli_plot_points(FILE *stream, const char *name, size_t rows, size_t stride, size_t columns, size_t most,
+                     const double *x);
 
 #endif

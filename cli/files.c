@@ -169,3 +169,16 @@ void cli_plot_label(FILE *g, const char *what, const char *name)
         fputc(*name == '"' || *name == '\\' || *name == '`' || (unsigned char)*name < ' ' ? '?' : *name, g);
     fprintf(g, "\" noenhanced\n");
 }
+
+void cli_plot_points(FILE *g, const char *name, size_t rows, size_t stride, size_t columns, size_t most,
+                     const double *x)
+{
+    size_t shown = rows < most ? rows : most;
+    fprintf(g, "$%s << E\n", name);
+    for (size_t i = 0; i < shown; i++) {
+        for (size_t k = 0; k < columns; k++)
+            fprintf(g, "%.7g ", x[i * rows / shown * stride + k]);
+        fputc('\n', g);
+    }
+    fprintf(g, "E\n");
+}

@@ -1,56 +1,64 @@
-/* fit.h - the parts of `hollow fit`: data, defaults, the loop, pictures. */
+/* fit.h - the parts of `hollow fit`: the call, what it says, pictures. */
 #ifndef CLI_FIT_H
 #define CLI_FIT_H
 
 #include "cli.h"
 
+/* What only a command has: files, and how to talk. */
 typedef struct fit_settings {
-    uint64_t threads, seed, flows, hidden, hidden_layers, features, width, layers, iterations, batch, ode_steps,
-        patience, warmup;
-    double rtol, atol, lr, weight_decay, last_lr, clip, average, minutes, jitter, save_every, validation_share;
-    const char *out, *valid, *context, *columns, *array, *kind, *conditioner, *activation, *trace, *loss, *solver,
-        *dtype, *optimizer, *log, *plot, *image, *transport, *decorrelate;
-    bool resume, drop, dequantize;
+    uint64_t threads;
+    double save_every;
+    const char *out, *valid, *columns, *exclude, *context, *array, *log, *plot;
+    bool resume, drop, drop_constant, quiet, json;
+    cli_chosen chosen; /* the library's options */
 } fit_settings;
 
-/* Rows in memory, in the units of the data. */
 typedef struct fit_rows {
-    size_t rows;
-    double *x, *c; /* rows x dim, rows x context */
+    double *x, *context;
 } fit_rows;
 
-typedef struct fit_data {
-    size_t dim, context;
-    hl_density_column *columns; /* dim, then context; names are owned */
-    bool named;                 /* the file gave the names */
-    fit_rows train, valid;
-    double *factor; /* L of fit_decorrelate.c, dim x dim, or NULL */
-    size_t *order;  /* columns for the conditioner, or NULL */
-    uint64_t hash;  /* of all numbers */
-} fit_data;
-
-/* Read, check, split and standardise. Returns CLI_OK or an exit status, having said what is wrong. */
-int fit_load(hl_context *ctx, const char *path, const fit_settings *set, fit_data *data);
-void fit_data_free(fit_data *data);
-
-/* Take strong correlations out of the standardised rows; CLI_OK, or CLI_FAILED without memory. */
-int fit_decorrelate(const fit_settings *set, fit_data *data);
-/* A training row's standardised value, with its correlations. */
-double fit_value(const fit_data *data, size_t row, size_t column);
-
-/* Warn of values far from the others of their column, in the units of the table (fit_check.c); and of columns that are linear
- * functions of others. CLI_OK, or CLI_FAILED without memory. */
-int fit_warn_far(const hl_table *table, const size_t *index, const fit_data *data);
-int fit_warn_dependent(const fit_data *data);
-
-/* Curves and densities, as PNG files in a directory. */
+/* A curve of training for pictures. */
 typedef struct fit_curves {
     size_t count, capacity;
     double (*point)[5]; /* iteration, loss or NaN, validation or NaN, evaluations, 1 if likelihood */
 } fit_curves;
-void fit_curves_add(fit_curves *curves, const double point[5]);
-int fit_plot(const char *directory, hl_context *ctx, hl_density *model, const fit_data *data, const fit_curves *curves);
+
+typedef struct fit_job {
+    const fit_settings *set;
+    const char *path;
+    hl_context *ctx;
+    hl_settings *settings;
+    hl_table *table, *valid;
+    size_t dim, context;        /* columns of x and of the context */
+    size_t *index;              /* of the table: x, then the context */
+    hl_density_column *columns; /* their names, as functions of data.c want them */
+    const char **names;         /* the same for the library */
+    fit_rows rows, valid_rows;
+    bool resume;
+    char *checkpoint;
+    FILE *log;
+    cli_progress progress;
+    fit_curves curves;
+} fit_job;
 
 extern const cli_command cli_fit;
+
+/* The library has copied the rows. */
+void fit_free_rows(fit_job *job);
+
+/* ---- what it says (fit_report.c) ---- */
+
+/* The callback of the library's job: `user` is the fit_job. */
+int fit_progress(const void *report, void *user);
+/* Say which columns the library refuses; false if there are none. */
+bool fit_refuse(const fit_job *job, const hl_density_outcome *outcome);
+/* What came of a training; returns the exit status. */
+int fit_conclude(const fit_job *job, const hl_density_outcome *outcome);
+
+/* ---- pictures (fit_plot.c) ---- */
+
+void fit_curves_add(fit_curves *curves, const hl_density_progress *progress);
+/* Curves and densities, as PNG files in a directory. */
+int fit_plot(const fit_job *job, hl_density *model);
 
 #endif

@@ -7,8 +7,9 @@
 
 enum { POINTS = 2000, GRID = 121, PAIRS = 4, PANEL = 420 };
 
-void fit_curves_add(fit_curves *curves, const double point[5])
+void fit_curves_add(fit_curves *curves, const hl_density_progress *p)
 {
+    bool likelihood = p->phase == HL_FIT_LIKELIHOOD;
     if (curves->count == curves->capacity) {
         size_t capacity = curves->capacity ? 2 * curves->capacity : 256;
         void *grown = realloc(curves->point, capacity * sizeof *curves->point);
@@ -17,7 +18,9 @@ void fit_curves_add(fit_curves *curves, const double point[5])
         curves->point = grown;
         curves->capacity = capacity;
     }
-    memcpy(curves->point[curves->count++], point, sizeof *curves->point);
+    const double point[5] = { (double)p->iteration, likelihood ? p->loss : NAN, p->validated ? p->validation : NAN,
+                              p->evaluations, likelihood };
+    memcpy(curves->point[curves->count++], point, sizeof point);
 }
 
 static int keep(cli_file *file, const char *directory, const char *name)
@@ -89,40 +92,24 @@ static int plot_curves(const char *directory, const fit_curves *c)
 
 /* ---- data and samples ---- */
 
-/* Rows from all over the data, in their own units; returns how many. */
-static size_t data_rows(const fit_data *d, double *to)
-{
-    size_t rows = d->train.rows < POINTS ? d->train.rows : POINTS;
-    for (size_t i = 0; i < rows * d->dim; i++) {
-        size_t row = i / d->dim * d->train.rows / rows, column = i % d->dim;
-        to[i] = d->columns[column].mean + d->columns[column].deviation * fit_value(d, row, column);
-    }
-    return rows;
-}
+/* What the pictures are made of: the data, as many samples, and the columns' statistics. */
+typedef struct sheet {
+    const fit_job *job;
+    hl_density *model;
+    size_t dim, rows; /* rows of the data */
+    double *data, *samples;
+    hl_column_stats *stats; /* of all columns of the table */
+} sheet;
 
-static void print_points(FILE *g, const char *name, const double *x, size_t rows, size_t dim)
+/* Five deviations, or what there is of them, and a margin. */
+static void find_range(const sheet *s, size_t column, double *low, double *high)
 {
-    fprintf(g, "$%s << E\n", name);
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t i = 0; i < dim && i < PAIRS; i++)
-            fprintf(g, "%.7g ", x[r * dim + i]);
-        fputc('\n', g);
-    }
-    fprintf(g, "E\n");
-}
-
-static void find_range(const fit_data *d, size_t column, double *low, double *high)
-{
-    *low = INFINITY;
-    *high = -INFINITY;
-    for (size_t r = 0; r < d->train.rows; r++) {
-        double v = fit_value(d, r, column);
-        *low = fmin(*low, fmax(v, -5));
-        *high = fmax(*high, fmin(v, 5));
-    }
+    const hl_column_stats *c = &s->stats[s->job->index[column]];
+    *low = fmax(c->min, c->mean - 5 * c->deviation);
+    *high = fmin(c->max, c->mean + 5 * c->deviation);
     double margin = 0.08 * (*high - *low);
-    *low = d->columns[column].mean + d->columns[column].deviation * (*low - margin);
-    *high = d->columns[column].mean + d->columns[column].deviation * (*high + margin);
+    *low -= margin;
+    *high += margin;
 }
 
 /* exp(log p) on a grid as a block of data. Also in a file, for those who want the numbers. */
@@ -142,9 +129,9 @@ static hl_status print_density(FILE *g, hl_density *model, double range[2][2])
     return status;
 }
 
-static int plot_plane(const char *directory, hl_density *model, const fit_data *d, const double *data, size_t rows,
-                      const double *samples)
+static int plot_plane(const sheet *s)
 {
+    const char *directory = s->job->set->plot;
     cli_file file;
     double range[2][2];
     int result = open_plot(&file, directory, "density.png", 3 * PANEL, PANEL + 40);
@@ -152,12 +139,12 @@ static int plot_plane(const char *directory, hl_density *model, const fit_data *
         return result;
     FILE *g = file.stream;
     for (size_t i = 0; i < 2; i++)
-        find_range(d, i, &range[i][0], &range[i][1]);
-    print_points(g, "data", data, rows, 2);
-    print_points(g, "samples", samples, POINTS, 2);
-    print_density(g, model, range);
-    cli_plot_label(g, "xlabel", d->columns[0].name);
-    cli_plot_label(g, "ylabel", d->columns[1].name);
+        find_range(s, i, &range[i][0], &range[i][1]);
+    cli_plot_points(g, "data", s->rows, 2, 2, POINTS, s->data);
+    cli_plot_points(g, "samples", POINTS, 2, 2, POINTS, s->samples);
+    print_density(g, s->model, range);
+    cli_plot_label(g, "xlabel", s->job->names[0]);
+    cli_plot_label(g, "ylabel", s->job->names[1]);
     fprintf(g,
             "set multiplot layout 1,3\nset size square\nset xrange [%g:%g]\nset yrange [%g:%g]\nunset key\nunset "
             "colorbox\n"
@@ -172,16 +159,17 @@ static int plot_plane(const char *directory, hl_density *model, const fit_data *
 }
 
 /* A matrix of panels: each pair of the first columns, data below and samples above the diagonal. */
-static int plot_pairs(const char *directory, const fit_data *d, const double *data, size_t rows, const double *samples)
+static int plot_pairs(const sheet *s)
 {
-    size_t n = d->dim < PAIRS ? d->dim : PAIRS;
+    const char *directory = s->job->set->plot;
+    size_t n = s->dim < PAIRS ? s->dim : PAIRS, shown = s->rows < POINTS ? s->rows : POINTS;
     cli_file file;
     int result = open_plot(&file, directory, "pairs.png", 240 * (int)n + 40, 240 * (int)n + 60);
     if (result != CLI_OK)
         return result;
     FILE *g = file.stream;
-    print_points(g, "data", data, rows, d->dim);
-    print_points(g, "samples", samples, POINTS, d->dim);
+    cli_plot_points(g, "data", s->rows, s->dim, n, POINTS, s->data);
+    cli_plot_points(g, "samples", POINTS, s->dim, n, POINTS, s->samples);
     fprintf(g,
             "set multiplot layout %zu,%zu title 'below the diagonal: data; above: samples of the model' font ',14'\n"
             "unset key\nset format x ''\nset format y ''\nset margins 1,1,1,1\n",
@@ -189,17 +177,17 @@ static int plot_pairs(const char *directory, const fit_data *d, const double *da
     for (size_t r = 0; r < n; r++)
         for (size_t c = 0; c < n; c++) {
             double range[2][2];
-            find_range(d, c, &range[0][0], &range[0][1]);
-            find_range(d, r, &range[1][0], &range[1][1]);
+            find_range(s, c, &range[0][0], &range[0][1]);
+            find_range(s, r, &range[1][0], &range[1][1]);
             fprintf(g, "set xrange [%g:%g]\nset yrange [%g:%g]\n", range[0][0], range[0][1], range[1][0], range[1][1]);
             if (r == c) {
-                cli_plot_label(g, "title", d->columns[c].name);
+                cli_plot_label(g, "title", s->job->names[c]);
                 fprintf(g,
                         "w = %g\nset yrange [0:*]\n"
                         "plot $data using (w * floor($%zu / w) + w / 2):(1) smooth frequency with boxes linecolor rgb "
                         "'#bbbbbb' fillstyle solid, $samples using (w * floor($%zu / w) + w / 2):(%g) smooth frequency "
                         "with lines linewidth 2 linecolor rgb '#2171b5'\nunset title\n",
-                        (range[0][1] - range[0][0]) / 40, c + 1, c + 1, (double)rows / POINTS);
+                        (range[0][1] - range[0][0]) / 40, c + 1, c + 1, (double)shown / POINTS);
             } else
                 fprintf(g, "plot $%s using %zu:%zu with points pointtype 7 pointsize 0.2 linecolor rgb '%s'\n",
                         r > c ? "data" : "samples", c + 1, r + 1, r > c ? "#444444" : "#2171b5");
@@ -208,28 +196,30 @@ static int plot_pairs(const char *directory, const fit_data *d, const double *da
     return keep(&file, directory, "pairs.png");
 }
 
-int fit_plot(const char *directory, hl_context *ctx, hl_density *model, const fit_data *d, const fit_curves *curves)
+int fit_plot(const fit_job *j, hl_density *model)
 {
     if (!cli_have_gnuplot()) {
         cli_say(&cli_fit, "no pictures: gnuplot is not there");
         return CLI_OK;
     }
-    int result = plot_curves(directory, curves);
-    if (result != CLI_OK || d->context)
+    int result = plot_curves(j->set->plot, &j->curves);
+    if (result != CLI_OK || j->context)
         return result; /* samples would need a context */
-    double *data = calloc(POINTS * d->dim, sizeof *data), *samples = calloc(POINTS * d->dim, sizeof *samples);
-    if (!data || !samples)
-        result = cli_fail(&cli_fit, CLI_FAILED, "out of memory");
-    if (result == CLI_OK) {
-        size_t rows = data_rows(d, data);
-        hl_status status = hl_density_sample(model, 1, 0, POINTS, NULL, samples);
-        if (status < 0)
-            result = cli_fail_library(&cli_fit, ctx, status);
-        else
-            result = d->dim == 2 ? plot_plane(directory, model, d, data, rows, samples)
-                                 : plot_pairs(directory, d, data, rows, samples);
-    }
-    free(data);
-    free(samples);
+    sheet s = { .job = j, .model = model, .dim = j->dim, .rows = hl_table_rows(j->table) };
+    s.data = calloc(s.rows * s.dim, sizeof *s.data);
+    s.samples = calloc(POINTS * s.dim, sizeof *s.samples);
+    s.stats = calloc(hl_table_columns(j->table), sizeof *s.stats);
+    hl_status status = s.data && s.samples && s.stats ? hl_table_stats(j->table, s.stats) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = hl_table_read_columns(j->table, 0, s.rows, s.dim, j->index, s.data);
+    if (status == HL_OK)
+        status = hl_density_sample(model, 1, 0, POINTS, NULL, s.samples);
+    if (status < 0)
+        result = cli_fail_library(&cli_fit, j->ctx, status);
+    else
+        result = s.dim == 2 ? plot_plane(&s) : plot_pairs(&s);
+    free(s.data);
+    free(s.samples);
+    free(s.stats);
     return result;
 }

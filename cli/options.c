@@ -7,16 +7,38 @@
 
 #include "cli.h"
 
-#define HELP_COLUMN 22
+enum { HELP_COLUMN = 22, HELP_WIDTH = 100, MOST_OPTIONS = 128 };
 
+/* ---- help ---- */
+
+/* The help goes on in the next line where a word does not fit. */
 static void print_option(const char *name, const char *value, const char *help)
 {
-    int width = printf("  %s%s%s%s", name[1] ? "--" : "-", name, value ? " " : "", value ? value : "");
-    if (width > HELP_COLUMN - 2) {
-        printf("\n");
-        width = 0;
+    int at = printf("  %s%s%s%s", name[1] ? "--" : "-", name, value ? " " : "", value ? value : "");
+    if (at > HELP_COLUMN - 2)
+        at = printf("\n") - 1;
+    at += printf("%*s", HELP_COLUMN - at, "");
+    for (bool first = true; *help; first = false) {
+        int length = (int)strcspn(help, " ");
+        if (!first && at + 1 + length > HELP_WIDTH)
+            at = printf("\n%*s", HELP_COLUMN, "") - 1;
+        else if (!first)
+            at += printf(" ");
+        at += printf("%.*s", length, help);
+        help += length + (help[length] == ' ');
     }
-    printf("%*s%s\n", HELP_COLUMN - width, "", help);
+    printf("\n");
+}
+
+static void print_job_option(const hl_option *o)
+{
+    char text[600], names[300] = "";
+    bool otherwise = o->otherwise && o->kind != HL_OPTION_FLAG;
+    if (o->choices && !strchr(o->value, '|'))
+        cli_join(names, sizeof names, o->choices);
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", o->help, *names ? ": " : "", names, otherwise ? "; default " : "",
+             otherwise ? o->otherwise : "", o->applies ? "; with " : "", o->applies ? o->applies : "");
+    print_option(o->name, o->value, text);
 }
 
 /* The row that ends the command's table. */
@@ -44,12 +66,8 @@ void cli_print_help(const cli_command *command)
     printf("\nOptions:\n");
     for (const cli_option *o = command->options; o && o->name; o++)
         print_option(o->name, o->value, o->help);
-    for (const hl_option *o = job_options(command); o && o->name; o++) {
-        char help[400];
-        snprintf(help, sizeof help, "%s%s%s", o->help, o->otherwise ? "; default " : "",
-                 o->otherwise ? o->otherwise : "");
-        print_option(o->name, o->value, help);
-    }
+    for (const hl_option *o = job_options(command); o && o->name; o++)
+        print_job_option(o);
     print_option("help", NULL, "print this text");
 }
 
@@ -167,6 +185,23 @@ int cli_fail_job(const cli_command *command, const hl_context *ctx, hl_status st
     return cli_fail_library(command, ctx, status);
 }
 
+/* Unknown; but perhaps there is one like it. */
+static int unknown(const cli_command *command, const char *given, const char *start, size_t length)
+{
+    hl_option all[MOST_OPTIONS + 1] = { { .name = "help" } };
+    size_t count = 1;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)length, start);
+    for (const cli_option *o = command->options; o && o->name && count < MOST_OPTIONS; o++)
+        all[count++].name = o->name;
+    for (const hl_option *o = job_options(command); o && o->name && count < MOST_OPTIONS; o++)
+        all[count++].name = o->name;
+    const char *nearest = hl_option_nearest(all, name);
+    if (!nearest)
+        return wrong(command, "unknown option", given);
+    return cli_fail(command, CLI_WRONG, "unknown option '%s'; did you mean '--%s'?", given, nearest);
+}
+
 /* One option at argv[*at], with two dashes, or one if its name is one letter; moves *at over a value that stands apart. */
 static int option(const cli_command *command, int argc, char **argv, int *at, void *settings)
 {
@@ -174,7 +209,7 @@ static int option(const cli_command *command, int argc, char **argv, int *at, vo
     const char *name = argv[*at] + (letter ? 1 : 2), *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     if (letter != (length == 1))
-        return wrong(command, "unknown option", argv[*at]);
+        return unknown(command, argv[*at], name, length);
     const hl_option *job = find_job(command, name, length);
     if (job)
         return choose(command, job, equals ? equals + 1 : NULL, argc, argv, at, settings);
@@ -182,7 +217,7 @@ static int option(const cli_command *command, int argc, char **argv, int *at, vo
     while (o && o->name && (strlen(o->name) != length || strncmp(o->name, name, length) != 0))
         o++;
     if (!o || !o->name)
-        return wrong(command, "unknown option", argv[*at]);
+        return unknown(command, argv[*at], name, length);
     if (o->kind == CLI_FLAG) {
         if (equals)
             return cli_fail(command, CLI_WRONG, "--%s takes no value", o->name);

@@ -23,7 +23,7 @@ HL_API const hl_option *hl_density_fit_options(void);
 
 /* ---- data ---- */
 
-/* Rows, in the units of the data; all borrowed during the call. Numbers must be finite. */
+/* Rows, in the units of the data, which must be finite numbers. Copied: borrowed until the first report. */
 typedef struct hl_density_rows {
     size_t rows;
     const double *x;       /* rows x dim */
@@ -82,7 +82,7 @@ typedef struct hl_density_progress {
     double evaluations, backward; /* per row, forward and for the gradient, in this iteration */
     size_t ode_steps;             /* of training; 0 if adaptive */
     double seconds, seconds_left; /* since the start; expected until the end of all phases, NaN while that is unknown */
-    size_t batch;                 /* rows of an iteration */
+    double rows_per_second;       /* of iterations of this phase */
     const struct hl_density_outcome *so_far; /* findings and sizes */
 } hl_density_progress;
 
@@ -109,6 +109,7 @@ typedef struct hl_density_outcome {
     hl_density_verdict verdict;
     hl_density_end end;
     size_t iteration, iterations, best_iteration; /* done; asked for; of the model */
+    size_t failed_iteration;                      /* of HL_DENSITY_END_ERROR; else 0 */
     double
         best; /* mean -log p of the validation rows, in nats, in the units of the data; NaN if there was no validation */
     double normal;  /* the same of normal columns, with their correlations if decorrelated */
@@ -120,6 +121,18 @@ typedef struct hl_density_outcome {
     const hl_finding *finding; /* in the order in which they were found */
     const char *settings;      /* all that decides the bits of the result, as one line */
 } hl_density_outcome;
+HL_API void hl_density_outcome_free(hl_density_outcome *outcome); /* takes NULL */
+
+/* Train. `settings` are of hl_density_fit_options; they, `job` and `outcome` may be NULL. Free *model and *outcome in any case.
+ *
+ * HL_OK: *model is the best model; the outcome's verdict says how good it is.
+ * HL_STOPPED: the same, of a job that was stopped before its end; its checkpoint, if it has one, is written.
+ * HL_ERR_INVALID and others before training: *model is NULL; the outcome has what was found in the data.
+ * An error of training, as a loss that is not finite: *model is the best model before it, if there was a validation, else NULL.
+ *
+ * Whoever gave a checkpoint should remove it when the model is saved. */
+HL_API hl_status hl_density_fit(hl_context *context, const hl_density_data *data, const hl_settings *settings,
+                                const hl_job *job, hl_density **model, hl_density_outcome **outcome);
 
 #ifdef __cplusplus
 }

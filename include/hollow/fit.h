@@ -47,10 +47,11 @@ typedef struct hl_fit_options {
     size_t batch;      /* default 256 */
     double
         jitter; /* deviation of noise on rows of training, falling linearly to 0 at the last iteration; default none */
-    hl_optimizer_options optimizer; /* defaults here: adamw, rate 5e-3, clip 10, average 0.99 */
-    size_t warmup;                  /* steps in which the rate rises; default iterations / 50 */
-    double last_rate;               /* share of the rate at the end of the cosine; default 0.01 */
-    const char *train_method;       /* default "rk4" */
+    hl_optimizer_options
+        optimizer;    /* defaults here: adamw, rate 5e-3, clip 10, average 0.99; the last two are off if negative */
+    size_t warmup;    /* steps in which the rate rises; default iterations / 50 */
+    double last_rate; /* share of the rate at the end of the cosine; default 0.01 */
+    const char *train_method; /* default "rk4" */
     size_t
         train_steps; /* its steps to begin with; default 8 to 3 dimensions, else 4; SIZE_MAX: adaptive by `solver`'s tolerances */
     hl_trace train_trace;   /* of training; validations are exact */

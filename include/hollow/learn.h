@@ -23,7 +23,7 @@ typedef struct hl_optimizer hl_optimizer; /* opaque */
 typedef struct hl_optimizer_options {
     const char *method;  /* "adam" (default), "adamw" (decay apart from the gradient), "adamax", "sgd" */
     double rate;         /* default 1e-3 */
-    double beta1, beta2; /* defaults 0.9, 0.999 */
+    double beta1, beta2; /* defaults 0.9, 0.999; a negative beta1 is 0: no average of gradients */
     double epsilon;      /* default 1e-8 */
     double weight_decay; /* default 0; a decay of the values for adamw, a penalty in the gradient for the others */
     double clip;         /* largest norm of a gradient; larger ones are scaled to it; default none */

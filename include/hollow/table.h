@@ -24,6 +24,8 @@ typedef struct hl_table_writer hl_table_writer; /* opaque */
 /* Zero or NULL in any field means the default. */
 typedef struct hl_table_options {
     const char *columns; /* use only these, in this order, a list as for hl_table_find; the others may hold text */
+    const char *exclude; /* leave these out of them, or of all */
+    const char *extra;   /* use these as well, after them, unless they are among them */
     const char *array;   /* npz: the array to read; or several "t,x", or all "*", which become columns side by side */
     int drop_missing;    /* nonzero: leave rows out that have a missing value; default an error */
     int header;      /* csv: > 0 the first row holds names, < 0 it does not; default: it does if a field is no number */
@@ -78,6 +80,8 @@ HL_API int hl_table_named(const hl_table *table);
  * number. index has room for hl_table_columns; *count receives how many. HL_ERR_INVALID, with the names that there are, if
  * one is not there or is listed twice. */
 HL_API hl_status hl_table_find(const hl_table *table, const char *list, size_t *index, size_t *count);
+/* The same, but numbers are those of the file's columns, whichever of them the table has. */
+HL_API hl_status hl_table_find_in_file(const hl_table *table, const char *list, size_t *index, size_t *count);
 
 /* Read rows first .. first + count - 1, all columns, to out (count x columns). */
 HL_API hl_status hl_table_read_rows(hl_table *table, size_t first, size_t count, double *out);

@@ -28,7 +28,7 @@ static const char *copy_name(hl_table *t, const char *name)
 
 hl_status hl_table_add_column(hl_table *t, const char *name, size_t array, size_t index)
 {
-    hl_column column = { .array = array, .index = index };
+    hl_column column = { .array = array, .index = index, .place = t->column_count };
 
     if (t->column_count >= HL_TABLE_MAX_COLUMNS)
         return hl_table_fault(t, HL_ERR_UNSUPPORTED, "more than %d columns", HL_TABLE_MAX_COLUMNS);
@@ -101,6 +101,7 @@ typedef struct list {
     size_t *index;
     size_t count;
     char *taken; /* one for each column */
+    bool places; /* numbers are those of the file's columns */
 } list;
 
 /* A whole number at text[0..bytes) and nothing else; 0 if it is not one or is too large. */
@@ -152,6 +153,17 @@ static hl_status take_column(list *l, size_t column)
     return HL_OK;
 }
 
+/* The column of a number from 1; column_count if it is not there. */
+static size_t numbered(const list *l, size_t number)
+{
+    const hl_table *t = l->table;
+    size_t i = l->places ? 0 : number - 1;
+
+    while (l->places && i < t->column_count && t->columns[i].place != number - 1)
+        i++;
+    return i < t->column_count ? i : t->column_count;
+}
+
 /* One entry: a name, a number, or a range. */
 static hl_status take_entry(list *l, const char *text, size_t bytes)
 {
@@ -168,10 +180,10 @@ static hl_status take_entry(list *l, const char *text, size_t bytes)
         first = take_number(text, (size_t)(dash - text));
         last = take_number(dash + 1, bytes - (size_t)(dash - text) - 1);
     }
-    if (first == 0 || first > last || last > t->column_count)
+    if (first == 0 || first > last || (!l->places && last > t->column_count))
         return not_there(l, text, bytes);
     for (size_t i = first; !status && i <= last; i++)
-        status = take_column(l, i - 1);
+        status = numbered(l, i) < t->column_count ? take_column(l, numbered(l, i)) : not_there(l, text, bytes);
     return status;
 }
 
@@ -197,9 +209,11 @@ static hl_status take_list(list *l, const char *text)
     }
 }
 
-hl_status hl_table_find(const hl_table *table, const char *text, size_t *index, size_t *count)
+static hl_status find_columns(const hl_table *table, const char *text, bool places, size_t *index, size_t *count)
 {
-    list l = { .table = table, .index = index, .taken = hl_calloc(table->ctx, table->column_count, 1) };
+    list l = {
+        .table = table, .index = index, .places = places, .taken = hl_calloc(table->ctx, table->column_count, 1)
+    };
     hl_status status;
 
     *count = 0;
@@ -212,18 +226,63 @@ hl_status hl_table_find(const hl_table *table, const char *text, size_t *index, 
     return status;
 }
 
+hl_status hl_table_find(const hl_table *table, const char *text, size_t *index, size_t *count)
+{
+    return find_columns(table, text, false, index, count);
+}
+
+hl_status hl_table_find_in_file(const hl_table *table, const char *text, size_t *index, size_t *count)
+{
+    return find_columns(table, text, true, index, count);
+}
+
+static bool holds(const size_t *list, size_t count, size_t column)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == column)
+            return true;
+    return false;
+}
+
+/* Which columns of the file the options ask for: `chosen` are *count numbers; `found` has room for one list. */
+static hl_status choose_columns(const hl_table *t, size_t *chosen, size_t *found, size_t *count)
+{
+    const hl_table_options *o = &t->options;
+    size_t listed = t->column_count, n = 0;
+    hl_status status = o->columns ? hl_table_find(t, o->columns, chosen, &listed) : HL_OK;
+
+    for (size_t i = 0; !o->columns && i < listed; i++)
+        chosen[i] = i;
+    if (!status && o->exclude)
+        status = hl_table_find(t, o->exclude, found, &n);
+    *count = 0;
+    for (size_t i = 0; !status && i < listed; i++)
+        if (!holds(found, n, chosen[i]))
+            chosen[(*count)++] = chosen[i];
+    n = 0;
+    if (!status && o->extra)
+        status = hl_table_find(t, o->extra, found, &n);
+    for (size_t i = 0; i < n; i++)
+        if (!holds(chosen, *count, found[i]))
+            chosen[(*count)++] = found[i];
+    return status;
+}
+
 hl_status hl_table_select(hl_table *t)
 {
-    size_t *index, count;
+    size_t *index, *found, count = 0;
     hl_column *chosen;
     hl_status status = HL_ERR_NOMEM;
 
-    if (!t->options.columns)
+    if (!t->options.columns && !t->options.exclude)
         return HL_OK;
     index = hl_calloc(t->ctx, t->column_count, sizeof *index);
+    found = hl_calloc(t->ctx, t->column_count, sizeof *found);
     chosen = hl_calloc(t->ctx, t->column_count, sizeof *chosen);
-    if (index && chosen)
-        status = hl_table_find(t, t->options.columns, index, &count);
+    if (index && found && chosen)
+        status = choose_columns(t, index, found, &count);
+    if (!status && count == 0)
+        status = hl_table_fault(t, HL_ERR_INVALID, "all columns are excluded");
     if (!status) {
         for (size_t i = 0; i < count; i++)
             chosen[i] = t->columns[index[i]];
@@ -231,6 +290,7 @@ hl_status hl_table_select(hl_table *t)
         t->column_count = count;
     }
     hl_free(t->ctx, index);
+    hl_free(t->ctx, found);
     hl_free(t->ctx, chosen);
     return status;
 }

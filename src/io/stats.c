@@ -8,9 +8,8 @@
  * Ties are counted among a sample of the rows, one at random from each of as many equal stretches: a column of a few values,
  * or one value that many rows have, shows in it whatever the order of the rows. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/linear.h"
 #include "io/table.h"
 
 enum {
@@ -26,7 +25,8 @@ typedef struct moments {
 } moments;
 
 typedef struct statistics {
-    hl_table *t;
+    hl_rows_fn *read;
+    void *user;
     hl_column_stats *stats;
     size_t columns, rows, step; /* rows of a chunk */
     double *chunk;              /* step x columns */
@@ -81,22 +81,13 @@ static void take_sample(statistics *s, size_t first, size_t n)
     }
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x, y;
-
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
 static void count_ties(const statistics *s, size_t column)
 {
     double *x = s->sample + column * s->sample_rows;
     hl_column_stats *stats = &s->stats[column];
     size_t n = s->sample_rows, tied = 0;
 
-    qsort(x, n, sizeof *x, compare_doubles);
+    hl_sort(x, n);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && x[end] == x[i];)
             end++;
@@ -111,7 +102,7 @@ static hl_status run(statistics *s)
 {
     for (size_t first = 0; first < s->rows; first += s->step) {
         size_t n = s->rows - first < s->step ? s->rows - first : s->step;
-        hl_status status = hl_table_read_rows(s->t, first, n, s->chunk);
+        hl_status status = s->read(s->user, first, n, s->chunk);
 
         if (status)
             return status;
@@ -134,10 +125,10 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-hl_status hl_table_stats(hl_table *table, hl_column_stats *stats)
+hl_status hl_rows_stats(hl_context *ctx, size_t rows, size_t columns, hl_rows_fn *read, void *user,
+                        hl_column_stats *stats)
 {
-    hl_context *ctx = table->ctx;
-    statistics s = { .t = table, .stats = stats, .columns = table->column_count, .rows = table->rows };
+    statistics s = { .read = read, .user = user, .stats = stats, .columns = columns, .rows = rows };
     hl_status status = HL_ERR_NOMEM;
 
     s.step = smaller(CHUNK_VALUES / s.columns, CHUNK_ROWS);
@@ -155,4 +146,14 @@ hl_status hl_table_stats(hl_table *table, hl_column_stats *stats)
     hl_free(ctx, s.moments);
     hl_free(ctx, s.sample);
     return status;
+}
+
+static hl_status read_table(void *user, size_t first, size_t count, double *out)
+{
+    return hl_table_read_rows(user, first, count, out);
+}
+
+hl_status hl_table_stats(hl_table *table, hl_column_stats *stats)
+{
+    return hl_rows_stats(table->ctx, table->rows, table->column_count, read_table, table, stats);
 }

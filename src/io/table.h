@@ -31,6 +31,7 @@ typedef struct hl_column {
     const char *name; /* in the arena */
     size_t array;     /* which array */
     size_t index;     /* column of the array, or of the blocks */
+    size_t place;     /* column of the file */
     hl_column_kind kind;
     bool open, labels; /* csv: its first value will tell its kind; it may hold text */
 } hl_column;
@@ -72,11 +73,16 @@ hl_status hl_table_fault(hl_table *t, hl_status status, const char *format, ...)
 /* Copy text that may hold anything to where a message can show it, what is not printable as '?'. Returns out. */
 const char *hl_text_shown(char out[HL_TABLE_SHOWN], const char *text, size_t bytes);
 
+/* Statistics of any rows that can be read: hl_table_stats for a table. */
+typedef hl_status hl_rows_fn(void *user, size_t first, size_t count, double *out);
+hl_status hl_rows_stats(hl_context *ctx, size_t rows, size_t columns, hl_rows_fn *read, void *user,
+                        hl_column_stats *stats);
+
 /* Append a column; copies the name, NULL for none. */
 hl_status hl_table_add_column(hl_table *t, const char *name, size_t array, size_t index);
 /* Once all columns of the file are there: give the nameless a name, refuse names that stand twice. */
 hl_status hl_table_check_names(hl_table *t);
-/* Keep only the columns that options.columns asks for, in its order. */
+/* Keep only the columns that the options ask for, in their order. */
 hl_status hl_table_select(hl_table *t);
 
 /* The readers; the input is open. They fill columns and rows; the caller frees the table if they fail. */

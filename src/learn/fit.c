@@ -25,7 +25,9 @@ struct hl_fit {
     size_t iteration, steps, epoch, *shuffle; /* epoch: the one that `shuffle` is of */
     size_t best_iteration, worse;             /* worse: validations since the best */
     double best;
-    bool fixed; /* the flow's solver is that of training */
+    bool fixed;       /* the flow's solver is that of training */
+    bool pending;     /* the last iteration's validation was stopped and must be done first */
+    double last_loss; /* of the last iteration */
     double *gradient, *best_values;
     double *x, *c, *logp; /* a batch */
 };
@@ -50,6 +52,12 @@ static size_t first_steps(const hl_fit *fit)
     return !fit->discrete_steps ? 0 : fit->options.train_steps ? fit->options.train_steps : fit->dim <= 3 ? 8 : 4;
 }
 
+/* For the optimiser, whose 0 is none. */
+static double default_or_none(double given, double otherwise)
+{
+    return given == 0 ? otherwise : given < 0 ? 0 : given;
+}
+
 static void set_options(hl_fit *fit, const hl_fit_options *given)
 {
     hl_fit_options *o = &fit->options;
@@ -62,10 +70,8 @@ static void set_options(hl_fit *fit, const hl_fit_options *given)
         o->optimizer.method = "adamw";
     if (o->optimizer.rate == 0)
         o->optimizer.rate = 5e-3;
-    if (o->optimizer.clip == 0)
-        o->optimizer.clip = 10;
-    if (o->optimizer.average == 0)
-        o->optimizer.average = 0.99;
+    o->optimizer.clip = default_or_none(o->optimizer.clip, 10);
+    o->optimizer.average = default_or_none(o->optimizer.average, 0.99);
     o->warmup = o->warmup ? o->warmup : at_least_one(o->iterations / 50);
     o->last_rate = o->last_rate > 0 ? o->last_rate : 0.01;
     o->train_method = o->train_method ? o->train_method : "rk4";
@@ -337,7 +343,7 @@ static hl_status mean_nll(hl_fit *fit, bool training, double *mean)
     *mean = 0;
     for (size_t r = 0; r < fit->valid.rows; r++)
         *mean -= fit->logp[r] / (double)fit->valid.rows;
-    return status;
+    return status == HL_IMPRECISE ? HL_OK : status;
 }
 
 /* To the best parameters, with an optimiser that knows nothing of what came after them. */
@@ -361,7 +367,7 @@ static hl_status validate(hl_fit *fit, hl_fit_report *report)
         fit->best_iteration = fit->iteration;
         fit->worse = 0;
         read_values(fit, fit->best_values);
-    } else {
+    } else if (status == HL_OK) {
         fit->worse += loss_at(fit, fit->iteration - 1) == loss_at(fit, fit->options.iterations - 1);
     }
     hl_optimizer_use_average(fit->optimizer, 0);
@@ -403,14 +409,19 @@ static double work_of(const hl_ode_counts *c)
     return (double)(c->f + c->diagonal + c->jvp + c->vjp);
 }
 
-static hl_status iterate(hl_fit *fit, hl_fit_report *report)
+hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration)
 {
     static const hl_fit_phase phases[] = { [HL_LOSS_LIKELIHOOD] = HL_FIT_LIKELIHOOD,
                                            [HL_LOSS_FLOW_MATCHING] = HL_FIT_FLOW_MATCHING,
                                            [HL_LOSS_SCORE] = HL_FIT_SCORE_MATCHING };
+    return phases[loss_at(fit, iteration)];
+}
+
+static hl_status iterate(hl_fit *fit, hl_fit_report *report)
+{
     hl_loss loss = loss_at(fit, fit->iteration);
     bool solves = loss == HL_LOSS_LIKELIHOOD;
-    report->phase = phases[loss];
+    report->phase = hl_fit_phase_at(fit, fit->iteration);
     hl_flow_reset(fit->flow);
     load_batch(fit);
     hl_status status =
@@ -437,20 +448,56 @@ hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
                                .iteration = fit->iteration,
                                .best = fit->best,
                                .best_iteration = fit->best_iteration };
-    bool tired = fit->options.patience && fit->worse >= fit->options.patience;
-    if (fit->iteration >= fit->options.iterations || tired)
+    if (hl_fit_is_done(fit))
         return HL_STOPPED;
-    hl_status status = iterate(fit, report);
-    if (status != HL_OK)
-        return status;
+    hl_status status = HL_OK;
+    if (fit->pending) {
+        report->phase = hl_fit_phase_at(fit, fit->iteration - 1);
+        report->loss = fit->last_loss;
+    } else {
+        status = iterate(fit, report);
+        if (status != HL_OK)
+            return status;
+        fit->iteration++;
+        fit->last_loss = report->loss;
+        bool due = fit->iteration % fit->options.validate_every == 0 || fit->iteration == fit->options.iterations;
+        fit->pending = fit->valid.rows && due;
+    }
     report->ode_steps = fit->continuous ? fit->steps : 0;
-    report->iteration = ++fit->iteration;
-    bool due = fit->iteration % fit->options.validate_every == 0 || fit->iteration == fit->options.iterations;
-    if (fit->valid.rows && due)
+    report->iteration = fit->iteration;
+    if (fit->pending)
         status = validate(fit, report);
+    fit->pending = fit->pending && status != HL_OK;
     report->best = fit->best;
     report->best_iteration = fit->best_iteration;
     return status;
+}
+
+bool hl_fit_is_done(const hl_fit *fit)
+{
+    return !fit->pending && (fit->iteration >= fit->options.iterations ||
+                             (fit->options.patience && fit->worse >= fit->options.patience));
+}
+
+const hl_fit_options *hl_fit_chosen(const hl_fit *fit)
+{
+    return &fit->options;
+}
+
+size_t hl_fit_validation_rows(const hl_fit *fit)
+{
+    return fit->valid.rows;
+}
+
+size_t hl_fit_iteration(const hl_fit *fit)
+{
+    return fit->iteration;
+}
+
+void hl_fit_probe(hl_fit *fit, double *seconds)
+{
+    double start = hl_clock(), loss;
+    *seconds = likelihood_gradient(fit, &loss) == HL_OK ? hl_clock() - start : NAN;
 }
 
 hl_status hl_fit_finish(hl_fit *fit)
@@ -476,8 +523,10 @@ void hl_fit_get_state(const hl_fit *fit, double *state)
 {
     if (!fit || !state)
         return;
-    double head[HEAD] = { (double)fit->iteration, (double)fit->steps,          (double)fit->best_iteration,
-                          (double)fit->worse,     isfinite(fit->best) ? 1 : 0, isfinite(fit->best) ? fit->best : 0 };
+    double head[HEAD] = { (double)fit->iteration,      (double)fit->steps,
+                          (double)fit->best_iteration, (double)fit->worse,
+                          isfinite(fit->best) ? 1 : 0, isfinite(fit->best) ? fit->best : 0,
+                          fit->pending ? 1 : 0,        fit->last_loss };
     memcpy(state, head, sizeof head);
     memcpy(state + HEAD, fit->best_values, fit->size * sizeof *state);
     hl_optimizer_get_state(fit->optimizer, state + HEAD + fit->size);
@@ -504,6 +553,8 @@ hl_status hl_fit_set_state(hl_fit *fit, const double *state)
     fit->best_iteration = (size_t)state[2];
     fit->worse = (size_t)state[3];
     fit->best = state[4] != 0 ? state[5] : INFINITY;
+    fit->pending = state[6] != 0 && fit->iteration > 0;
+    fit->last_loss = state[7];
     fit->fixed = false;
     memcpy(fit->best_values, state + HEAD, fit->size * sizeof *state);
     return HL_OK;

@@ -6,5 +6,14 @@
 #include "hollow/fit.h"
 
 hl_context *hl_fit_context(const hl_fit *fit);
+/* The options with their defaults filled in; borrowed from the fit. */
+const hl_fit_options *hl_fit_chosen(const hl_fit *fit);
+size_t hl_fit_validation_rows(const hl_fit *fit); /* those that validations look at: the first */
+size_t hl_fit_iteration(const hl_fit *fit);       /* done so far */
+hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration);
+/* All iterations are done, or patience is at its end. */
+bool hl_fit_is_done(const hl_fit *fit);
+/* How long a gradient of the likelihood takes, of the batch of the last iteration; changes nothing. NaN if it fails. */
+void hl_fit_probe(hl_fit *fit, double *seconds);
 
 #endif

@@ -46,12 +46,12 @@ static hl_status set_options(hl_optimizer *o, const hl_optimizer_options *given)
     hl_optimizer_options *s = &o->options;
     s->method = methods[o->method];
     s->rate = s->rate > 0 ? s->rate : 1e-3;
-    s->beta1 = s->beta1 > 0 ? s->beta1 : 0.9;
+    s->beta1 = s->beta1 == 0 ? 0.9 : s->beta1 < 0 ? 0 : s->beta1;
     s->beta2 = s->beta2 > 0 ? s->beta2 : 0.999;
     s->epsilon = s->epsilon > 0 ? s->epsilon : 1e-8;
     bool good = given->rate >= 0 && isfinite(s->rate) && given->epsilon >= 0 && isfinite(s->epsilon) &&
                 s->weight_decay >= 0 && isfinite(s->weight_decay) && s->clip >= 0 && isfinite(s->clip);
-    if (!good || !(given->beta1 >= 0 && s->beta1 < 1) || !(given->beta2 >= 0 && s->beta2 < 1) ||
+    if (!good || !(s->beta1 >= 0 && s->beta1 < 1) || !(given->beta2 >= 0 && s->beta2 < 1) ||
         !(s->average >= 0 && s->average < 1))
         return hl_fail(o->ctx, HL_ERR_INVALID,
                        "optimiser: rate, epsilon, weight_decay and clip must be positive, or 0 for the default; beta1, "

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/linear.h"
 #include "learn/tmixture_panels.h"
 
 enum { MEANS_STEPS = 10, STREAM_MEANS = 34 };
@@ -14,15 +15,13 @@ enum { MEANS_STEPS = 10, STREAM_MEANS = 34 };
 bool hl_tmixture_cholesky(size_t d, const double *s, double *l)
 {
     memset(l, 0, d * d * sizeof *l);
-    for (size_t i = 0; i < d; i++)
-        for (size_t j = 0; j <= i; j++) {
-            double sum = s[i * d + j];
-            for (size_t k = 0; k < j; k++)
-                sum -= l[i * d + k] * l[j * d + k];
-            if (j == i && !(sum > 0))
-                return false;
-            l[i * d + j] = j < i ? sum / l[j * d + j] : sqrt(sum);
-        }
+    for (size_t i = 0; i < d; i++) {
+        memcpy(l + i * d, s + i * d, (i + 1) * sizeof *l);
+        double pivot = hl_cholesky_row(i, l, d, l + i * d);
+        if (!(pivot > 0))
+            return false;
+        l[i * d + i] = sqrt(pivot);
+    }
     return true;
 }
 

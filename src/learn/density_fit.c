@@ -1,0 +1,340 @@
+/* density_fit.c - the call: data, choices, the loop of training, and what came of it.
+ *
+ * The model is made before training, around the flow that is trained, and handed out at the end with the best parameters in it. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "flow/flow.h"
+#include "learn/density_fit.h"
+#include "learn/fit.h"
+
+enum { SETTINGS = 1000 }; /* bytes of the line that describes them */
+static const double SAVE_EVERY = 20;
+
+/* An outcome as the caller sees it, and what it points to. */
+typedef struct outcome {
+    hl_density_outcome seen; /* first */
+    hl_context *ctx;
+    hl_finding *finding;
+    char settings[SETTINGS];
+} outcome;
+
+typedef struct run {
+    hl_context *ctx;
+    const hl_job *job;
+    hl_fit_table table;
+    hl_fit_plan plan;
+    hl_density *model;
+    hl_fit *fit;
+    hl_fit_pace pace;
+    hl_fit_report report; /* of the last iteration */
+    double validation;    /* the last, in the units of the data; NaN before the first */
+    double scale;         /* from the flow's -log p to the units of the data */
+    double saved;         /* when the last checkpoint was written */
+    outcome *outcome;
+} run;
+
+/* ---- outcome ---- */
+
+static hl_status create_outcome(run *r)
+{
+    r->outcome = hl_calloc(r->ctx, 1, sizeof *r->outcome);
+    if (!r->outcome)
+        return HL_ERR_NOMEM;
+    r->outcome->ctx = r->ctx;
+    r->outcome->seen = (hl_density_outcome){
+        .verdict = HL_DENSITY_UNVALIDATED, .best = NAN, .normal = NAN, .recent = NAN, .settings = r->outcome->settings
+    };
+    return HL_OK;
+}
+
+void hl_density_outcome_free(hl_density_outcome *seen)
+{
+    outcome *o = (outcome *)seen;
+    if (!o)
+        return;
+    hl_free(o->ctx, o->finding);
+    hl_free(o->ctx, o);
+}
+
+/* The findings go over to the outcome. */
+static void hand_over_findings(run *r)
+{
+    r->outcome->finding = r->table.finding;
+    r->outcome->seen.finding = r->table.finding;
+    r->outcome->seen.findings = r->table.findings;
+    r->table.finding = NULL;
+    r->table.findings = r->table.finding_room = 0;
+}
+
+static bool is_continuous(const run *r)
+{
+    return !r->plan.flow.kind || strcmp(r->plan.flow.kind, "cnf") == 0;
+}
+
+/* Mean -log p of the validation rows for normal columns, correlated if decorrelated, which any training should beat. */
+static double normal_nll(const run *r)
+{
+    const hl_fit_table *t = &r->table;
+    size_t rows = hl_fit_validation_rows(r->fit);
+    double sum = 0;
+    for (size_t i = 0; i < rows * t->dim; i++)
+        sum += 0.5 * t->valid.x[i] * t->valid.x[i] / (double)rows;
+    return sum + 0.5 * (double)t->dim * log(2 * 3.14159265358979323846) + r->scale;
+}
+
+static hl_density_verdict judge(const run *r)
+{
+    const hl_density_outcome *o = &r->outcome->seen;
+    /* By how much training may miss the normal columns: less is what few rows are the reason of, more is a failure. */
+    double slack = 0.2 + 0.05 * (double)r->table.dim;
+    if (!isfinite(o->best))
+        return HL_DENSITY_UNVALIDATED;
+    if (!(o->best <= o->normal + slack))
+        return HL_DENSITY_FAILED;
+    if (o->recent > o->normal + 10 * slack && o->best_iteration < o->iteration) /* false if it is NaN: unknown */
+        return HL_DENSITY_DIVERGED;
+    if (o->best <= o->normal)
+        return HL_DENSITY_GOOD;
+    return is_continuous(r) ? HL_DENSITY_NORMAL : HL_DENSITY_NORMAL_BETTER;
+}
+
+static void conclude(run *r, hl_density_end end)
+{
+    hl_density_outcome *o = &r->outcome->seen;
+    o->end = end;
+    o->iteration = r->report.iteration;
+    if (end == HL_DENSITY_END_ERROR) /* a validation is part of its iteration */
+        o->failed_iteration = r->report.iteration + !r->report.validated;
+    o->best_iteration = r->report.best_iteration;
+    o->best = isfinite(r->report.best) ? r->report.best + r->scale : NAN;
+    o->normal = r->table.valid.rows ? normal_nll(r) : NAN;
+    o->seconds = hl_clock() - r->pace.start;
+    o->verdict = judge(r);
+}
+
+/* ---- the model ---- */
+
+/* A flow without parameters leaves rows where they are. */
+static void make_normal(const run *r)
+{
+    hl_flow *flow = hl_density_flow(r->model);
+    for (size_t i = 0; i < hl_flow_nets(flow); i++)
+        for (size_t p = 0; p < hl_net_param_count(hl_flow_net(flow, i)); p++) {
+            hl_net_param q;
+            hl_net_param_get(hl_flow_net(flow, i), p, &q);
+            memset(q.values, 0, q.size * hl_dtype_size(hl_net_describe(hl_flow_net(flow, i)).dtype));
+        }
+}
+
+/* The best so far becomes the model. Nothing that training found may be better than a normal distribution: of few rows a flow learns
+ * more than is there. */
+static hl_status finish_model(run *r)
+{
+    char note[SETTINGS + 100];
+    const hl_density_outcome *o = &r->outcome->seen;
+    bool normal = is_continuous(r) && o->best > o->normal && o->verdict != HL_DENSITY_FAILED;
+    hl_status status = hl_fit_finish(r->fit);
+    if (status == HL_OK && normal)
+        make_normal(r);
+    if (status == HL_OK)
+        status = hl_density_set_solver(r->model, &r->plan.options.solver);
+    snprintf(note, sizeof note, "%s; best iteration %zu%s", o->settings, o->best_iteration,
+             normal ? ", but a normal distribution is better" : "");
+    return status == HL_OK ? hl_density_set_note(r->model, note) : status;
+}
+
+/* ---- reports and checkpoints ---- */
+
+static bool tell(run *r, double left)
+{
+    const hl_fit_report *p = &r->report;
+    const hl_job *job = r->job;
+    if (p->validated)
+        r->validation = p->validation + r->scale;
+    hl_density_progress progress = { .phase = p->phase,
+                                     .iteration = p->iteration,
+                                     .iterations = r->outcome->seen.iterations,
+                                     .loss = p->loss + (p->phase == HL_FIT_LIKELIHOOD ? r->scale : 0),
+                                     .validation = r->validation,
+                                     .best = isfinite(p->best) ? p->best + r->scale : NAN,
+                                     .best_iteration = p->best_iteration,
+                                     .validated = p->validated,
+                                     .validation_fixed = p->validated ? p->validation_fixed + r->scale : NAN,
+                                     .steps_doubled = p->steps_doubled,
+                                     .gradient_norm = p->gradient_norm,
+                                     .evaluations = p->evaluations,
+                                     .backward = p->backward,
+                                     .ode_steps = p->ode_steps,
+                                     .seconds = hl_clock() - r->pace.start,
+                                     .seconds_left = left,
+                                     .rows_per_second = hl_fit_pace_rows(&r->pace, p->phase),
+                                     .so_far = &r->outcome->seen };
+    return job && job->progress && job->progress(&progress, job->user) != 0;
+}
+
+static hl_status save(run *r)
+{
+    r->saved = hl_clock();
+    return r->job && r->job->checkpoint ? hl_fit_save(r->fit, r->outcome->settings, r->job->checkpoint) : HL_OK;
+}
+
+/* ---- the loop ---- */
+
+/* After an iteration. *end is set if it was the last one. */
+static hl_status after_iteration(run *r, bool *over, hl_density_end *end)
+{
+    const hl_fit_report *p = &r->report;
+    double *recent = &r->outcome->seen.recent, loss = p->loss + r->scale;
+    double every = r->job && r->job->save_every > 0 ? r->job->save_every : SAVE_EVERY;
+    if (p->phase == HL_FIT_LIKELIHOOD && isfinite(loss))
+        *recent = isnan(*recent) ? loss : *recent + (loss - *recent) * 0.1;
+    *over = true;
+    *end = HL_DENSITY_END_STOPPED;
+    if (tell(r, hl_fit_pace_step(&r->pace, r->fit, p)))
+        return HL_STOPPED;
+    *end = HL_DENSITY_END_TIME;
+    if (r->plan.minutes > 0 && hl_clock() - r->pace.start > 60 * r->plan.minutes)
+        return HL_OK;
+    *over = false;
+    return hl_clock() - r->saved > every ? save(r) : HL_OK;
+}
+
+/* Train until the end, whichever it is. */
+static hl_status train(run *r, hl_density_end *end)
+{
+    bool over = false;
+    hl_status status = HL_OK;
+    r->saved = hl_clock();
+    while (!over && status == HL_OK) {
+        *end = hl_fit_iteration(r->fit) < r->outcome->seen.iterations ? HL_DENSITY_END_PATIENCE : HL_DENSITY_END_DONE;
+        if (hl_fit_is_done(r->fit))
+            break;
+        status = hl_fit_step(r->fit, &r->report);
+        *end = HL_DENSITY_END_ERROR;
+        if (status == HL_OK)
+            status = after_iteration(r, &over, end);
+        else if (status == HL_STOPPED || status == HL_ERR_CALLBACK) { /* in the middle of a solve */
+            *end = HL_DENSITY_END_STOPPED;
+            status = HL_STOPPED;
+        }
+    }
+    if (status != HL_STOPPED)
+        return status;
+    hl_status saved = save(r);
+    return saved == HL_OK ? HL_STOPPED : saved;
+}
+
+/* ---- from the call to the loop ---- */
+
+static void describe(run *r)
+{
+    hl_density_outcome *o = &r->outcome->seen;
+    hl_flow *flow = hl_density_flow(r->model);
+    hl_fit_describe(&r->table, &r->plan, flow, r->outcome->settings, SETTINGS);
+    o->train_rows = r->table.train.rows;
+    o->valid_rows = r->table.valid.rows;
+    o->decorrelated = r->table.factor != NULL;
+    o->iterations = r->plan.options.iterations;
+    o->patience = r->plan.options.patience;
+    for (size_t i = 0; i < hl_flow_nets(flow); i++)
+        o->parameters += hl_net_size(hl_flow_net(flow, i));
+}
+
+static hl_status create_model(run *r)
+{
+    const hl_fit_table *t = &r->table;
+    hl_status status = hl_density_create(r->ctx, &r->plan.flow, t->column, &r->model);
+    if (status == HL_OK)
+        status = hl_flow_init(hl_density_flow(r->model), r->plan.options.seed + 1);
+    if (status == HL_OK)
+        status = hl_density_set_factor(r->model, t->factor);
+    if (status == HL_OK) /* one that there is not is told now, not by the first validation */
+        status = hl_density_set_solver(r->model, &r->plan.options.solver);
+    r->scale = hl_fit_table_scale(t);
+    return status;
+}
+
+static hl_status create(run *r, const hl_settings *settings)
+{
+    const hl_fit_table *t = &r->table;
+    hl_status status = hl_fit_choose(t, settings, &r->plan);
+    if (status == HL_OK)
+        status = create_model(r);
+    hl_fit_data train_rows = { t->train.rows, t->train.x, t->context ? t->train.c : NULL };
+    hl_fit_data valid_rows = { t->valid.rows, t->valid.x, t->context ? t->valid.c : NULL };
+    if (status == HL_OK)
+        status = hl_fit_create(hl_density_flow(r->model), &train_rows, &valid_rows, &r->plan.options, &r->fit);
+    if (status != HL_OK)
+        return status;
+    describe(r);
+    if (r->job && r->job->resume)
+        status = hl_fit_load(r->fit, r->outcome->settings, r->job->checkpoint);
+    return status;
+}
+
+static hl_status fit(run *r, const hl_density_data *data, const hl_settings *settings)
+{
+    hl_density_end end = HL_DENSITY_END_ERROR;
+    hl_status status = hl_fit_table_load(&r->table, data, settings);
+    hand_over_findings(r);
+    if (status == HL_OK)
+        status = create(r, settings);
+    if (status != HL_OK)
+        return status;
+    r->report = (hl_fit_report){ .iteration = hl_fit_iteration(r->fit), .best = INFINITY };
+    hl_fit_pace_start(&r->pace, r->fit);
+    if (tell(r, NAN)) {
+        end = HL_DENSITY_END_STOPPED;
+        status = save(r);
+        status = status == HL_OK ? HL_STOPPED : status;
+    } else {
+        status = train(r, &end);
+    }
+    conclude(r, end);
+    bool keep = status == HL_OK || status == HL_STOPPED || (status != HL_ERR_NOMEM && isfinite(r->report.best));
+    char message[sizeof r->ctx->message]; /* of the failure, which finishing may not hide */
+    memcpy(message, r->ctx->message, sizeof message);
+    hl_status finished = keep ? finish_model(r) : status;
+    if (keep && finished == HL_OK) {
+        memcpy(r->ctx->message, message, sizeof message);
+        return status;
+    }
+    hl_density_free(r->model);
+    r->model = NULL;
+    return finished;
+}
+
+hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
+                         hl_density **model, hl_density_outcome **out)
+{
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!data || !model)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_fit: the data or the model is NULL");
+    *model = NULL;
+    if (out)
+        *out = NULL;
+    if (job && job->resume && !job->checkpoint)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_fit: to resume, a checkpoint is needed");
+    hl_status status = hl_settings_check(ctx, settings, hl_density_fit_options());
+    run r = { .ctx = ctx, .job = job, .table.ctx = ctx, .validation = NAN };
+    if (status == HL_OK)
+        status = create_outcome(&r);
+    if (status == HL_OK)
+        status = fit(&r, data, settings);
+    hl_fit_free(r.fit);
+    hl_fit_plan_free(ctx, &r.plan);
+    hl_fit_table_free(&r.table);
+    if (status < 0 && r.outcome && !isfinite(r.outcome->seen.best)) {
+        hl_density_free(r.model);
+        r.model = NULL;
+    }
+    *model = r.model;
+    if (out)
+        *out = (hl_density_outcome *)r.outcome;
+    else
+        hl_density_outcome_free((hl_density_outcome *)r.outcome);
+    return status;
+}

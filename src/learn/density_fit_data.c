@@ -1,0 +1,251 @@
+/* density_fit_data.c - rows in the units of the data become standardised rows for training and validation. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/linear.h"
+#include "io/table.h"
+#include "learn/density_fit.h"
+
+enum { LEAST_ROWS = 10, STREAM_SPLIT = 17, STREAM_STEPS_TRAIN = 1, STREAM_STEPS_VALID = 2 };
+
+/* ---- checks of the call ---- */
+
+static hl_status check_rows(hl_fit_table *t, const char *what, const hl_density_rows *rows)
+{
+    if (!rows->x || (t->context && !rows->context))
+        return hl_fail(t->ctx, HL_ERR_INVALID, "hl_density_fit: the %s rows have no %s", what,
+                       rows->x ? "context" : "values");
+    for (size_t i = 0; i < rows->rows * t->dim; i++)
+        if (!isfinite(rows->x[i]))
+            return hl_fail(t->ctx, HL_ERR_NOT_FINITE, "%s row %zu, column '%.60s' is not finite", what, i / t->dim + 1,
+                           t->column[i % t->dim].name);
+    for (size_t i = 0; i < rows->rows * t->context; i++)
+        if (!isfinite(rows->context[i]))
+            return hl_fail(t->ctx, HL_ERR_NOT_FINITE, "%s row %zu, column '%.60s' is not finite", what,
+                           i / t->context + 1, t->column[t->dim + i % t->context].name);
+    return HL_OK;
+}
+
+static hl_status name_columns(hl_fit_table *t, const char *const *names)
+{
+    size_t all = hl_size_add(t->dim, t->context);
+    t->column = hl_calloc(t->ctx, all, sizeof *t->column);
+    t->stats = hl_calloc(t->ctx, all, sizeof *t->stats);
+    t->names = hl_calloc(t->ctx, names ? 1 : all, sizeof *t->names);
+    if (!t->column || !t->stats || !t->names)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < all; i++) {
+        if (names && !names[i])
+            return hl_fail(t->ctx, HL_ERR_INVALID, "hl_density_fit: column %zu has no name", i + 1);
+        if (!names)
+            snprintf(t->names[i], sizeof *t->names, "x%zu", i + 1);
+        t->column[i].name = names ? names[i] : t->names[i];
+    }
+    return HL_OK;
+}
+
+static hl_status check_data(hl_fit_table *t, const hl_density_data *data)
+{
+    if (data->dim < 1)
+        return hl_fail(t->ctx, HL_ERR_INVALID, "hl_density_fit: there are no columns to model");
+    if (data->train.rows < LEAST_ROWS)
+        return hl_fail(t->ctx, HL_ERR_INVALID, "%zu rows; at least %d are needed", data->train.rows, LEAST_ROWS);
+    hl_status status = name_columns(t, data->names);
+    if (status == HL_OK)
+        status = check_rows(t, "training", &data->train);
+    return status == HL_OK && data->valid.rows ? check_rows(t, "validation", &data->valid) : status;
+}
+
+/* ---- rows ---- */
+
+static hl_status copy_rows(hl_fit_table *t, const hl_density_rows *from, hl_fit_rows *to)
+{
+    size_t values = hl_size_mul(from->rows, t->dim), contexts = hl_size_mul(from->rows, t->context);
+    to->x = hl_calloc(t->ctx, values, sizeof *to->x);
+    to->c = hl_calloc(t->ctx, contexts, sizeof *to->c);
+    if (!to->x || !to->c)
+        return HL_ERR_NOMEM;
+    to->rows = from->rows;
+    memcpy(to->x, from->x, values * sizeof *to->x);
+    if (contexts)
+        memcpy(to->c, from->context, contexts * sizeof *to->c);
+    return HL_OK;
+}
+
+/* Training rows for hl_rows_stats: x and context side by side. */
+static hl_status read_joined(void *user, size_t first, size_t count, double *out)
+{
+    const hl_fit_table *t = user;
+    for (size_t r = first; r < first + count; r++, out += t->dim + t->context) {
+        memcpy(out, t->train.x + r * t->dim, t->dim * sizeof *out);
+        if (t->context)
+            memcpy(out + t->dim, t->train.c + r * t->context, t->context * sizeof *out);
+    }
+    return HL_OK;
+}
+
+/* splitmix64's output function. */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static double uniform(uint64_t seed, uint64_t index)
+{
+    uint64_t bits = mix(mix(seed + 0x9e3779b97f4a7c15u) + (index + 1) * 0x9e3779b97f4a7c15u);
+    return ((double)(bits >> 11) + 0.5) * 0x1p-53;
+}
+
+double hl_fit_normal(uint64_t seed, uint64_t index)
+{
+    const double tau = 6.283185307179586;
+    return sqrt(-2 * log(uniform(seed, 2 * index))) * cos(tau * uniform(seed, 2 * index + 1));
+}
+
+static void swap_rows(double *x, size_t width, size_t a, size_t b)
+{
+    for (size_t i = 0; i < width; i++) {
+        double keep = x[a * width + i];
+        x[a * width + i] = x[b * width + i];
+        x[b * width + i] = keep;
+    }
+}
+
+/* A random part of the training rows, the same for the same seed, becomes the validation rows. */
+static hl_status split(hl_fit_table *t, double share, uint64_t seed)
+{
+    size_t rows = t->train.rows, count = (size_t)(share * (double)rows);
+    if (count < 1)
+        return HL_OK;
+    for (size_t i = 0; i < count; i++) {
+        size_t left = rows - i, k = (size_t)(fabs(hl_fit_normal(seed + STREAM_SPLIT, i)) * 1e9) % left;
+        swap_rows(t->train.x, t->dim, k, left - 1);
+        swap_rows(t->train.c, t->context, k, left - 1);
+    }
+    t->train.rows = rows - count;
+    return copy_rows(t,
+                     &(hl_density_rows){ .rows = count,
+                                         .x = t->train.x + t->train.rows * t->dim,
+                                         .context = t->train.c + t->train.rows * t->context },
+                     &t->valid);
+}
+
+static bool has_steps(const hl_column_stats *s)
+{
+    return s->integer || s->tied > 0.5;
+}
+
+/* The width of the steps between a column's values: 1 for whole numbers. */
+static double step_width(const hl_column_stats *s)
+{
+    return s->integer ? 1 : (s->max - s->min) / (double)(s->distinct > 1 ? s->distinct - 1 : 1);
+}
+
+/* Uniform noise over the width of a step. */
+static void add_step_noise(const hl_fit_table *t, hl_fit_rows *rows, uint64_t seed)
+{
+    for (size_t i = 0; i < t->dim; i++)
+        for (size_t r = 0; has_steps(&t->stats[i]) && r < rows->rows; r++) {
+            double u = 0.5 * (1 + erf(hl_fit_normal(seed, r * t->dim + i) / sqrt(2)));
+            rows->x[r * t->dim + i] += step_width(&t->stats[i]) * (u - 0.5);
+        }
+}
+
+static void dequantize(hl_fit_table *t, uint64_t seed)
+{
+    add_step_noise(t, &t->train, seed + STREAM_STEPS_TRAIN);
+    add_step_noise(t, &t->valid, seed + STREAM_STEPS_VALID);
+    for (size_t i = 0; i < t->dim; i++) {
+        double width = has_steps(&t->stats[i]) ? step_width(&t->stats[i]) : 0;
+        if (width > 0)
+            t->column[i].deviation = sqrt(t->column[i].deviation * t->column[i].deviation + width * width / 12);
+    }
+}
+
+static void standardise(const hl_fit_table *t, hl_fit_rows *rows)
+{
+    for (size_t i = 0; i < rows->rows * t->dim; i++)
+        rows->x[i] = (rows->x[i] - t->column[i % t->dim].mean) / t->column[i % t->dim].deviation;
+    for (size_t i = 0; i < rows->rows * t->context; i++) {
+        const hl_density_column *c = &t->column[t->dim + i % t->context];
+        rows->c[i] = (rows->c[i] - c->mean) / c->deviation;
+    }
+}
+
+static void hash_values(uint64_t *hash, const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        *hash = (*hash ^ bits) * 0x100000001b3ULL;
+        *hash ^= *hash >> 29;
+    }
+}
+
+static void hash_rows(hl_fit_table *t, const hl_fit_rows *rows)
+{
+    hash_values(&t->hash, rows->x, rows->rows * t->dim);
+    hash_values(&t->hash, rows->c, rows->rows * t->context);
+}
+
+/* ---- all of it ---- */
+
+/* Statistics and the findings that they are enough for. */
+static hl_status look_at_columns(hl_fit_table *t, bool dequantized)
+{
+    hl_status status = hl_rows_stats(t->ctx, t->train.rows, t->dim + t->context, read_joined, t, t->stats);
+    for (size_t i = 0; i < t->dim + t->context && status == HL_OK; i++) {
+        t->column[i].mean = t->stats[i].mean;
+        t->column[i].deviation = t->stats[i].deviation;
+    }
+    if (status == HL_OK)
+        status = hl_fit_check_columns(t, dequantized);
+    return status == HL_OK ? hl_fit_check_far(t) : status;
+}
+
+hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const hl_settings *settings)
+{
+    bool dequantized = hl_settings_flag(settings, "dequantize", false);
+    uint64_t seed = hl_settings_integer(settings, "seed", 0);
+    t->dim = data->dim;
+    t->context = data->context;
+    hl_status status = check_data(t, data);
+    if (status == HL_OK)
+        status = copy_rows(t, &data->train, &t->train);
+    if (status == HL_OK)
+        status = look_at_columns(t, dequantized);
+    if (status == HL_OK)
+        status = data->valid.rows ? copy_rows(t, &data->valid, &t->valid)
+                                  : split(t, hl_settings_real(settings, "validation-share", 0.1), seed);
+    if (status != HL_OK)
+        return status;
+    if (dequantized)
+        dequantize(t, seed);
+    standardise(t, &t->train);
+    standardise(t, &t->valid);
+    status = hl_fit_check_dependent(t);
+    if (status == HL_OK)
+        status = hl_fit_decorrelate(t, settings);
+    hash_rows(t, &t->train);
+    hash_rows(t, &t->valid);
+    return status;
+}
+
+double hl_fit_table_scale(const hl_fit_table *t)
+{
+    double scale = 0;
+    for (size_t i = 0; i < t->dim; i++)
+        scale += log(t->column[i].deviation) + (t->factor ? log(t->factor[i * t->dim + i]) : 0);
+    return scale;
+}
+
+void hl_fit_table_free(hl_fit_table *t)
+{
+    void *const blocks[] = { t->column,  t->names,   t->stats,  t->train.x, t->train.c,
+                             t->valid.x, t->valid.c, t->factor, t->finding };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(t->ctx, blocks[i]);
+}

@@ -924,6 +924,10 @@ static void test_factor(void **state)
         }
         CHECK_LE(fabs(logp[r] - expected), 1e-4, "log p");
     }
+    hl_density_unstandardise(model, ROWS, u); /* L u, in the units of the columns */
+    for (size_t i = 0; i < 3 * ROWS; i++)
+        CHECK_LE(fabs(u[i] - x[i]), 1e-9 * (columns[i % 3].deviation + fabs(columns[i % 3].mean)), "back in units");
+    hl_density_unstandardise(NULL, ROWS, u);
     memcpy(wrong, l, sizeof wrong);
     wrong[4] = 0;
     CHECK_STATUS(ctx, hl_density_set_factor(model, wrong), HL_ERR_INVALID);

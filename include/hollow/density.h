@@ -61,6 +61,8 @@ HL_API hl_status hl_density_sample(hl_density *model, uint64_t seed, size_t firs
                                    double *x);
 /* From the units of the data to what the flow sees, in place; x or context may be NULL. */
 HL_API void hl_density_standardise(const hl_density *model, size_t rows, double *x, double *context);
+/* And back, of x alone. */
+HL_API void hl_density_unstandardise(const hl_density *model, size_t rows, double *x);
 
 /* A checkpoint of a fit: its state, and a text of settings that must be the same when it is read. */
 HL_API hl_status hl_fit_save(const hl_fit *fit, const char *settings, const char *path);

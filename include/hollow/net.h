@@ -72,6 +72,8 @@ typedef struct hl_net_param {
     size_t dims[HL_MAX_RANK];
     size_t size;
     void *values;
+    /* Mask: of row n along the last axis only lo[n] <= k < hi[n] is there, the rest stays 0. NULL: all of it. Borrowed. */
+    const uint32_t *lo, *hi;
 } hl_net_param;
 HL_API size_t hl_net_param_count(const hl_net *net);
 HL_API hl_status hl_net_param_get(const hl_net *net, size_t index, hl_net_param *param);

@@ -250,6 +250,14 @@ void hl_density_standardise(const hl_density *m, size_t rows, double *x, double 
     }
 }
 
+void hl_density_unstandardise(const hl_density *m, size_t rows, double *x)
+{
+    for (size_t r = 0; m && m->factor && x && r < rows; r++)
+        apply_factor(m->factor, m->dim, x + r * m->dim);
+    for (size_t i = 0; m && x && i < rows * m->dim; i++)
+        x[i] = m->column[i % m->dim].mean + m->column[i % m->dim].deviation * x[i];
+}
+
 /* A chunk of the context to m->c; NULL without one. Where it is not finite, the row in m->x becomes NaN, so that this row
  * alone fails. */
 static const double *load_context(hl_density *m, size_t start, size_t count, const double *context)
@@ -319,10 +327,7 @@ hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t r
         const double *c = load_context(m, start, count, context);
         hl_status status = hl_flow_inverse(m->flow, count, m->x, c, to, NULL);
         note_failure(m, status, start, &first_status, &kept);
-        for (size_t r = 0; m->factor && r < count; r++)
-            apply_factor(m->factor, m->dim, to + r * m->dim);
-        for (size_t i = 0; i < count * m->dim; i++)
-            to[i] = m->column[i % m->dim].mean + m->column[i % m->dim].deviation * to[i];
+        hl_density_unstandardise(m, count, to);
     }
     return first_status;
 }

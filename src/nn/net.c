@@ -356,7 +356,9 @@ hl_status hl_net_param_get(const hl_net *net, size_t index, hl_net_param *param)
     if (!param || index >= net->params)
         return hl_fail(net->ctx, HL_ERR_INVALID, "hl_net_param_get: parameter %zu of %zu", index, net->params);
     const hl_param_info *p = &net->param[index];
-    *param = (hl_net_param){ .name = p->name, .rank = p->shape.rank, .size = hl_shape_size(&p->shape) };
+    *param = (hl_net_param){
+        .name = p->name, .rank = p->shape.rank, .size = hl_shape_size(&p->shape), .lo = p->lo, .hi = p->hi
+    };
     memcpy(param->dims, p->shape.dim, sizeof param->dims);
     param->values = (char *)net->values + p->offset * hl_dtype_size(net->dtype);
     return HL_OK;

@@ -1,0 +1,43 @@
+"""Hollow: exact dimension-wise derivatives, densities and stochastic equations, from Python.
+
+Every number is computed by the C library and equals that of the program `hollow` to the bit.
+"""
+
+from ._abi import HL_VERSION as __version__
+from ._data import read_parquet
+from ._errors import (
+    DataWarning,
+    FileError,
+    FitWarning,
+    FormatError,
+    HollowError,
+    InvalidError,
+    OutOfMemory,
+    SolveError,
+    UnsupportedError,
+)
+from ._library import get_threads, library_path, threads
+from ._net import Evaluation, Gradients, Net
+from ._ode import methods, odeint
+
+__all__ = [
+    "DataWarning",
+    "Evaluation",
+    "FileError",
+    "FitWarning",
+    "FormatError",
+    "Gradients",
+    "HollowError",
+    "InvalidError",
+    "Net",
+    "OutOfMemory",
+    "SolveError",
+    "UnsupportedError",
+    "__version__",
+    "get_threads",
+    "library_path",
+    "methods",
+    "odeint",
+    "read_parquet",
+    "threads",
+]

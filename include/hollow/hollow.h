@@ -24,5 +24,6 @@
 #include "hollow/simulate.h"
 #include "hollow/table.h"
 #include "hollow/vae.h"
+#include "hollow/vae_fit.h"
 
 #endif

@@ -16,8 +16,7 @@ static hl_node along_probe(hl_vae_builder *b, hl_node f, hl_node z, hl_node prob
     hl_node slope = HL_NONE;
     if (hl_jet(b->g, 1, 1, &z, &probe, NULL, 1, &f, &slope) != HL_OK)
         return HL_BAD;
-    return slope == HL_NONE ? hl_vae_zero(b, hl_sum(b->g, z, 0))
-                            : hl_sum(b->g, hl_mul(b->g, probe, slope), 0);
+    return slope == HL_NONE ? hl_vae_zero(b, hl_sum(b->g, z, 0)) : hl_sum(b->g, hl_mul(b->g, probe, slope), 0);
 }
 
 /* Entry by entry: a derivative along each axis. */

@@ -1,0 +1,118 @@
+/* fit_options.c - the options of hl_vae_fit. */
+#include "vae/fit.h"
+
+static const char *const nets[] = { "fc", "small", "mid", "paper", "linear", NULL };
+static const char *const posteriors[] = { "vae", "planar", "iaf", "sylvester", "ffjord", "hollow", NULL };
+static const char *const likelihoods[] = { "bernoulli", "gaussian", NULL };
+static const char *const activations[] = { "tanh", "elu", "softplus", "swish", "sigmoid", NULL };
+static const char *const traces[] = { "exact", "hutchinson", NULL };
+static const char *const optimizers[] = { "adam", "adamax", NULL };
+static const char *const dtypes[] = { "f32", "f64", NULL };
+
+#define FLAG(name, help)                                                                                               \
+    {                                                                                                                  \
+        name, HL_OPTION_FLAG, NULL, 0, 0, NULL, "off", help, NULL                                                      \
+    }
+#define INTEGER(name, low, high, otherwise, help, applies)                                                             \
+    {                                                                                                                  \
+        name, HL_OPTION_INTEGER, "N", low, high, NULL, otherwise, help, applies                                        \
+    }
+#define REAL(name, value, low, high, otherwise, help)                                                                  \
+    {                                                                                                                  \
+        name, HL_OPTION_REAL, value, low, high, NULL, otherwise, help, NULL                                            \
+    }
+#define CHOICE(name, value, choices, otherwise, help, applies)                                                         \
+    {                                                                                                                  \
+        name, HL_OPTION_CHOICE, value, 0, 0, choices, otherwise, help, applies                                         \
+    }
+
+/* clang-format off */
+static const hl_option options[] = {
+    CHOICE("posterior", "NAME", posteriors, "vae", "approximate posterior", NULL),
+    CHOICE("net", "NAME", nets, "fc", "encoder and decoder", NULL),
+    CHOICE("likelihood", "NAME", likelihoods, "bernoulli", "of a value given z", NULL),
+    INTEGER("latent", 1, 4096, "64", "values of z", NULL),
+    INTEGER("flows", 1, 256, "16 for planar, else 4", "transformations one after the other", "posterior=planar|iaf|sylvester"),
+    INTEGER("columns", 1, 64, "8, or latent if fewer", "columns of Q", "posterior=sylvester"),
+    INTEGER("hidden", 1, 65536, "320 for iaf, else 64", "units of each hidden layer", "posterior=iaf|ffjord|hollow"),
+    INTEGER("layers", 1, 8, "2", "hidden layers of the field", "posterior=ffjord|hollow"),
+    INTEGER("features", 2, 65536, "32", "values of each h_i", "posterior=hollow"),
+    INTEGER("width", 1, 65536, "32", "units of the transformer's layers", "posterior=hollow"),
+    INTEGER("rank", 1, 1024, "4", "rank of the update of weights by the code", "posterior=ffjord"),
+    CHOICE("activation", "NAME", activations, "tanh", "of the field", "posterior=ffjord|hollow"),
+    CHOICE("trace", "NAME", traces, "hutchinson for ffjord, else exact", "how the divergence is computed",
+           "posterior=ffjord|hollow"),
+    INTEGER("ode-steps", 1, 64, "2", "steps of rk4 in training, doubled when too few", "posterior=ffjord|hollow"),
+    INTEGER("epochs", 1, 1e6, "30", "passes through the rows", NULL),
+    INTEGER("iters", 1, 1e12, "those of the epochs", "iterations", NULL),
+    REAL("minutes", "M", 0, 1e6, "no limit", "stop after this time (then runs do not repeat)"),
+    INTEGER("batch", 1, 65536, "128", "rows of a batch", NULL),
+    INTEGER("importance", 1, 1000, "1", "samples a row of the training loss, IWAE-k", NULL),
+    REAL("warmup", "X", 0, 1, "0.2", "share of the run in which beta rises from 0 to 1"),
+    CHOICE("optimizer", "NAME", optimizers, "adam", "how gradients become steps", NULL),
+    REAL("lr", "X", 1e-12, 10, "1e-3", "largest learning rate"),
+    REAL("last-lr", "X", 1e-12, 1, "0.01", "share of the rate at the end of its cosine"),
+    REAL("clip", "X", 0, 1e300, "100", "largest norm of a gradient; 0: no limit"),
+    REAL("average", "X", 0, 0.999999, "0.99", "decay of the average of the weights; 0: no average"),
+    INTEGER("patience", 1, 100000, "10", "stop after N validations without a better one", NULL),
+    REAL("validation-share", "X", 0, 0.9, "0.1", "part of the rows for validation, where none are given"),
+    INTEGER("validation-rows", 1, 1e9, "2000", "rows of a validation, at most", NULL),
+    FLAG("dynamic", "draw bits from gray values anew in every epoch"),
+    FLAG("freeze", "train only the posterior; encoder and decoder stay as they were given"),
+    INTEGER("seed", 0, 9e15, "0", "of everything random", NULL),
+    CHOICE("dtype", "f32|f64", dtypes, "f32", "precision", NULL),
+    { 0 },
+};
+/* clang-format on */
+
+const hl_option *hl_vae_fit_options(void)
+{
+    return options;
+}
+
+hl_vae_spec hl_vae_spec_of(const hl_vae_data *data, const hl_settings *s)
+{
+    hl_vae_spec spec = { .dim = data->dim,
+                         .net = nets[hl_settings_choice(s, "net", 0)],
+                         .posterior = posteriors[hl_settings_choice(s, "posterior", 0)],
+                         .likelihood = likelihoods[hl_settings_choice(s, "likelihood", 0)],
+                         .latent = hl_settings_integer(s, "latent", 0),
+                         .flows = hl_settings_integer(s, "flows", 0),
+                         .columns = hl_settings_integer(s, "columns", 0),
+                         .hidden = hl_settings_integer(s, "hidden", 0),
+                         .layers = (int)hl_settings_integer(s, "layers", 0),
+                         .features = hl_settings_integer(s, "features", 0),
+                         .width = hl_settings_integer(s, "width", 0),
+                         .rank = hl_settings_integer(s, "rank", 0),
+                         .activation = activations[hl_settings_choice(s, "activation", 0)],
+                         .trace = hl_settings_text(s, "trace"),
+                         .dtype = hl_settings_choice(s, "dtype", 0) ? HL_F64 : HL_F32 };
+    for (size_t i = 0; i < 3; i++)
+        spec.image[i] = data->image[i];
+    return spec;
+}
+
+hl_vae_train_options hl_vae_train_options_of(const hl_settings *s, size_t rows)
+{
+    hl_vae_train_options o = { .batch = hl_settings_integer(s, "batch", 128),
+                               .importance = hl_settings_integer(s, "importance", 1),
+                               .warmup = hl_settings_real(s, "warmup", 0.2),
+                               .last_rate = hl_settings_real(s, "last-lr", 0.01),
+                               .patience = hl_settings_integer(s, "patience", 10),
+                               .validation_rows = hl_settings_integer(s, "validation-rows", 2000),
+                               .ode_steps = hl_settings_integer(s, "ode-steps", 2),
+                               .dynamic = hl_settings_flag(s, "dynamic", false),
+                               .frozen = hl_settings_flag(s, "freeze", false),
+                               .seed = hl_settings_integer(s, "seed", 0),
+                               .optimizer = { .method = optimizers[hl_settings_choice(s, "optimizer", 0)],
+                                              .rate = hl_settings_real(s, "lr", 1e-3),
+                                              .clip = hl_settings_real(s, "clip", 100),
+                                              .average = hl_settings_real(s, "average", 0.99) } };
+    o.batch = o.batch < rows ? o.batch : rows;
+    size_t batches = rows / o.batch;
+    o.iterations = hl_settings_integer(s, "iters", hl_settings_integer(s, "epochs", 30) * batches);
+    o.validate_every = o.iterations / 40 < batches ? batches : o.iterations / 40;
+    if (o.validate_every > o.iterations)
+        o.validate_every = o.iterations;
+    return o;
+}

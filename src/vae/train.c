@@ -1,0 +1,328 @@
+/* train.c - one iteration of training at a time. Everything random comes from (seed, stream, counter) and all state is a row of
+ * doubles, so a run can stop anywhere and go on to the same bits.
+ *
+ * The gradient of IWAE-k is that of the log weights, each times its share of the sum of weights: one run of the plan gives the
+ * weights, another the gradient. */
+#include <math.h>
+#include <string.h>
+
+#include "vae/train.h"
+
+enum { STREAM_SHUFFLE = 1, STREAM_NOISE, STREAM_PROBE, STREAM_BITS }; /* with the epoch in the upper half */
+enum { HEAD = 8, FINER = 4, MOST_STEPS = 256 };
+
+static const double steps_differ = 0.05; /* nats */
+
+/* ---- creation ---- */
+
+static size_t pairs_of(const hl_vae_train *t)
+{
+    return t->o.batch * t->o.importance;
+}
+
+static hl_status make_arrays(hl_vae_train *t)
+{
+    hl_vae *v = t->vae;
+    hl_context *ctx = v->ctx;
+    size_t size = hl_dtype_size(v->spec.dtype), pairs = pairs_of(t), latent = v->spec.latent;
+    bool good = (t->shuffle = hl_calloc(ctx, t->rows, sizeof *t->shuffle)) &&
+                (t->x = hl_calloc(ctx, hl_size_mul(pairs, v->dim), size)) &&
+                (t->noise = hl_calloc(ctx, hl_size_mul(pairs, latent), size)) &&
+                (t->probe = hl_calloc(ctx, hl_size_mul(pairs, latent), size)) &&
+                (t->beta = hl_calloc(ctx, pairs, size)) && (t->weight = hl_calloc(ctx, pairs, size)) &&
+                (t->scratch = hl_calloc(ctx, hl_size_mul(pairs, latent), sizeof *t->scratch)) &&
+                (t->gradient = hl_calloc(ctx, v->params->size, sizeof *t->gradient)) &&
+                (t->best_values = hl_calloc(ctx, v->params->size, sizeof *t->best_values));
+    for (size_t i = 0; good && i < HL_VAE_TERMS; i++)
+        good = (t->term[i] = hl_calloc(ctx, pairs, size));
+    return good ? HL_OK : HL_ERR_NOMEM;
+}
+
+/* The plan for the steps of training as they are now. */
+static hl_status make_loss(hl_vae_train *t)
+{
+    hl_vae_loss *loss = NULL;
+    hl_status status = hl_vae_loss_create(t->vae, (size_t)t->ode_steps, t->o.frozen, &loss);
+    if (status != HL_OK)
+        return status;
+    hl_vae_loss_free(t->loss);
+    t->loss = loss;
+    return HL_OK;
+}
+
+hl_status hl_vae_train_create(hl_vae *v, const hl_vae_rows *train, size_t rows, const size_t *index,
+                              const hl_vae_rows *valid, const hl_vae_train_options *options, hl_vae_train **out)
+{
+    hl_vae_train *t = hl_calloc(v->ctx, 1, sizeof *t);
+    *out = NULL;
+    if (!t)
+        return HL_ERR_NOMEM;
+    *t = (hl_vae_train){ .vae = v, .o = *options, .train = *train, .valid = *valid, .index = index, .rows = rows };
+    t->epoch = SIZE_MAX;
+    t->best = t->validation = NAN;
+    t->ode_steps = (double)options->ode_steps;
+    if (t->valid.rows > options->validation_rows)
+        t->valid.rows = options->validation_rows;
+    hl_status status = make_arrays(t);
+    if (status == HL_OK)
+        status = make_loss(t);
+    if (status == HL_OK)
+        status = hl_optimizer_create_for(v->params, &options->optimizer, &t->optimizer);
+    if (status != HL_OK) {
+        hl_vae_train_free(t);
+        return status;
+    }
+    *out = t;
+    return HL_OK;
+}
+
+void hl_vae_train_free(hl_vae_train *t)
+{
+    if (!t)
+        return;
+    hl_context *ctx = t->vae->ctx;
+    void *all[] = { t->shuffle, t->x, t->noise, t->probe, t->beta, t->weight, t->scratch, t->gradient, t->best_values };
+    hl_optimizer_free(t->optimizer);
+    hl_vae_loss_free(t->loss);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        hl_free(ctx, all[i]);
+    for (size_t i = 0; i < HL_VAE_TERMS; i++)
+        hl_free(ctx, t->term[i]);
+    hl_free(ctx, t);
+}
+
+/* ---- a batch ---- */
+
+static uint64_t stream_of(size_t epoch, uint64_t stream)
+{
+    return (uint64_t)epoch << 8 | stream;
+}
+
+static void shuffle(hl_vae_train *t, size_t epoch)
+{
+    for (size_t i = 0; i < t->rows; i++)
+        t->shuffle[i] = t->index ? t->index[i] : i;
+    for (size_t i = t->rows; i > 1; i--) {
+        size_t k = (size_t)(hl_random_uniform(t->o.seed, stream_of(epoch, STREAM_SHUFFLE), i) * (double)i);
+        size_t swap = t->shuffle[i - 1];
+        t->shuffle[i - 1] = t->shuffle[k];
+        t->shuffle[k] = swap;
+    }
+    t->epoch = epoch;
+}
+
+static void set(const hl_vae_train *t, void *buffer, size_t i, double value)
+{
+    hl_to_precision(t->vae->spec.dtype, 1, &value, (char *)buffer + i * hl_dtype_size(t->vae->spec.dtype));
+}
+
+static double get(const hl_vae_train *t, const void *buffer, size_t i)
+{
+    double value;
+    hl_from_precision(t->vae->spec.dtype, 1, (const char *)buffer + i * hl_dtype_size(t->vae->spec.dtype), &value);
+    return value;
+}
+
+/* Rows of this iteration, each `importance` times, and its random numbers. */
+static void take_batch(hl_vae_train *t, double beta)
+{
+    const hl_vae *v = t->vae;
+    size_t iteration = (size_t)t->iteration, batches = t->rows / t->o.batch, epoch = iteration / batches;
+    size_t k = t->o.importance, pairs = pairs_of(t), row_bytes = v->dim * hl_dtype_size(v->spec.dtype);
+    size_t values = pairs * v->spec.latent;
+    uint64_t first = (uint64_t)iteration * values;
+    if (t->epoch != epoch)
+        shuffle(t, epoch);
+    hl_vae_fetch(v, &t->train, stream_of(t->o.dynamic ? epoch : 0, STREAM_BITS) ^ t->o.seed << 32,
+                 iteration % batches * t->o.batch, t->o.batch, t->shuffle, t->x);
+    for (size_t i = pairs; k > 1 && i-- > 0;)
+        memmove((char *)t->x + i * row_bytes, (char *)t->x + i / k * row_bytes, row_bytes);
+    hl_random_normals(t->o.seed, STREAM_NOISE, first, values, t->scratch);
+    hl_to_precision(v->spec.dtype, values, t->scratch, t->noise);
+    for (size_t i = 0; v->hutchinson && i < values; i++)
+        t->scratch[i] = hl_random_bits(t->o.seed, STREAM_PROBE, first + i) >> 63 ? 1 : -1;
+    if (v->hutchinson)
+        hl_to_precision(v->spec.dtype, values, t->scratch, t->probe);
+    for (size_t i = 0; i < pairs; i++) {
+        set(t, t->beta, i, beta);
+        set(t, t->weight, i, 1 / (double)pairs);
+    }
+}
+
+static hl_status run(hl_vae_train *t)
+{
+    return hl_vae_loss_run(t->loss, pairs_of(t), t->x, t->noise, t->probe, t->beta, t->weight, t->term);
+}
+
+/* The log weight of a pair, with the ratio times beta. */
+static double log_weight(const hl_vae_train *t, size_t i, double beta)
+{
+    return get(t, t->term[HL_VAE_LOG_PX], i) +
+           beta * (get(t, t->term[HL_VAE_LOG_PZ], i) - get(t, t->term[HL_VAE_LOG_Q0], i) +
+                   get(t, t->term[HL_VAE_LOG_DET], i));
+}
+
+/* Every pair's share among the k of its row. */
+static void share_weights(hl_vae_train *t, double beta)
+{
+    size_t k = t->o.importance;
+    for (size_t row = 0; row < t->o.batch; row++) {
+        double top = -INFINITY, sum = 0;
+        for (size_t i = row * k; i < (row + 1) * k; i++)
+            top = fmax(top, log_weight(t, i, beta));
+        for (size_t i = row * k; i < (row + 1) * k; i++)
+            sum += exp(log_weight(t, i, beta) - top);
+        for (size_t i = row * k; i < (row + 1) * k; i++)
+            set(t, t->weight, i, exp(log_weight(t, i, beta) - top) / sum / (double)t->o.batch);
+    }
+}
+
+/* ---- an iteration ---- */
+
+static double beta_of(const hl_vae_train *t)
+{
+    double rise = t->o.warmup * (double)t->o.iterations;
+    return rise > 0 ? fmin(1, (t->iteration + 1) / rise) : 1;
+}
+
+/* -ELBO of the validation rows by so many steps. */
+static hl_status bound_by(hl_vae_train *t, size_t steps, double *bound)
+{
+    hl_vae_result r;
+    hl_vae_eval_options o = { .steps = steps, .seed = t->o.seed };
+    hl_status status = hl_vae_evaluate(t->vae, &t->valid, &o, NULL, &r);
+    *bound = -r.elbo;
+    return status;
+}
+
+static void fill_report(const hl_vae_train *t, hl_vae_progress *report)
+{
+    report->validation = t->validation;
+    report->best = t->best;
+    report->best_iteration = (size_t)t->best_iteration;
+    report->iteration = (size_t)t->iteration;
+    report->ode_steps = t->vae->posterior->field ? (size_t)t->ode_steps : 0;
+}
+
+static hl_status validate(hl_vae_train *t, hl_vae_progress *report)
+{
+    bool continuous = t->vae->posterior->field != NULL, risen = beta_of(t) >= 1;
+    size_t fine = continuous ? FINER * (size_t)t->ode_steps : 0;
+    double coarse = 0, bound;
+    hl_optimizer_use_average(t->optimizer, 1);
+    hl_status status = bound_by(t, fine, &bound);
+    if (status == HL_OK && continuous)
+        status = bound_by(t, (size_t)t->ode_steps, &coarse);
+    bool better = status == HL_OK && risen && !(bound >= t->best);
+    if (better) {
+        hl_params_read(t->vae->params, t->best_values);
+        t->best = bound;
+        t->best_iteration = t->iteration;
+        t->validated_steps = (double)fine;
+    }
+    hl_optimizer_use_average(t->optimizer, 0);
+    if (status != HL_OK)
+        return status;
+    t->validation = bound;
+    t->pending = 0;
+    t->misses = better || !risen ? 0 : t->misses + 1;
+    report->validated = 1;
+    if (continuous && fabs(coarse - bound) > steps_differ && t->ode_steps < MOST_STEPS / FINER) {
+        t->ode_steps *= 2;
+        report->steps_doubled = 1;
+        status = make_loss(t);
+    }
+    fill_report(t, report);
+    return status;
+}
+
+static bool over(const hl_vae_train *t)
+{
+    return t->iteration >= (double)t->o.iterations || (t->o.patience && t->misses >= (double)t->o.patience);
+}
+
+hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
+{
+    double beta = beta_of(t), sum = 0, rate;
+    if (t->pending)
+        return validate(t, report);
+    if (over(t))
+        return HL_STOPPED;
+    take_batch(t, beta);
+    hl_status status = run(t);
+    if (status == HL_OK && t->o.importance > 1) {
+        share_weights(t, beta);
+        status = run(t);
+    }
+    if (status != HL_OK)
+        return status;
+    for (size_t i = 0; i < pairs_of(t); i++)
+        sum -= log_weight(t, i, 1);
+    rate = hl_schedule_cosine((size_t)t->iteration, t->o.iterations, t->o.iterations / 50, t->o.last_rate);
+    hl_params_read_gradients(t->vae->params, t->gradient);
+    status = hl_optimizer_step(t->optimizer, t->gradient, rate, &report->gradient_norm);
+    if (status != HL_OK)
+        return hl_fail(t->vae->ctx, status,
+                       "training diverged in iteration %.0f: the gradient is not finite; try a "
+                       "smaller learning rate",
+                       t->iteration + 1);
+    t->iteration++;
+    report->validated = report->steps_doubled = 0;
+    report->loss = sum / (double)pairs_of(t);
+    report->beta = beta;
+    t->pending = t->valid.rows && ((size_t)t->iteration % t->o.validate_every == 0 || over(t));
+    if (t->pending)
+        return validate(t, report);
+    fill_report(t, report);
+    return HL_OK;
+}
+
+hl_status hl_vae_train_finish(hl_vae_train *t)
+{
+    double steps = isnan(t->best) ? FINER * t->ode_steps : t->validated_steps;
+    if (isnan(t->best))
+        hl_optimizer_use_average(t->optimizer, 1);
+    else
+        hl_params_write(t->vae->params, t->best_values);
+    return t->vae->posterior->field ? hl_vae_set_steps(t->vae, (size_t)steps) : HL_OK;
+}
+
+/* ---- state ---- */
+
+/* The numbers of the head; NaN is kept as the largest double, since a state is finite. */
+static void head(hl_vae_train *t, double *state, bool read)
+{
+    double *number[HEAD] = { &t->iteration, &t->best,      &t->best_iteration,  &t->validation,
+                             &t->misses,    &t->ode_steps, &t->validated_steps, &t->pending };
+    for (size_t i = 0; i < HEAD; i++)
+        if (read)
+            *number[i] = state[i] == 1e308 ? NAN : state[i];
+        else
+            state[i] = isnan(*number[i]) ? 1e308 : *number[i];
+}
+
+size_t hl_vae_train_state_size(const hl_vae_train *t)
+{
+    return HEAD + t->vae->params->size + hl_optimizer_state_size(t->optimizer);
+}
+
+void hl_vae_train_get_state(const hl_vae_train *t, double *state)
+{
+    hl_vae_train copy = *t;
+    head(&copy, state, false);
+    memcpy(state + HEAD, t->best_values, t->vae->params->size * sizeof *state);
+    hl_optimizer_get_state(t->optimizer, state + HEAD + t->vae->params->size);
+}
+
+hl_status hl_vae_train_set_state(hl_vae_train *t, const double *state)
+{
+    double numbers[HEAD];
+    memcpy(numbers, state, sizeof numbers);
+    if (!(numbers[0] >= 0 && numbers[0] <= 1e15 && numbers[5] >= 1 && numbers[5] <= MOST_STEPS))
+        return hl_fail(t->vae->ctx, HL_ERR_FORMAT, "not a saved state of an autoencoder's training");
+    head(t, numbers, true);
+    memcpy(t->best_values, state + HEAD, t->vae->params->size * sizeof *state);
+    hl_status status = hl_optimizer_set_state(t->optimizer, state + HEAD + t->vae->params->size);
+    t->epoch = SIZE_MAX;
+    return status == HL_OK ? make_loss(t) : status;
+}

@@ -61,10 +61,20 @@ int cli_make_settings(const cli_command *command, hl_context *ctx, const cli_cho
 /* As cli_fail_library, for a job: a message that begins with the name of an option gets its dashes. */
 int cli_fail_job(const cli_command *command, const hl_context *ctx, hl_status status);
 
-extern const cli_command cli_bench, cli_fit, cli_info, cli_logp, cli_paper, cli_sample, cli_sde;
+extern const cli_command cli_bench, cli_completion, cli_fit, cli_info, cli_logp, cli_paper, cli_sample, cli_sde;
 
 /* The end of a program: flushes stdout, which may fail, and returns the exit status, which tells SIGTERM (143) from Ctrl-C. */
 int cli_finish(int status);
+
+/* One of a table that ends with NULL, by the last word of its name; or NULL. (commands.c) */
+const cli_command *cli_find_command(const cli_command *const *commands, const char *name);
+/* Run the one of a command's own commands that argv[0] names. */
+int cli_run(const cli_command *command, const cli_command *const *commands, int argc, char **argv);
+/* There is no such command among those of `command` (NULL: the program): says so, with the nearest. */
+int cli_unknown(const cli_command *command, const cli_command *const *commands, const char *name);
+/* For the completion of shells: the names of commands; a command's options, each with its value or choices. */
+void cli_complete_commands(const cli_command *const *commands);
+void cli_complete_options(const cli_command *command);
 
 /* Fill `settings` from the options and `arguments` (room for command->most + 1, filled up with NULL) from the rest. Returns
  * -1 to go on, else the exit status: help was printed or the call was wrong. */
@@ -82,9 +92,12 @@ int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_statu
 /* Write "a, b, c" to buffer. */
 void cli_join(char *buffer, size_t size, const char *const *names);
 
-/* Be quiet: no progress and no messages but those of cli_fail. */
+/* Options that every command has. --quiet: no progress and no messages but those of cli_fail. --json: the result on stdout is
+ * one JSON object. */
 void cli_set_quiet(void);
+void cli_set_json(void);
 bool cli_quiet(void);
+bool cli_json_wanted(void);
 
 /* Ctrl-C and SIGTERM set a flag, which loops look at. */
 void cli_catch_interrupt(void);
@@ -175,8 +188,8 @@ void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or nev
 /* ---- data (data.c) ---- */
 
 int cli_default_threads(void); /* hl_threads_available */
-/* Open a table of which only these columns are needed, so that others may hold text: by their names if the file has them and
- * the options name none, else all. Standard input, which can be read only once, is opened as the options say. */
+/* Open a table of which only these columns are needed, so that others may hold text; what it lacks is named. Columns that the
+ * options choose are opened instead. */
 hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,
                            const hl_density_column *columns, hl_table **table);
 /* Where the table has these columns: by name; by place if the table has no names of its own and just as many columns. Returns
@@ -189,10 +202,17 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
 /* All columns of a model, to be freed; or NULL. */
 hl_density_column *cli_columns_of(const hl_density *model);
 
-/* A file that a command reads, as FILE or FILE.npz:ARRAY, or writes; NULL and "-" are none. */
+/* Is it a file of this format, such as "hollow-density"? */
+bool cli_is_model(const char *path, const char *format);
+/* As cli_fail_library, for a model that could not be loaded, where `data` is the argument after it. */
+int cli_fail_model(const cli_command *command, const hl_context *ctx, hl_status status, const char *data);
+
+/* A file that a command reads, as FILE or FILE.npz:ARRAY, or writes; NULL and "-" are none. A table must have a suffix that it
+ * can be written by, or none. */
+typedef enum cli_use { CLI_READ, CLI_WRITE, CLI_TABLE } cli_use;
 typedef struct cli_path {
     const char *name;
-    bool written;
+    cli_use use;
     const char *suffix; /* of a file that the command names after another, such as ".ckpt"; else NULL */
 } cli_path;
 /* No input is ever an output, and no two outputs are one file, whatever links lead there. Every command asks this before it

@@ -1,6 +1,7 @@
 /* data.c - tables and models: which columns go where. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -36,14 +37,12 @@ hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_opt
                            const hl_density_column *columns, hl_table **table)
 {
     hl_table_options some = *options;
-    char *list = options->columns || strcmp(path, "-") == 0 ? NULL : list_columns(count, columns);
-    hl_status status = HL_ERR_INVALID;
+    char *list = options->columns ? NULL : list_columns(count, columns);
     if (list) {
         some.columns = list;
-        status = hl_table_open(ctx, path, &some, table);
+        some.names = 1;
     }
-    if (status == HL_ERR_INVALID) /* also: the file has no such names */
-        status = hl_table_open(ctx, path, options, table);
+    hl_status status = hl_table_open(ctx, path, &some, table);
     free(list);
     return status;
 }
@@ -94,4 +93,28 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
     free(columns);
     free(index);
     return result;
+}
+
+/* The format is the first of the metadata, which come first. */
+bool cli_is_model(const char *path, const char *format)
+{
+    char start[512] = "", quoted[40];
+    struct stat st;
+    FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
+    size_t count = file ? fread(start, 1, sizeof start - 1, file) : 0;
+    snprintf(quoted, sizeof quoted, "\"%s ", format);
+    if (file)
+        fclose(file);
+    for (size_t i = 8; i < count; i++) /* after the header's length */
+        if (strncmp(start + i, quoted, strlen(quoted)) == 0)
+            return true;
+    return false;
+}
+
+int cli_fail_model(const cli_command *command, const hl_context *ctx, hl_status status, const char *data)
+{
+    if (status == HL_ERR_FORMAT && (cli_is_model(data, "hollow-density") || cli_is_model(data, "hollow-sde")))
+        return cli_fail(command, CLI_WRONG, "MODEL comes before DATA: %s is a model; usage: hollow %s %s", data,
+                        command->name, command->arguments);
+    return cli_fail_library(command, ctx, status);
 }

@@ -6,14 +6,7 @@
 
 #include "cli.h"
 
-typedef struct settings {
-    bool json;
-} settings;
-
-static const cli_option options[] = {
-    { "json", CLI_FLAG, offsetof(settings, json), NULL, "print one line of JSON instead", 0, 0, NULL },
-    { 0 },
-};
+static const cli_option options[] = { { 0 } };
 
 static const char text[] = "Prints the architecture of the network in a model file and its parameters:\n"
                            "name, shape, number of values, and how many of these are zero for good, as a\n"
@@ -403,21 +396,6 @@ static void print_json(const char *path, const holding *h, long long bytes)
 
 /* ---- from the call to the file ---- */
 
-/* Does the file say that it is of this format? It is the first of the metadata, which come first. */
-static bool is_format(const char *path, const char *format)
-{
-    char start[512] = "", quoted[40];
-    FILE *file = fopen(path, "rb");
-    size_t count = file ? fread(start, 1, sizeof start - 1, file) : 0;
-    snprintf(quoted, sizeof quoted, "\"%s ", format);
-    if (file)
-        fclose(file);
-    for (size_t i = 8; i < count; i++) /* after the header's length */
-        if (strncmp(start + i, quoted, strlen(quoted)) == 0)
-            return true;
-    return false;
-}
-
 static hl_status make_subject(hl_context *ctx, const hl_net *net, subject *s)
 {
     hl_net_spec spec = hl_net_describe(net);
@@ -431,7 +409,7 @@ static hl_status make_subject(hl_context *ctx, const hl_net *net, subject *s)
 static hl_status load(hl_context *ctx, const char *path, holding *h)
 {
     static const char *const names[] = { "drift.", "diffusion.", "density." };
-    bool density = is_format(path, "hollow-density"), sde = is_format(path, "hollow-sde");
+    bool density = cli_is_model(path, "hollow-density"), sde = cli_is_model(path, "hollow-sde");
     hl_status status = density ? hl_density_load(ctx, path, &h->density)
                        : sde   ? hl_sde_load(ctx, path, &h->sde)
                                : hl_net_load(ctx, path, &h->net);
@@ -480,10 +458,9 @@ static int describe(hl_context *ctx, const char *path, bool as_json, long long b
 
 static int run(int argc, char **argv)
 {
-    settings set = { 0 };
     const char *path[2];
     struct stat st;
-    int result = cli_parse(&cli_info, argc, argv, &set, path);
+    int result = cli_parse(&cli_info, argc, argv, NULL, path);
     if (result >= 0)
         return result;
     if (stat(path[0], &st) != 0)
@@ -494,7 +471,7 @@ static int run(int argc, char **argv)
         return cli_fail(&cli_info, CLI_WRONG, "%s: not a regular file", path[0]);
     hl_context *ctx = NULL;
     hl_status status = hl_context_create(NULL, &ctx);
-    result = status == HL_OK ? describe(ctx, path[0], set.json, (long long)st.st_size)
+    result = status == HL_OK ? describe(ctx, path[0], cli_json_wanted(), (long long)st.st_size)
                              : cli_fail_library(&cli_info, ctx, status);
     hl_context_free(ctx);
     return result;

@@ -1,21 +1,28 @@
 /* logp.c - `hollow logp`: the exact log-density of every row of a table. */
+#include "logp.h"
+
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-
-enum { CHUNK = 4096, CALIBRATION_ROWS = 1000, SHOWN_FAILURES = 5 };
+enum { SHOWN_FAILURES = 5 };
 
 typedef struct settings {
-    uint64_t threads;
+    uint64_t threads, worst;
     double rtol, atol;
-    const char *out, *solver, *columns, *array;
-    bool drop, calibrate;
+    const char *out, *solver, *columns, *array, *part;
+    bool drop, calibrate, append;
 } settings;
 
 static const cli_option options[] = {
     { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
+    { "append", CLI_FLAG, offsetof(settings, append), NULL, "the rows of DATA with a last column logp, not logp alone",
+      0, 0, NULL },
+    { "worst", CLI_INTEGER, offsetof(settings, worst), "N", "print the N least likely rows instead, the lowest first",
+      1, 1e6, NULL },
+    { "part", CLI_TEXT, offsetof(settings, part), "K/N", "only part K of N; the parts one after another are the whole",
+      0, 0, NULL },
     { "solver", CLI_TEXT, offsetof(settings, solver), "NAME",
       "dopri5, tsit5, dopri8, bdf-jacobi, ...; default the model's", 0, 0, NULL },
     { "rtol", CLI_REAL, offsetof(settings, rtol), "X", "relative tolerance; default the model's", 1e-16, 1, NULL },
@@ -43,20 +50,7 @@ const cli_command cli_logp = {
     "logp", "MODEL DATA [--option VALUE ...]", "exact log-densities of the rows of a table", text, options, 2, 2, run
 };
 
-typedef struct job {
-    hl_context *ctx;
-    hl_density *model;
-    hl_table *table;
-    hl_table_writer *writer;
-    const char *path;
-    size_t *x_index, *c_index;
-    double *x, *c, *logp;
-    size_t failed;
-    double sum, square;
-    cli_progress progress;
-} job;
-
-static hl_status read_chunk(job *j, size_t start, size_t count)
+hl_status logp_read(logp_job *j, size_t start, size_t count)
 {
     hl_status status = hl_table_read_columns(j->table, start, count, hl_density_dim(j->model), j->x_index, j->x);
     if (status == HL_OK && hl_density_context(j->model))
@@ -64,15 +58,8 @@ static hl_status read_chunk(job *j, size_t start, size_t count)
     return status;
 }
 
-/* The library's message without its "row N: ", which counts from the chunk's start. */
-static const char *reason(const job *j)
-{
-    const char *message = hl_context_message(j->ctx), *colon = strstr(message, ": ");
-    return strncmp(message, "row ", 4) == 0 && colon ? colon + 2 : message;
-}
-
 /* Count, and name the rows that failed. */
-static void tally(job *j, size_t start, size_t count, hl_status status)
+static void tally(logp_job *j, size_t start, size_t count, hl_status status)
 {
     bool first = true; /* of these rows, which is the one that the message is about */
     for (size_t r = 0; r < count; r++)
@@ -83,7 +70,7 @@ static void tally(job *j, size_t start, size_t count, hl_status status)
             char place[400];
             hl_table_place(j->table, start + r, HL_NO_COLUMN, place, sizeof place);
             cli_say(&cli_logp, "%s: no log-density%s%s", place, first && status < 0 ? ": " : "",
-                    first && status < 0 ? reason(j) : "");
+                    first && status < 0 ? hl_context_failure(j->ctx).what : "");
             first = false;
         }
 }
@@ -99,77 +86,126 @@ static void say_mean(double mean, double error, double rows)
         fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", text[0], text[1], rows);
 }
 
-static int print_rows(job *j)
+/* Hand the log-densities of a chunk on to where they go. */
+static hl_status put(logp_job *j, size_t start, size_t count)
 {
-    size_t rows = hl_table_rows(j->table);
+    size_t columns = hl_table_columns(j->table);
+    if (j->worst) {
+        logp_keep_worst(j, start, count);
+        return HL_OK;
+    }
+    for (size_t r = 0; r < count && j->json_rows; r++)
+        cli_json_exact(&j->json, NULL, j->logp[r]);
+    if (!j->writer)
+        return HL_OK;
+    if (!j->appended)
+        return hl_table_write_rows(j->writer, count, j->logp);
+    double *rows = j->appended + LOGP_CHUNK * (columns + 1);
+    hl_status status = hl_table_read_rows(j->table, start, count, rows);
+    for (size_t r = 0; r < count; r++) {
+        memcpy(j->appended + r * (columns + 1), rows + r * columns, columns * sizeof *rows);
+        j->appended[r * (columns + 1) + columns] = j->logp[r];
+    }
+    return status == HL_OK ? hl_table_write_rows(j->writer, count, j->appended) : status;
+}
+
+static hl_status each_chunk(logp_job *j)
+{
     cli_progress_start(&j->progress, 0);
-    for (size_t start = 0; start < rows; start += CHUNK) {
-        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
-        hl_status status = read_chunk(j, start, count);
+    for (size_t done = 0; done < j->rows;) {
+        size_t start = j->first + done, count = j->rows - done < LOGP_CHUNK ? j->rows - done : LOGP_CHUNK;
+        hl_status status = logp_read(j, start, count);
         if (status != HL_OK)
-            return cli_fail_library(&cli_logp, j->ctx, status);
+            return status;
         status = hl_density_logp(j->model, count, j->x, j->c, j->logp);
         if (cli_interrupted())
-            return cli_fail(&cli_logp, CLI_STOPPED, "stopped");
+            return HL_STOPPED;
         if (status == HL_ERR_NOMEM)
-            return cli_fail_library(&cli_logp, j->ctx, status);
+            return status;
         tally(j, start, count, status);
-        cli_show_rows(&j->progress, start + count, rows);
-        status = hl_table_write_rows(j->writer, count, j->logp);
+        done += count;
+        cli_show_rows(&j->progress, done, j->rows);
+        status = put(j, start, count);
         if (status != HL_OK)
-            return cli_fail_library(&cli_logp, j->ctx, status);
+            return status;
     }
     cli_progress_end(&j->progress, false);
-    hl_status status = hl_table_writer_finish(j->writer);
+    return j->writer ? hl_table_writer_finish(j->writer) : HL_OK;
+}
+
+static int print_rows(logp_job *j, const settings *set)
+{
+    if (cli_json_wanted()) {
+        cli_json_open(&j->json, NULL, '{');
+        if (j->json_rows)
+            cli_json_open(&j->json, "logp", '[');
+    }
+    hl_status status = each_chunk(j);
+    if (status == HL_STOPPED)
+        return cli_fail(&cli_logp, CLI_STOPPED, "stopped");
     if (status != HL_OK)
         return cli_fail_library(&cli_logp, j->ctx, status);
-    double n = (double)(rows - j->failed), mean = j->sum / n;
+    if (j->json_rows)
+        cli_json_close(&j->json, ']');
+    double n = (double)(j->rows - j->failed), mean = j->sum / n;
+    double error = sqrt(fmax(j->square / n - mean * mean, 0) / n);
+    int result = j->worst ? logp_print_worst(j) : CLI_OK;
+    if (cli_json_wanted()) {
+        if (set->out)
+            cli_json_text(&j->json, "file", set->out);
+        cli_json_count(&j->json, "rows", j->rows);
+        cli_json_count(&j->json, "failed", j->failed);
+        cli_json_exact(&j->json, "mean_logp", mean);
+        cli_json_exact(&j->json, "standard_error", error);
+        cli_json_close(&j->json, '}');
+        putchar('\n');
+    }
     if (n > 0)
-        say_mean(mean, sqrt(fmax(j->square / n - mean * mean, 0) / n), n);
-    if (j->failed)
-        return cli_fail(&cli_logp, CLI_FAILED, "%zu of %zu rows have no log-density", j->failed, rows);
+        say_mean(mean, error, n);
+    if (result == CLI_OK && j->failed)
+        return cli_fail(&cli_logp, CLI_FAILED, "%zu of %zu rows have no log-density", j->failed, j->rows);
+    return result;
+}
+
+/* "2/8": the rows of part 2 of 8, which differ in length by one at most. */
+static int find_part(logp_job *j, const char *part)
+{
+    size_t rows = hl_table_rows(j->table);
+    unsigned long long k = 0, n = 0;
+    int used = 0;
+    j->rows = rows;
+    if (!part)
+        return CLI_OK;
+    if (!isdigit((unsigned char)part[0]) || sscanf(part, "%9llu/%9llu%n", &k, &n, &used) != 2 || part[used] || k < 1 ||
+        k > n)
+        return cli_fail(&cli_logp, CLI_WRONG, "--part: '%s' is not K/N with K in 1..N", part);
+    j->later = k > 1;
+    j->first = rows / n * (k - 1) + rows % n * (k - 1) / n;
+    j->rows = rows / n * k + rows % n * k / n - j->first;
     return CLI_OK;
 }
 
-/* The same rows at ever finer tolerances, against the finest. */
-static int calibrate(job *j)
+/* Rows of DATA and logp, under their names; those after the first part have no header of their own. */
+static hl_status create_writer(logp_job *j, const settings *set)
 {
-    static const double rtols[] = { 1e-2, 1e-3, 1e-4, 1e-5, 1e-6 };
-    enum { COUNT = sizeof rtols / sizeof *rtols };
-    size_t rows = hl_table_rows(j->table) < CALIBRATION_ROWS ? hl_table_rows(j->table) : CALIBRATION_ROWS;
-    hl_flow_solver solver = hl_density_solver(j->model);
-    double *logp = calloc(rows, COUNT * sizeof *logp);
-    hl_status status = logp ? read_chunk(j, 0, rows) : HL_ERR_NOMEM;
-    double evaluations[COUNT];
-    for (size_t k = 0; k < COUNT && status == HL_OK; k++) {
-        solver.rtol = solver.atol = rtols[k];
-        status = hl_density_set_solver(j->model, &solver);
-        hl_flow_reset(hl_density_flow(j->model));
-        if (status == HL_OK)
-            hl_density_logp(j->model, rows, j->x, j->c, logp + k * rows);
-        if (cli_interrupted())
-            status = HL_STOPPED;
-        evaluations[k] = (double)hl_flow_report(hl_density_flow(j->model)).forward.f / (double)rows;
+    size_t columns = set->append ? hl_table_columns(j->table) : 0;
+    const char **names = calloc(columns + 1, sizeof *names);
+    hl_table_writer_options how = { .rows = j->rows, .flat = !columns };
+    for (size_t i = 0; names && i < columns; i++)
+        names[i] = hl_table_name(j->table, i);
+    if (names && columns) {
+        names[columns] = "logp";
+        how.names = j->later ? NULL : names;
+        j->appended = calloc(LOGP_CHUNK, (2 * columns + 1) * sizeof *j->appended);
     }
-    if (status == HL_OK)
-        printf("tolerance  mean log p       largest change  mean change   evaluations a row\n");
-    for (size_t k = 0; k < COUNT && status == HL_OK; k++) {
-        double mean = 0, largest = 0, change = 0;
-        for (size_t r = 0; r < rows; r++) {
-            double d = fabs(logp[k * rows + r] - logp[(COUNT - 1) * rows + r]);
-            mean += logp[k * rows + r] / (double)rows;
-            change += d / (double)rows;
-            largest = fmax(largest, d);
-        }
-        printf("%-9g  %-15.8g  %-14.3g  %-12.3g  %.1f\n", rtols[k], mean, largest, change, evaluations[k]);
-    }
-    free(logp);
-    if (status == HL_STOPPED)
-        return cli_fail(&cli_logp, CLI_STOPPED, "stopped");
-    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_logp, j->ctx, status);
+    hl_status status = !names || (columns && !j->appended)
+                           ? HL_ERR_NOMEM
+                           : hl_table_writer_create(j->ctx, set->out ? set->out : "-", columns + 1, &how, &j->writer);
+    free(names);
+    return status;
 }
 
-static int evaluate(job *j, const settings *set)
+static int prepare(logp_job *j, const settings *set)
 {
     size_t dim = hl_density_dim(j->model), context = hl_density_context(j->model);
     hl_flow_solver solver = hl_density_solver(j->model);
@@ -178,20 +214,59 @@ static int evaluate(job *j, const settings *set)
     solver.atol = set->atol > 0 ? set->atol : solver.atol;
     j->x_index = calloc(dim, sizeof *j->x_index);
     j->c_index = calloc(context + 1, sizeof *j->c_index);
-    j->x = calloc(CHUNK * dim, sizeof *j->x);
-    j->c = context ? calloc(CHUNK * context, sizeof *j->c) : NULL;
-    j->logp = calloc(CHUNK, sizeof *j->logp);
-    if (!j->x_index || !j->c_index || !j->x || (context && !j->c) || !j->logp)
+    j->x = calloc(LOGP_CHUNK * dim, sizeof *j->x);
+    j->c = context ? calloc(LOGP_CHUNK * context, sizeof *j->c) : NULL;
+    j->logp = calloc(LOGP_CHUNK, sizeof *j->logp);
+    j->most_worst = (size_t)set->worst;
+    j->worst = set->worst ? calloc(j->most_worst + LOGP_CHUNK, sizeof *j->worst) : NULL;
+    j->json = (cli_json){ stdout, false };
+    j->json_rows = cli_json_wanted() && !set->out && !set->worst;
+    if (!j->x_index || !j->c_index || !j->x || (context && !j->c) || !j->logp || (set->worst && !j->worst))
         return cli_fail(&cli_logp, CLI_FAILED, "out of memory");
-    int result = cli_match_columns(&cli_logp, j->path, j->table, j->model, j->x_index, j->c_index);
+    int result = find_part(j, set->part);
+    if (result == CLI_OK)
+        result = cli_match_columns(&cli_logp, j->path, j->table, j->model, j->x_index, j->c_index);
+    for (size_t i = 0; set->append && i < hl_table_columns(j->table) && result == CLI_OK; i++)
+        if (strcmp(hl_table_name(j->table, i), "logp") == 0)
+            result = cli_fail(&cli_logp, CLI_WRONG, "%s: it has a column 'logp' already; leave it out by --columns",
+                              j->path);
     hl_status status = result == CLI_OK ? hl_density_set_solver(j->model, &solver) : HL_OK;
-    if (result == CLI_OK && status == HL_OK && !set->calibrate)
-        status = hl_table_writer_create(j->ctx, set->out ? set->out : "-", 1,
-                                        &(hl_table_writer_options){ .rows = hl_table_rows(j->table), .flat = 1 },
-                                        &j->writer);
-    if (status != HL_OK)
-        return cli_fail_library(&cli_logp, j->ctx, status);
-    return result != CLI_OK ? result : set->calibrate ? calibrate(j) : print_rows(j);
+    if (result == CLI_OK && status == HL_OK && !set->calibrate && !set->worst && !j->json_rows)
+        status = create_writer(j, set);
+    return status == HL_OK ? result : cli_fail_library(&cli_logp, j->ctx, status);
+}
+
+/* All columns are needed where rows are printed, else the model's. */
+static hl_status open_table(logp_job *j, const settings *set)
+{
+    hl_table_options how = { .columns = set->columns, .drop_missing = set->drop, .array = set->array };
+    if (set->append || set->worst)
+        return hl_table_open(j->ctx, j->path, &how, &j->table);
+    hl_density_column *columns = cli_columns_of(j->model);
+    hl_status status =
+        columns ? cli_open_columns(j->ctx, j->path, &how, hl_density_dim(j->model) + hl_density_context(j->model),
+                                   columns, &j->table)
+                : HL_ERR_NOMEM;
+    free(columns);
+    return status;
+}
+
+static int check(const settings *set, const char **path)
+{
+    const cli_path paths[] = { { path[0], CLI_READ, NULL },
+                               { path[1], CLI_READ, NULL },
+                               { set->out, CLI_TABLE, NULL } };
+    if (set->calibrate && (set->out || set->append || set->worst))
+        return cli_fail(&cli_logp, CLI_WRONG, "--calibrate prints a table, and --%s is for log-densities",
+                        set->out      ? "out"
+                        : set->append ? "append"
+                                      : "worst");
+    if (set->worst && (set->out || set->append))
+        return cli_fail(&cli_logp, CLI_WRONG, "--worst prints whole rows to stdout; --%s is for all of them",
+                        set->out ? "out" : "append");
+    if (set->append && cli_json_wanted() && !set->out)
+        return cli_fail(&cli_logp, CLI_WRONG, "--append with --json needs --out FILE for the rows");
+    return cli_check_paths(&cli_logp, 3, paths);
 }
 
 static int run(int argc, char **argv)
@@ -201,24 +276,22 @@ static int run(int argc, char **argv)
     int result = cli_parse(&cli_logp, argc, argv, &set, path);
     if (result >= 0)
         return result;
-    if (set.calibrate && set.out)
-        return cli_fail(&cli_logp, CLI_WRONG, "--calibrate prints a table, and --out is for log-densities");
-    const cli_path paths[] = { { path[0], false, NULL }, { path[1], false, NULL }, { set.out, true, NULL } };
-    if (cli_check_paths(&cli_logp, 3, paths) != CLI_OK)
-        return CLI_WRONG;
-    job j = { .path = path[1] };
+    result = check(&set, path);
+    if (result != CLI_OK)
+        return result;
+    logp_job j = { .path = path[1] };
     hl_status status =
         hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     if (status == HL_OK)
         status = hl_density_load(j.ctx, path[0], &j.model);
-    hl_density_column *columns = status == HL_OK ? cli_columns_of(j.model) : NULL;
-    hl_table_options how = { .columns = set.columns, .drop_missing = set.drop, .array = set.array };
-    if (status == HL_OK)
-        status = columns ? cli_open_columns(j.ctx, path[1], &how, hl_density_dim(j.model) + hl_density_context(j.model),
-                                            columns, &j.table)
-                         : HL_ERR_NOMEM;
-    free(columns);
-    result = status == HL_OK ? evaluate(&j, &set) : cli_fail_library(&cli_logp, j.ctx, status);
+    if (status != HL_OK)
+        result = cli_fail_model(&cli_logp, j.ctx, status, path[1]);
+    if (status == HL_OK && (status = open_table(&j, &set)) != HL_OK)
+        result = cli_fail_library(&cli_logp, j.ctx, status);
+    if (result == CLI_OK)
+        result = prepare(&j, &set);
+    if (result == CLI_OK)
+        result = set.calibrate ? logp_calibrate(&j) : print_rows(&j, &set);
     hl_table_writer_free(j.writer);
     hl_table_free(j.table);
     hl_density_free(j.model);
@@ -228,5 +301,7 @@ static int run(int argc, char **argv)
     free(j.x);
     free(j.c);
     free(j.logp);
+    free(j.appended);
+    free(j.worst);
     return result;
 }

@@ -57,6 +57,15 @@ static const hl_option *job_options(const cli_command *command)
     return job ? job->options() : NULL;
 }
 
+/* Does the command itself take an option that all have? */
+static bool has_own(const cli_command *command, const char *name)
+{
+    for (const cli_option *o = command->options; o && o->name; o++)
+        if (strcmp(o->name, name) == 0)
+            return true;
+    return false;
+}
+
 void cli_print_help(const cli_command *command)
 {
     printf("hollow %s - %s\n\nusage: hollow %s %s\n\n%s", command->name, command->summary, command->name,
@@ -68,7 +77,29 @@ void cli_print_help(const cli_command *command)
         print_option(o->name, o->value, o->help);
     for (const hl_option *o = job_options(command); o && o->name; o++)
         print_job_option(o);
+    if (!has_own(command, "json"))
+        print_option("json", NULL, "print the result as one JSON object");
+    if (!has_own(command, "quiet"))
+        print_option("quiet", NULL, "no progress and no remarks on stderr, errors alone");
     print_option("help", NULL, "print this text");
+}
+
+/* "--loss nll|score", "--iters N", "--quiet" */
+static void complete(const char *name, const char *value, const char *const *choices)
+{
+    printf("%s%s", name[1] ? "--" : "-", name);
+    for (const char *const *c = choices; c && *c; c++)
+        printf("%c%s", c == choices ? ' ' : '|', *c);
+    printf("%s%s\n", value && !choices ? " " : "", value && !choices ? value : "");
+}
+
+void cli_complete_options(const cli_command *command)
+{
+    for (const cli_option *o = command->options; o && o->name; o++)
+        complete(o->name, o->value, o->kind == CLI_CHOICE ? o->more : NULL);
+    for (const hl_option *o = job_options(command); o && o->name; o++)
+        complete(o->name, o->value, o->choices);
+    printf("%s%s--help\n", has_own(command, "json") ? "" : "--json\n", has_own(command, "quiet") ? "" : "--quiet\n");
 }
 
 static int wrong(const cli_command *command, const char *what, const char *detail)
@@ -245,6 +276,13 @@ int cli_parse(const cli_command *command, int argc, char **argv, void *settings,
         } else if (strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0) {
             cli_print_help(command);
             return CLI_OK;
+        } else if (strcmp(a, "--complete") == 0) {
+            cli_complete_options(command);
+            return CLI_OK;
+        } else if (strcmp(a, "--quiet") == 0 && !has_own(command, "quiet")) {
+            cli_set_quiet();
+        } else if (strcmp(a, "--json") == 0 && !has_own(command, "json")) {
+            cli_set_json();
         } else {
             int status = option(command, argc, argv, &i, settings);
             if (status >= 0)

@@ -19,7 +19,7 @@ typedef struct place {
 static bool spell(const cli_path *p, char *text, size_t size)
 {
     int length = snprintf(text, size, "%s%s", p->name, p->suffix ? p->suffix : "");
-    char *colon = p->written ? NULL : strstr(text, ".npz:");
+    char *colon = p->use != CLI_READ ? NULL : strstr(text, ".npz:");
     if (colon)
         colon[4] = '\0';
     return length >= 0 && (size_t)length < size;
@@ -73,8 +73,8 @@ static bool same(const place *a, const place *b)
 
 static int refuse(const cli_command *command, const cli_path *a, const cli_path *b)
 {
-    const cli_path *in = !a->written ? a : b;
-    if (in->written)
+    const cli_path *in = a->use == CLI_READ ? a : b;
+    if (in->use != CLI_READ)
         return cli_fail(command, CLI_WRONG, "%s%s and %s%s are the same file: each output needs one of its own",
                         a->name, a->suffix ? a->suffix : "", b->name, b->suffix ? b->suffix : "");
     return cli_fail(command, CLI_WRONG, "%s would be replaced by the results: choose another file for them", in->name);
@@ -85,13 +85,29 @@ static bool counts(const cli_path *p)
     return p->name && strcmp(p->name, "-") != 0;
 }
 
+/* A suffix that says otherwise than what would be written is a mistake. */
+static int check_suffix(const cli_command *command, const cli_path *p)
+{
+    static const char *const known[] = { ".csv", ".npy", ".txt", ".dat" };
+    const char *slash = strrchr(p->name, '/'), *dot = strrchr(slash ? slash : p->name, '.');
+    bool good = !dot || dot == p->name || dot[-1] == '/';
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        good = good || strcmp(dot, known[i]) == 0;
+    return good ? CLI_OK
+                : cli_fail(command, CLI_WRONG, "%s: tables are written as .csv (also .txt, .dat or no suffix) or .npy",
+                           p->name);
+}
+
 int cli_check_paths(const cli_command *command, size_t count, const cli_path *paths)
 {
     char text[PATH_MAX];
     for (size_t i = 0; i < count; i++)
+        if (paths[i].use == CLI_TABLE && counts(&paths[i]) && check_suffix(command, &paths[i]) != CLI_OK)
+            return CLI_WRONG;
+    for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++) {
             place a = { 0 }, b = { 0 };
-            if ((!paths[i].written && !paths[j].written) || !counts(&paths[i]) || !counts(&paths[j]))
+            if ((paths[i].use == CLI_READ && paths[j].use == CLI_READ) || !counts(&paths[i]) || !counts(&paths[j]))
                 continue;
             if (!spell(&paths[i], text, sizeof text) || !find(text, &a) || !spell(&paths[j], text, sizeof text) ||
                 !find(text, &b))
@@ -104,5 +120,5 @@ int cli_check_paths(const cli_command *command, size_t count, const cli_path *pa
 
 int cli_keep_apart(const cli_command *command, const char *out, const char *in)
 {
-    return cli_check_paths(command, 2, (cli_path[]){ { in, false, NULL }, { out, true, NULL } });
+    return cli_check_paths(command, 2, (cli_path[]){ { in, CLI_READ, NULL }, { out, CLI_WRITE, NULL } });
 }

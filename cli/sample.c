@@ -8,13 +8,15 @@
 enum { CHUNK = 4096 };
 
 typedef struct settings {
-    uint64_t threads, rows, seed;
+    uint64_t threads, rows, seed, first;
     const char *out, *context;
 } settings;
 
 static const cli_option options[] = {
     { "n", CLI_INTEGER, offsetof(settings, rows), "N",
       "how many rows; default 1000, or one for each row of the context", 1, 1e15, NULL },
+    { "first", CLI_INTEGER, offsetof(settings, first), "F",
+      "leave the first F rows out; -n F, then --first F, are the whole", 0, 1e15, NULL },
     { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "other seeds give other rows; default 0", 0, 9e15, NULL },
     { "context", CLI_TEXT, offsetof(settings, context), "FILE", "values of the context columns, a row for each sample",
       0, 0, NULL },
@@ -38,19 +40,35 @@ typedef struct job {
     hl_density *model;
     hl_table *table; /* of the context */
     hl_table_writer *writer;
-    size_t rows, c_columns;
+    size_t first, rows, failed, c_columns;
     size_t *c_index;
     const char **names;
     double *x, *c;
+    cli_json json;
     cli_progress progress;
 } job;
 
-static hl_status draw(job *j, uint64_t seed, size_t *failed)
+static hl_status put(job *j, size_t count)
 {
     size_t dim = hl_density_dim(j->model);
+    for (size_t r = 0; r < count; r++)
+        j->failed += isnan(j->x[r * dim]) != 0;
+    if (j->writer)
+        return hl_table_write_rows(j->writer, count, j->x);
+    for (size_t r = 0; r < count; r++) {
+        cli_json_open(&j->json, NULL, '[');
+        for (size_t i = 0; i < dim; i++)
+            cli_json_exact(&j->json, NULL, j->x[r * dim + i]);
+        cli_json_close(&j->json, ']');
+    }
+    return HL_OK;
+}
+
+static hl_status draw(job *j, uint64_t seed)
+{
     cli_progress_start(&j->progress, 0);
-    for (size_t start = 0; start < j->rows; start += CHUNK) {
-        size_t count = j->rows - start < CHUNK ? j->rows - start : CHUNK;
+    for (size_t done = 0; done < j->rows;) {
+        size_t start = j->first + done, count = j->rows - done < CHUNK ? j->rows - done : CHUNK;
         hl_status status = HL_OK;
         if (j->table)
             status = hl_table_read_columns(j->table, start, count, j->c_columns, j->c_index, j->c);
@@ -58,18 +76,52 @@ static hl_status draw(job *j, uint64_t seed, size_t *failed)
             return status;
         status = hl_density_sample(j->model, seed, start, count, j->c, j->x);
         if (cli_interrupted())
-            break;
+            return HL_STOPPED;
         if (status == HL_ERR_NOMEM)
             return status;
-        cli_show_rows(&j->progress, start + count, j->rows);
-        for (size_t r = 0; r < count; r++)
-            *failed += isnan(j->x[r * dim]) != 0;
-        status = hl_table_write_rows(j->writer, count, j->x);
+        done += count;
+        cli_show_rows(&j->progress, done, j->rows);
+        status = put(j, count);
         if (status != HL_OK)
             return status;
     }
     cli_progress_end(&j->progress, false);
-    return cli_interrupted() ? HL_STOPPED : hl_table_writer_finish(j->writer);
+    return j->writer ? hl_table_writer_finish(j->writer) : HL_OK;
+}
+
+/* Rows go to a table or, with --json and without a file for them, into the object. */
+static hl_status draw_rows(job *j, const settings *set)
+{
+    size_t dim = hl_density_dim(j->model);
+    hl_table_writer_options how = { .names = set->first ? NULL : j->names, .rows = j->rows };
+    hl_status status = HL_OK;
+    for (size_t i = 0; i < dim; i++)
+        j->names[i] = hl_density_get_column(j->model, i).name;
+    j->json = (cli_json){ stdout, false };
+    if (cli_json_wanted()) {
+        cli_json_open(&j->json, NULL, '{');
+        cli_json_open(&j->json, "columns", '[');
+        for (size_t i = 0; i < dim; i++)
+            cli_json_text(&j->json, NULL, j->names[i]);
+        cli_json_close(&j->json, ']');
+    }
+    if (cli_json_wanted() && !set->out)
+        cli_json_open(&j->json, "sample", '[');
+    else
+        status = hl_table_writer_create(j->ctx, set->out ? set->out : "-", dim, &how, &j->writer);
+    if (status == HL_OK)
+        status = draw(j, set->seed);
+    if (status != HL_OK || !cli_json_wanted())
+        return status;
+    if (set->out)
+        cli_json_text(&j->json, "file", set->out);
+    else
+        cli_json_close(&j->json, ']');
+    cli_json_count(&j->json, "rows", j->rows);
+    cli_json_count(&j->json, "failed", j->failed);
+    cli_json_close(&j->json, '}');
+    putchar('\n');
+    return HL_OK;
 }
 
 /* Open the table of the context, if the model has one, and find its columns. */
@@ -89,17 +141,19 @@ static int open_context(job *j, const settings *set)
     free(columns);
     if (status != HL_OK)
         return cli_fail_library(&cli_sample, j->ctx, status);
-    if (hl_table_rows(j->table) < j->rows && set->rows)
-        return cli_fail(&cli_sample, CLI_WRONG, "%s: %zu rows for %zu samples", set->context, hl_table_rows(j->table),
-                        j->rows);
-    j->rows = set->rows ? j->rows : hl_table_rows(j->table);
+    size_t there = hl_table_rows(j->table);
+    if (there < j->first || (set->rows && there - j->first < j->rows))
+        return cli_fail(&cli_sample, CLI_WRONG, "%s: %zu rows for %zu samples", set->context, there,
+                        j->first + (set->rows ? j->rows : 0));
+    j->rows = set->rows ? j->rows : there - j->first;
     return cli_match_columns(&cli_sample, set->context, j->table, j->model, NULL, j->c_index);
 }
 
 static int sample(job *j, const settings *set)
 {
-    size_t dim = hl_density_dim(j->model), context = hl_density_context(j->model), failed = 0;
+    size_t dim = hl_density_dim(j->model), context = hl_density_context(j->model);
     j->rows = set->rows ? (size_t)set->rows : 1000;
+    j->first = (size_t)set->first;
     j->c_index = calloc(context + 1, sizeof *j->c_index);
     j->names = calloc(dim, sizeof *j->names);
     j->x = calloc(CHUNK * dim, sizeof *j->x);
@@ -109,20 +163,14 @@ static int sample(job *j, const settings *set)
     int result = open_context(j, set);
     if (result != CLI_OK)
         return result;
-    for (size_t i = 0; i < dim; i++)
-        j->names[i] = hl_density_get_column(j->model, i).name;
-    hl_status status =
-        hl_table_writer_create(j->ctx, set->out ? set->out : "-", dim,
-                               &(hl_table_writer_options){ .names = j->names, .rows = j->rows }, &j->writer);
-    if (status == HL_OK)
-        status = draw(j, set->seed, &failed);
+    hl_status status = draw_rows(j, set);
     if (status == HL_STOPPED)
         return cli_fail(&cli_sample, CLI_STOPPED, "stopped");
     if (status != HL_OK)
         return cli_fail_library(&cli_sample, j->ctx, status);
-    return failed
-               ? cli_fail(&cli_sample, CLI_FAILED, "%zu of %zu rows could not be solved and are nan", failed, j->rows)
-               : CLI_OK;
+    return j->failed ? cli_fail(&cli_sample, CLI_FAILED, "%zu of %zu rows could not be solved and are nan", j->failed,
+                                j->rows)
+                     : CLI_OK;
 }
 
 static int run(int argc, char **argv)
@@ -132,7 +180,9 @@ static int run(int argc, char **argv)
     int result = cli_parse(&cli_sample, argc, argv, &set, path);
     if (result >= 0)
         return result;
-    const cli_path paths[] = { { path[0], false, NULL }, { set.context, false, NULL }, { set.out, true, NULL } };
+    const cli_path paths[] = { { path[0], CLI_READ, NULL },
+                               { set.context, CLI_READ, NULL },
+                               { set.out, CLI_TABLE, NULL } };
     if (cli_check_paths(&cli_sample, 3, paths) != CLI_OK)
         return CLI_WRONG;
     job j = { 0 };

@@ -42,11 +42,21 @@ int cli_stop(void *user)
 
 /* ---- messages ---- */
 
-static bool quiet;
+static bool quiet, as_json;
 
 void cli_set_quiet(void)
 {
     quiet = true;
+}
+
+void cli_set_json(void)
+{
+    as_json = true;
+}
+
+bool cli_json_wanted(void)
+{
+    return as_json;
 }
 
 bool cli_quiet(void)

@@ -96,7 +96,17 @@ static int write_one(const paper_settings *set, const paper_file *f, const void 
         return unwritable(set, f->name, error);
     if (error < 0)
         return cli_fail(&paper_command, CLI_FAILED, "gnuplot could not draw %s", f->name);
-    printf("%s/%s\n", set->out, f->name);
+    if (cli_json_wanted()) {
+        char path[4200];
+        cli_json json = { stdout, false };
+        snprintf(path, sizeof path, "%s/%s", set->out, f->name);
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "file", path);
+        cli_json_close(&json, '}');
+        putchar('\n');
+    } else {
+        printf("%s/%s\n", set->out, f->name);
+    }
     return CLI_OK;
 }
 

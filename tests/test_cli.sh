@@ -15,6 +15,54 @@ for call in "" help --help -h "help help"; do
 done
 expect 0 --version
 stdout_has "hollow 0."
+stdout_has " instructions, SUNDIALS "
+stdout_has " thread"
+expect 0 --version --json
+json "$out" 'set(j) == {"version", "isa", "solvers", "threads"} and j["threads"] >= 1'
+if taskset 1 true 2>/dev/null; then # bound to one processor: one thread
+    command="taskset 1 hollow --version --json"
+    taskset 1 "$hollow" --version --json >"$out"
+    json "$out" 'j["threads"] == 1'
+fi
+expect 2 ft
+stderr_has "unknown command 'ft'; did you mean 'fit'?"
+expect 2 sde smple
+stderr_has "hollow sde: unknown command 'smple'; did you mean 'sample'?"
+
+# ---- completion ----
+
+for shell in bash zsh; do
+    expect 0 completion $shell
+    stdout_has "_hollow() {"
+    if command -v $shell >/dev/null; then
+        if $shell -n "$out" 2>"$err"; then pass; else fail "completion $shell: not a script of $shell"; fi
+    fi
+done
+expect 2 completion fish
+stderr_has "unknown shell 'fish'; there are bash, zsh"
+# completed WORDS EXPECTED: what bash offers after these words, the last of which is begun.
+completed() {
+    command="completion of 'hollow $1'"
+    # shellcheck disable=SC2016
+    PATH=$(dirname "$hollow"):$PATH bash -c 'source <(hollow completion bash)
+        COMP_WORDS=(hollow $1) COMP_CWORD=$(set -- $1; echo $#)
+        case $1 in *" ") COMP_WORDS+=("") COMP_CWORD=$((COMP_CWORD + 1)) ;; esac
+        _hollow; echo "${COMPREPLY[*]}"' - "$1" >"$out" 2>"$err"
+    if [ "$(cat "$out")" = "$2" ]; then pass; else fail "$command: '$(cat "$out")' instead of '$2'"; fi
+}
+if command -v bash >/dev/null; then
+    completed "f" "fit"
+    completed "sde " "fit sample grid eval"
+    completed "sde sam" "sample"
+    completed "logp --wor" "--worst"
+    completed "bench --cas" "--case"
+    completed "bench --dtype f" "f32 f64"
+    completed "logp m d --qu" "--quiet"
+    completed "sde fit --penalty h" "huber"
+fi
+
+# ---- wrong calls ----
+
 for name in paper bench info fit logp sample; do
     expect 0 "$name" --help
     stdout_has "usage: hollow $name"
@@ -43,7 +91,7 @@ for name in paper bench; do
     stdout_empty
 done
 if "$work/alone/hollow" --version >"$out"; then pass; else fail "hollow --version, alone"; fi
-for name in vae nonsense; do
+for name in nonsense; do
     expect 2 "$name"
     stderr_has "hollow: unknown command '$name'; there are "
     stdout_empty

@@ -407,10 +407,10 @@ refused "$none" "whole.csv: no column 'a'"
 fit 2 "$data" "$none" --columns nobody
 refused "$none" "nobody"
 expect 2 logp "$model" "$work/whole.csv"
-stderr_has "whole.csv: no column 'a', which the model needs"
+stderr_has "whole.csv: there are no columns 'a', 'b'; there are "
 stdout_empty
 expect 2 logp "$model" "$work/bare.csv"
-stderr_has "bare.csv: 3 columns, where the model has 2"
+stderr_has "bare.csv: it has 3 columns without names, where 2 are needed"
 
 # ---- wrong models ----
 

@@ -58,12 +58,42 @@ static void test_find(void **state)
     CHECK_STATUS(ctx, hl_table_find(t, "t,,x", index, &count), HL_ERR_INVALID);
     check_message(ctx, "a.csv: there is no column ''; there are 6: t, x, y, 1-3, 2020, a b");
     assert_int_equal(count, 0);
+    CHECK_STATUS(ctx, hl_table_find(t, "p,t,q,7", index, &count), HL_ERR_INVALID);
+    check_message(ctx, "a.csv: there are no columns 'p', 'q', '7'; there are 6: t, x, y, 1-3, 2020, a b");
     CHECK_STATUS(ctx, hl_table_find(t, "2-3,y", index, &count), HL_ERR_INVALID);
     check_message(ctx, "a.csv: column 'y' is listed twice");
     CHECK_OK(ctx, hl_table_read_columns(t, 0, 1, 2, (size_t[]){ 5, 1 }, values));
     assert_true(values[0] == 6 && values[1] == 2);
     assert_null(hl_table_name(t, 6));
     hl_table_free(t);
+    hl_context_free(ctx);
+}
+
+/* Names that are never numbers, and a file that has none. */
+static void test_names(void **state)
+{
+    static const char named[] = "b,text,a\n1,x,2\n", bare[] = "1,2\n3,4\n";
+    hl_context *ctx = test_context(NULL, 1);
+    double values[2];
+    hl_table *t;
+
+    (void)state;
+    put_file("named.csv", named, strlen(named));
+    put_file("bare.csv", bare, strlen(bare));
+    CHECK_OK(ctx, hl_table_open(ctx, "named.csv", &(hl_table_options){ .columns = "a,b", .names = 1 }, &t));
+    CHECK_OK(ctx, hl_table_read_rows(t, 0, 1, values));
+    assert_true(values[0] == 2 && values[1] == 1);
+    hl_table_free(t);
+    CHECK_STATUS(ctx, hl_table_open(ctx, "named.csv", &(hl_table_options){ .columns = "a,1,c", .names = 1 }, &t),
+                 HL_ERR_INVALID);
+    check_message(ctx, "named.csv: there are no columns '1', 'c'; there are 3: b, text, a");
+    CHECK_OK(ctx, hl_table_open(ctx, "bare.csv", &(hl_table_options){ .columns = "a,b", .names = 1 }, &t));
+    assert_int_equal(hl_table_columns(t), 2);
+    assert_int_equal(hl_table_named(t), 0);
+    hl_table_free(t);
+    CHECK_STATUS(ctx, hl_table_open(ctx, "bare.csv", &(hl_table_options){ .columns = "a,b,c", .names = 1 }, &t),
+                 HL_ERR_INVALID);
+    check_message(ctx, "bare.csv: it has 2 columns without names, where 3 are needed");
     hl_context_free(ctx);
 }
 
@@ -415,8 +445,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_find),          TEST(test_many_names),    TEST(test_stats), TEST(test_round_trip),
-        TEST(test_bytes),         TEST(test_write_refused), TEST(test_full),  TEST(test_standard_output),
+        TEST(test_find),          TEST(test_many_names), TEST(test_names),
+        TEST(test_stats),         TEST(test_round_trip), TEST(test_bytes),
+        TEST(test_write_refused), TEST(test_full),       TEST(test_standard_output),
         TEST(test_out_of_memory), TEST(test_memory),
     };
 

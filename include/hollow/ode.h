@@ -136,6 +136,9 @@ typedef struct hl_ode_summary {
 HL_API hl_ode_summary hl_ode_report(const hl_ode *ode);
 HL_API void hl_ode_reset(hl_ode *ode);
 
+/* The library under Adams and BDF, such as "SUNDIALS 6.4.1"; written to buffer as snprintf does. */
+HL_API int hl_ode_library(char *buffer, size_t size);
+
 /* The names of the methods, ended by NULL. */
 HL_API const char *const *hl_ode_methods(void);
 

@@ -35,6 +35,7 @@ typedef struct hl_table_options {
     const char *date_column;
     /* csv: the name or number of a column that holds texts if its first value is no number (HL_COLUMN_LABELS) */
     const char *label_column;
+    int names; /* nonzero: `columns` are names, never numbers; a file without names must have as many columns, by place */
 } hl_table_options;
 
 typedef enum hl_column_kind {
@@ -77,8 +78,8 @@ HL_API const char *hl_table_label(const hl_table *table, size_t number);
 HL_API int hl_table_named(const hl_table *table);
 
 /* The columns of a list such as "t,x1,4-6": names, numbers from 1, and ranges of numbers; what is a name is not taken as a
- * number. index has room for hl_table_columns; *count receives how many. HL_ERR_INVALID, with the names that there are, if
- * one is not there or is listed twice. */
+ * number. index has room for hl_table_columns; *count receives how many. HL_ERR_INVALID, with all that are not there and the
+ * names that there are, or if one is listed twice. */
 HL_API hl_status hl_table_find(const hl_table *table, const char *list, size_t *index, size_t *count);
 /* The same, but numbers are those of the file's columns, whichever of them the table has. */
 HL_API hl_status hl_table_find_in_file(const hl_table *table, const char *list, size_t *index, size_t *count);

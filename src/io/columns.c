@@ -100,8 +100,12 @@ typedef struct list {
     const hl_table *table;
     size_t *index;
     size_t count;
-    char *taken; /* one for each column */
-    bool places; /* numbers are those of the file's columns */
+    char *taken;     /* one for each column */
+    bool places;     /* numbers are those of the file's columns */
+    bool names_only; /* what is no name is no number either */
+    size_t absent;
+    char names[192]; /* of those that are not there */
+    hl_text missing;
 } list;
 
 /* A whole number at text[0..bytes) and nothing else; 0 if it is not one or is too large. */
@@ -130,14 +134,14 @@ static void list_names(const hl_table *t, char *out, size_t size)
     }
 }
 
-static hl_status not_there(const list *l, const char *text, size_t bytes)
+static hl_status not_there(const list *l)
 {
-    char shown[HL_TABLE_SHOWN], names[192];
+    char names[192];
     const hl_table *t = l->table;
 
     list_names(t, names, sizeof names);
-    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: there is no column '%s'; there are %zu: %s",
-                   hl_path_shown(t->source.path), hl_text_shown(shown, text, bytes), t->column_count, names);
+    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: there %s %s; there are %zu: %s", hl_path_shown(t->source.path),
+                   l->absent > 1 ? "are no columns" : "is no column", l->names, t->column_count, names);
 }
 
 static hl_status take_column(list *l, size_t column)
@@ -164,6 +168,16 @@ static size_t numbered(const list *l, size_t number)
     return i < t->column_count ? i : t->column_count;
 }
 
+/* Note an entry that is not there. */
+static void miss(list *l, const char *text, size_t bytes)
+{
+    char shown[HL_TABLE_SHOWN], quoted[HL_TABLE_SHOWN + 2];
+
+    snprintf(quoted, sizeof quoted, "'%s'", hl_text_shown(shown, text, bytes));
+    hl_text_list(&l->missing, quoted);
+    l->absent++;
+}
+
 /* One entry: a name, a number, or a range. */
 static hl_status take_entry(list *l, const char *text, size_t bytes)
 {
@@ -175,15 +189,24 @@ static hl_status take_entry(list *l, const char *text, size_t bytes)
     for (size_t i = 0; i < t->column_count; i++)
         if (strlen(t->columns[i].name) == bytes && memcmp(t->columns[i].name, text, bytes) == 0)
             return take_column(l, i);
-    first = last = take_number(text, bytes);
-    if (dash) {
+    first = last = l->names_only ? 0 : take_number(text, bytes);
+    if (dash && !l->names_only) {
         first = take_number(text, (size_t)(dash - text));
         last = take_number(dash + 1, bytes - (size_t)(dash - text) - 1);
     }
-    if (first == 0 || first > last || (!l->places && last > t->column_count))
-        return not_there(l, text, bytes);
-    for (size_t i = first; !status && i <= last; i++)
-        status = numbered(l, i) < t->column_count ? take_column(l, numbered(l, i)) : not_there(l, text, bytes);
+    if (first == 0 || first > last || (!l->places && last > t->column_count)) {
+        miss(l, text, bytes);
+        return HL_OK;
+    }
+    for (size_t i = first; !status && i <= last; i++) {
+        size_t column = numbered(l, i);
+
+        if (column == t->column_count) {
+            miss(l, text, bytes);
+            return HL_OK;
+        }
+        status = take_column(l, column);
+    }
     return status;
 }
 
@@ -204,21 +227,25 @@ static hl_status take_list(list *l, const char *text)
             stop--;
         status = take_entry(l, text, (size_t)(stop - text));
         if (status || !*end)
-            return status;
+            return status ? status : l->absent ? not_there(l) : HL_OK;
         text = end + 1;
     }
 }
 
-static hl_status find_columns(const hl_table *table, const char *text, bool places, size_t *index, size_t *count)
+static hl_status find_columns(const hl_table *table, const char *text, bool places, bool names_only, size_t *index,
+                              size_t *count)
 {
-    list l = {
-        .table = table, .index = index, .places = places, .taken = hl_calloc(table->ctx, table->column_count, 1)
-    };
+    list l = { .table = table,
+               .index = index,
+               .places = places,
+               .names_only = names_only,
+               .taken = hl_calloc(table->ctx, table->column_count, 1) };
     hl_status status;
 
     *count = 0;
     if (!l.taken)
         return HL_ERR_NOMEM;
+    l.missing = hl_text_start(l.names, sizeof l.names);
     status = take_list(&l, text);
     hl_free(table->ctx, l.taken);
     if (!status)
@@ -228,12 +255,25 @@ static hl_status find_columns(const hl_table *table, const char *text, bool plac
 
 hl_status hl_table_find(const hl_table *table, const char *text, size_t *index, size_t *count)
 {
-    return find_columns(table, text, false, index, count);
+    return find_columns(table, text, false, false, index, count);
 }
 
 hl_status hl_table_find_in_file(const hl_table *table, const char *text, size_t *index, size_t *count)
 {
-    return find_columns(table, text, true, index, count);
+    return find_columns(table, text, true, false, index, count);
+}
+
+/* The options' names are those of all columns, by place. */
+static hl_status check_count(const hl_table *t)
+{
+    size_t count = 1;
+
+    for (const char *c = t->options.columns; *c; c++)
+        count += *c == ',';
+    if (count == t->column_count)
+        return HL_OK;
+    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: it has %zu columns without names, where %zu are needed",
+                   hl_path_shown(t->source.path), t->column_count, count);
 }
 
 static bool holds(const size_t *list, size_t count, size_t column)
@@ -249,7 +289,7 @@ static hl_status choose_columns(const hl_table *t, size_t *chosen, size_t *found
 {
     const hl_table_options *o = &t->options;
     size_t listed = t->column_count, n = 0;
-    hl_status status = o->columns ? hl_table_find(t, o->columns, chosen, &listed) : HL_OK;
+    hl_status status = o->columns ? find_columns(t, o->columns, false, o->names != 0, chosen, &listed) : HL_OK;
 
     for (size_t i = 0; !o->columns && i < listed; i++)
         chosen[i] = i;
@@ -276,6 +316,8 @@ hl_status hl_table_select(hl_table *t)
 
     if (!t->options.columns && !t->options.exclude)
         return HL_OK;
+    if (t->options.names && !t->named)
+        return check_count(t);
     index = hl_calloc(t->ctx, t->column_count, sizeof *index);
     found = hl_calloc(t->ctx, t->column_count, sizeof *found);
     chosen = hl_calloc(t->ctx, t->column_count, sizeof *chosen);

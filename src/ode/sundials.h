@@ -1,6 +1,6 @@
 /* sundials.h - the SUNDIALS that we use, and what differs between its versions 6.4 and 7.
  *
- * Only vector.c, integrator.c, iteration.c and root_krylov.c use this. */
+ * Only vector.c, integrator.c, iteration.c, library.c and root_krylov.c use this. */
 #ifndef HL_ODE_SUNDIALS_H
 #define HL_ODE_SUNDIALS_H
 

@@ -102,9 +102,6 @@ int cli_check_paths(const cli_command *command, size_t count, const cli_path *pa
 {
     char text[PATH_MAX];
     for (size_t i = 0; i < count; i++)
-        if (paths[i].use == CLI_TABLE && counts(&paths[i]) && check_suffix(command, &paths[i]) != CLI_OK)
-            return CLI_WRONG;
-    for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++) {
             place a = { 0 }, b = { 0 };
             if ((paths[i].use == CLI_READ && paths[j].use == CLI_READ) || !counts(&paths[i]) || !counts(&paths[j]))
@@ -115,6 +112,9 @@ int cli_check_paths(const cli_command *command, size_t count, const cli_path *pa
             if (same(&a, &b))
                 return refuse(command, &paths[j], &paths[i]);
         }
+    for (size_t i = 0; i < count; i++)
+        if (paths[i].use == CLI_TABLE && counts(&paths[i]) && check_suffix(command, &paths[i]) != CLI_OK)
+            return CLI_WRONG;
     return CLI_OK;
 }
 

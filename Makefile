@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SETUP ?= scripts/setup.sh
 CMAKE_FLAGS ?=
 
-.PHONY: all setup build test test-memory demo bench asan tsan install format clean help
+.PHONY: all setup build test test-memory test-clang demo bench asan tsan install format clean help
 
 all: build
 
@@ -32,6 +32,12 @@ bench: build
 	    if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program" || exit 1; fi; \
 	done; $(BUILD)/hollow bench
 
+# What compilers may see differently: warnings, vector code, the tests of kernels and files.
+test-clang:
+	@WITH_CLANG=1 $(SETUP)
+	@$(MAKE) --no-print-directory build BUILD=build-clang CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_C_COMPILER=clang"
+	$(CTEST) --test-dir build-clang --output-on-failure --parallel $(JOBS) -R 'test_(kernel|ops|io|json|csv|npy|net|plan)$$'
+
 asan:
 	@$(MAKE) --no-print-directory test BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DHL_SANITIZE=ON"
 
@@ -49,13 +55,14 @@ format:
 	clang-format -i $$(git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
 clean:
-	$(CMAKE) -E rm -rf $(BUILD) build-asan build-tsan
+	$(CMAKE) -E rm -rf $(BUILD) build-asan build-tsan build-clang
 
 help:
 	@echo "make           install what is missing and build; the program is $(BUILD)/hollow"
 	@echo "make test      build and run all tests"
 	@echo "make demo      build and run the demonstration"
 	@echo "make bench     build and run the benchmarks: one line of JSON for each case"
+	@echo "make test-clang   build in build-clang with clang, run the tests that compilers may break"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
 	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests"
 	@echo "make tsan      build in build-tsan with the thread sanitizer, run all tests"
@@ -63,4 +70,4 @@ help:
 	@echo "make format    format the C files with clang-format"
 	@echo "make clean     remove the build directories"
 	@echo
-	@echo "Variables: BUILD, PREFIX, DESTDIR, JOBS, CMAKE, CMAKE_FLAGS (as -DHL_WERROR=OFF), SETUP=true (install nothing)"
+	@echo "Variables: BUILD, PREFIX, DESTDIR, JOBS, CMAKE, CMAKE_FLAGS (as -DHL_WERROR=ON), SETUP=true (install nothing)"

@@ -21,6 +21,7 @@ else
 fi
 printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 ||
     needed="$needed libsundials-dev"
+[ -z "${WITH_CLANG:-}" ] || have clang || needed="$needed clang"
 have c++ || have g++ || optional="$optional g++"
 have gfortran || have flang || optional="$optional gfortran"
 have gnuplot || optional="$optional gnuplot-nox"

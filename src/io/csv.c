@@ -204,13 +204,13 @@ static hl_status quoted_field(const csv *c, const char *p, const char *end, fiel
 {
     const char *q = p + 1, *stop;
 
-    for (;; q++) {
+    for (;;) {
         q = memchr(q, '"', (size_t)(end - q));
         if (!q)
             return fault(c, HL_ERR_FORMAT, "a quote (\") is opened and never closed");
         if (q[1] != '"')
             break;
-        q++;
+        q += 2; /* a quote inside the field */
     }
     *f = (field){ .text = p + 1, .bytes = (size_t)(q - p) - 1, .quoted = true };
     stop = skip_padding(c, q + 1);

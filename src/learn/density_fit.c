@@ -187,12 +187,15 @@ static hl_status after_iteration(run *r, bool *over, hl_density_end *end)
 {
     const hl_fit_report *p = &r->report;
     double *recent = &r->outcome->seen.recent, loss = p->loss + r->scale;
-    double every = r->job && r->job->save_every > 0 ? r->job->save_every : SAVE_EVERY;
+    double every = r->job && r->job->save_every > 0 ? r->job->save_every : SAVE_EVERY, left;
     if (p->phase == HL_FIT_LIKELIHOOD && isfinite(loss))
         *recent = isnan(*recent) ? loss : *recent + (loss - *recent) * 0.1;
     *over = true;
     *end = HL_DENSITY_END_STOPPED;
-    if (tell(r, hl_fit_pace_step(&r->pace, r->fit, p)))
+    hl_status status = hl_fit_pace_step(&r->pace, r->fit, p, &left);
+    if (status < 0)
+        return status;
+    if (tell(r, left) || status == HL_STOPPED)
         return HL_STOPPED;
     *end = HL_DENSITY_END_TIME;
     if (r->plan.minutes > 0 && hl_clock() - r->pace.start > 60 * r->plan.minutes)
@@ -215,7 +218,7 @@ static hl_status train(run *r, hl_density_end *end)
         *end = HL_DENSITY_END_ERROR;
         if (status == HL_OK)
             status = after_iteration(r, &over, end);
-        else if (status == HL_STOPPED || status == HL_ERR_CALLBACK) { /* in the middle of a solve */
+        else if (status == HL_STOPPED) { /* in the middle of a solve */
             *end = HL_DENSITY_END_STOPPED;
             status = HL_STOPPED;
         }
@@ -294,13 +297,9 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     }
     conclude(r, end);
     bool keep = status == HL_OK || status == HL_STOPPED || (status != HL_ERR_NOMEM && isfinite(r->report.best));
-    char message[sizeof r->ctx->message]; /* of the failure, which finishing may not hide */
-    memcpy(message, r->ctx->message, sizeof message);
     hl_status finished = keep ? finish_model(r) : status;
-    if (keep && finished == HL_OK) {
-        memcpy(r->ctx->message, message, sizeof message);
+    if (keep && finished == HL_OK)
         return status;
-    }
     hl_density_free(r->model);
     r->model = NULL;
     return finished;

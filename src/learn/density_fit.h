@@ -83,8 +83,8 @@ typedef struct hl_fit_pace {
 } hl_fit_pace;
 
 void hl_fit_pace_start(hl_fit_pace *pace, const hl_fit *fit);
-/* After an iteration. Returns the seconds that are left, or NaN. */
-double hl_fit_pace_step(hl_fit_pace *pace, hl_fit *fit, const hl_fit_report *report);
+/* After an iteration: the seconds that are left, or NaN. An error if memory ran out, HL_STOPPED if the user wants that. */
+hl_status hl_fit_pace_step(hl_fit_pace *pace, hl_fit *fit, const hl_fit_report *report, double *left);
 /* Rows of training in a second of a phase; 0 while unknown. */
 double hl_fit_pace_rows(const hl_fit_pace *pace, hl_fit_phase phase);
 

@@ -47,7 +47,7 @@ hl_status hl_fit_check_columns(hl_fit_table *t, bool dequantize)
                  : scale      ? HL_FINDING_SCALE
                  : s->integer ? HL_FINDING_INTEGER
                               : HL_FINDING_TIED;
-        f.value = constant ? s->min : scale ? s->deviation : s->tied;
+        f.value = constant ? s->min : !scale ? s->tied : isfinite(s->deviation) ? s->deviation : INFINITY;
         which = (constant || scale) && !bad ? i : which;
         bad += constant || scale;
         status = hl_fit_table_find(t, &f);

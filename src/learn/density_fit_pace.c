@@ -41,19 +41,24 @@ double hl_fit_pace_rows(const hl_fit_pace *p, hl_fit_phase phase)
     return seconds > 0 ? (double)p->batch / seconds : 0;
 }
 
-double hl_fit_pace_step(hl_fit_pace *p, hl_fit *fit, const hl_fit_report *r)
+/* A gradient that fails tells nothing about time, and its iteration will fail by itself. */
+static hl_status probe(hl_fit_pace *p, hl_fit *fit)
 {
-    bool solving = r->phase == HL_FIT_LIKELIHOOD;
-    double *kind = solving ? &p->solving : &p->matching, seconds = hl_clock() - p->last;
-    if (r->validated && !isnan(*kind))
-        average(&p->validation, fmax(seconds - *kind, 0));
-    else
-        average(kind, seconds);
-    if (!solving && !p->probed && p->first_solving != SIZE_MAX) {
-        p->probed = true;
-        hl_fit_probe(fit, &p->solving);
-    }
-    p->last = hl_clock();
+    double seconds;
+    hl_kept_failure kept;
+    p->probed = true;
+    hl_failure_keep(hl_fit_context(fit), &kept);
+    hl_status status = hl_fit_probe(fit, &seconds);
+    if (status == HL_OK)
+        p->solving = seconds;
+    if (status == HL_ERR_NOMEM || status == HL_STOPPED)
+        return status;
+    hl_failure_restore(hl_fit_context(fit), &kept);
+    return HL_OK;
+}
+
+static double seconds_left(const hl_fit_pace *p, const hl_fit_report *r)
+{
     size_t end = r->iterations, change = p->first_solving < end ? p->first_solving : end;
     size_t matching = r->iteration < change ? change - r->iteration : 0, solved = end - r->iteration - matching;
     if (solved && isnan(p->solving))
@@ -64,4 +69,20 @@ double hl_fit_pace_step(hl_fit_pace *p, hl_fit *fit, const hl_fit_report *r)
     size_t validations = p->valid_rows ? end / p->validate_every - r->iteration / p->validate_every : 0;
     return (double)matching * known(p->matching) + (double)solved * known(p->solving) +
            (double)validations * validation;
+}
+
+hl_status hl_fit_pace_step(hl_fit_pace *p, hl_fit *fit, const hl_fit_report *r, double *left)
+{
+    bool solving = r->phase == HL_FIT_LIKELIHOOD;
+    double *kind = solving ? &p->solving : &p->matching, seconds = hl_clock() - p->last;
+    hl_status status = HL_OK;
+    if (r->validated && !isnan(*kind))
+        average(&p->validation, fmax(seconds - *kind, 0));
+    else
+        average(kind, seconds);
+    if (!solving && !p->probed && p->first_solving != SIZE_MAX)
+        status = probe(p, fit);
+    p->last = hl_clock();
+    *left = seconds_left(p, r);
+    return status;
 }

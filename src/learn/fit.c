@@ -494,10 +494,12 @@ size_t hl_fit_iteration(const hl_fit *fit)
     return fit->iteration;
 }
 
-void hl_fit_probe(hl_fit *fit, double *seconds)
+hl_status hl_fit_probe(hl_fit *fit, double *seconds)
 {
     double start = hl_clock(), loss;
-    *seconds = likelihood_gradient(fit, &loss) == HL_OK ? hl_clock() - start : NAN;
+    hl_status status = likelihood_gradient(fit, &loss);
+    *seconds = hl_clock() - start;
+    return status;
 }
 
 hl_status hl_fit_finish(hl_fit *fit)

@@ -13,7 +13,7 @@ size_t hl_fit_iteration(const hl_fit *fit);       /* done so far */
 hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration);
 /* All iterations are done, or patience is at its end. */
 bool hl_fit_is_done(const hl_fit *fit);
-/* How long a gradient of the likelihood takes, of the batch of the last iteration; changes nothing. NaN if it fails. */
-void hl_fit_probe(hl_fit *fit, double *seconds);
+/* How long a gradient of the likelihood takes, of the batch of the last iteration; changes nothing. */
+hl_status hl_fit_probe(hl_fit *fit, double *seconds);
 
 #endif

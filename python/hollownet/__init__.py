@@ -5,6 +5,7 @@ Every number is computed by the C library and equals that of the program `hollow
 
 from ._abi import HL_VERSION as __version__
 from ._data import read_parquet
+from ._density import Density, OutlierDetector
 from ._errors import (
     DataWarning,
     FileError,
@@ -19,9 +20,12 @@ from ._errors import (
 from ._library import get_threads, library_path, threads
 from ._net import Evaluation, Gradients, Net
 from ._ode import methods, odeint
+from ._sde import SDE
 
 __all__ = [
+    "SDE",
     "DataWarning",
+    "Density",
     "Evaluation",
     "FileError",
     "FitWarning",
@@ -31,6 +35,7 @@ __all__ = [
     "InvalidError",
     "Net",
     "OutOfMemory",
+    "OutlierDetector",
     "SolveError",
     "UnsupportedError",
     "__version__",

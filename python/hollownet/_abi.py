@@ -110,6 +110,10 @@ HL_COLUMN_LABELS = 2
 HL_TABLE_AUTO = 0
 HL_TABLE_CSV = 1
 HL_TABLE_NPY = 2
+HL_VAE_END_DONE = 0
+HL_VAE_END_PATIENCE = 1
+HL_VAE_END_TIME = 2
+HL_VAE_END_STOPPED = 3
 
 STATUS_TEXT: dict[int, str] = {
     0: "success",
@@ -244,6 +248,12 @@ class hl_vae_eval_options(Structure): ...
 class hl_vae_row_result(Structure): ...
 
 class hl_vae_result(Structure): ...
+
+class hl_vae_data(Structure): ...
+
+class hl_vae_progress(Structure): ...
+
+class hl_vae_outcome(Structure): ...
 
 hl_rhs_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
 hl_diagonal_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
@@ -538,7 +548,7 @@ hl_density_progress._fields_ = [
     ("ode_steps", c_size_t),
     ("seconds", c_double),
     ("seconds_left", c_double),
-    ("batch", c_size_t),
+    ("rows_per_second", c_double),
     ("so_far", c_void_p),
 ]
 hl_density_outcome._fields_ = [
@@ -547,6 +557,7 @@ hl_density_outcome._fields_ = [
     ("iteration", c_size_t),
     ("iterations", c_size_t),
     ("best_iteration", c_size_t),
+    ("failed_iteration", c_size_t),
     ("best", c_double),
     ("normal", c_double),
     ("recent", c_double),
@@ -757,6 +768,8 @@ hl_sde_progress._fields_ = [
 ]
 hl_table_options._fields_ = [
     ("columns", c_char_p),
+    ("exclude", c_char_p),
+    ("extra", c_char_p),
     ("array", c_char_p),
     ("drop_missing", c_int),
     ("header", c_int),
@@ -764,6 +777,7 @@ hl_table_options._fields_ = [
     ("min_rows", c_size_t),
     ("date_column", c_char_p),
     ("label_column", c_char_p),
+    ("names", c_int),
 ]
 hl_column_stats._fields_ = [
     ("mean", c_double),
@@ -843,6 +857,43 @@ hl_vae_result._fields_ = [
     ("evaluations", c_double),
     ("step_error", c_double),
 ]
+hl_vae_data._fields_ = [
+    ("image", (c_size_t * 3)),
+    ("dim", c_size_t),
+    ("train", hl_vae_rows),
+    ("valid", hl_vae_rows),
+    ("from", c_void_p),
+]
+hl_vae_progress._fields_ = [
+    ("iteration", c_size_t),
+    ("iterations", c_size_t),
+    ("epoch", c_double),
+    ("loss", c_double),
+    ("beta", c_double),
+    ("validation", c_double),
+    ("best", c_double),
+    ("best_iteration", c_size_t),
+    ("validated", c_int),
+    ("gradient_norm", c_double),
+    ("ode_steps", c_size_t),
+    ("steps_doubled", c_int),
+    ("seconds", c_double),
+    ("seconds_left", c_double),
+    ("batch", c_size_t),
+    ("parameters", c_size_t),
+]
+hl_vae_outcome._fields_ = [
+    ("end", c_int),
+    ("iteration", c_size_t),
+    ("iterations", c_size_t),
+    ("best_iteration", c_size_t),
+    ("best", c_double),
+    ("seconds", c_double),
+    ("train_rows", c_size_t),
+    ("valid_rows", c_size_t),
+    ("parameters", c_size_t),
+    ("ode_steps", c_size_t),
+]
 
 STRUCTS: dict[str, Any] = {
     "hl_struct_size": hl_struct_size,
@@ -903,6 +954,9 @@ STRUCTS: dict[str, Any] = {
     "hl_vae_eval_options": hl_vae_eval_options,
     "hl_vae_row_result": hl_vae_row_result,
     "hl_vae_result": hl_vae_result,
+    "hl_vae_data": hl_vae_data,
+    "hl_vae_progress": hl_vae_progress,
+    "hl_vae_outcome": hl_vae_outcome,
 }
 
 # The result and the arguments of every function.
@@ -1032,6 +1086,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_ode_gradient": (c_int, [c_void_p, c_void_p, c_void_p]),
     "hl_ode_report": (hl_ode_summary, [c_void_p]),
     "hl_ode_reset": (None, [c_void_p]),
+    "hl_ode_library": (c_int, [c_char_p, c_size_t]),
     "hl_ode_methods": (POINTER(c_char_p), []),
     "hl_flow_kinds": (POINTER(c_char_p), []),
     "hl_flow_is_continuous": (c_int, [c_char_p]),
@@ -1115,6 +1170,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_settings_set": (c_int, [c_void_p, c_char_p, c_char_p]),
     "hl_settings_text": (c_char_p, [c_void_p, c_char_p]),
     "hl_density_fit_options": (POINTER(hl_option), []),
+    "hl_density_outcome_free": (None, [c_void_p]),
+    "hl_density_fit": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_brownian_increment": (None, [c_void_p, c_uint64, c_size_t, c_int, c_uint64, c_void_p, c_void_p]),
     "hl_brownian_value": (c_double, [c_void_p, c_uint64, c_size_t, c_int, c_uint64]),
     "hl_simulator_create": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
@@ -1190,6 +1247,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_table_label": (c_char_p, [c_void_p, c_size_t]),
     "hl_table_named": (c_int, [c_void_p]),
     "hl_table_find": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
+    "hl_table_find_in_file": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
     "hl_table_read_rows": (c_int, [c_void_p, c_size_t, c_size_t, c_void_p]),
     "hl_table_read_columns": (c_int, [c_void_p, c_size_t, c_size_t, c_size_t, c_void_p, c_void_p]),
     "hl_table_place": (c_int, [c_void_p, c_size_t, c_size_t, c_char_p, c_size_t]),
@@ -1218,4 +1276,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_vae_decode": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p]),
     "hl_vae_sample": (c_int, [c_void_p, c_size_t, c_uint64, c_void_p, c_void_p]),
     "hl_vae_push": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_vae_fit_options": (POINTER(hl_option), []),
+    "hl_vae_fit": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
 }

@@ -60,7 +60,7 @@ def as_array(X: Any, name: str = "X") -> np.ndarray:
         raise ValueError(f"{name} must hold numbers, but its type is {array.dtype}")
     if array.dtype.kind == "V":
         raise ValueError(f"{name} must hold numbers, but it has fields {array.dtype.names}")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return np.asarray(array, dtype=np.float64, order="C")  # keeps a single number a single number
 
 
 def check_finite(array: np.ndarray, name: str) -> None:

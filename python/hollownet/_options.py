@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import difflib
 import inspect
+import keyword
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -45,8 +46,10 @@ def read_table(name: str) -> list[Option]:
             choices.append(row.choices[len(choices)].decode())
         text = row.name.decode()
         texts = [(t or b"").decode() for t in (row.otherwise, row.help, row.applies)]
-        keyword = "random_state" if text == "seed" else text.replace("-", "_")
-        options.append(Option(text, keyword, row.kind, tuple(choices), *texts))
+        name_here = "random_state" if text == "seed" else text.replace("-", "_")
+        if keyword.iskeyword(name_here):  # as lambda
+            name_here += "_"
+        options.append(Option(text, name_here, row.kind, tuple(choices), *texts))
     return options
 
 

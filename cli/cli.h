@@ -187,7 +187,6 @@ void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or nev
 
 /* ---- data (data.c) ---- */
 
-int cli_default_threads(void); /* hl_threads_available */
 /* Open a table of which only these columns are needed, so that others may hold text; what it lacks is named. Columns that the
  * options choose are opened instead. */
 hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,
@@ -218,21 +217,27 @@ typedef struct cli_path {
 /* No input is ever an output, and no two outputs are one file, whatever links lead there. Every command asks this before it
  * writes anything, with all files that it will read or write. CLI_OK, or CLI_WRONG, having said which. (paths.c) */
 int cli_check_paths(const cli_command *command, size_t count, const cli_path *paths);
-/* The same for one of each. */
-int cli_keep_apart(const cli_command *command, const char *out, const char *in);
+/* Is this file one of those that were read, of all calls of cli_check_paths? */
+bool cli_is_input(const char *path);
 
 /* ---- training (training.c) ---- */
 
-/* Can the model `out`, its checkpoint, whose name it makes (to be freed), and the pictures be written, without hurting the
- * data? CLI_OK or an exit status, having said what is wrong. */
-int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *data, const char *out, const char *plot,
-                      char **checkpoint);
+/* The files of a training; NULL: none. */
+typedef struct cli_outputs {
+    const char *data, *more_data; /* what is read */
+    const char *model, *log, *plot;
+} cli_outputs;
+/* Can the model, its checkpoint, whose name it makes (to be freed), log and pictures be written, without hurting the data or
+ * another run? Locks the model until cli_unlock, which cli_finish calls. CLI_OK or an exit status, having said what is wrong. */
+int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_outputs *outputs, char **checkpoint);
+void cli_unlock(void);
 /* Is there a checkpoint to go on from? If not, and no model either, *resume becomes false, having said so; a model without a
  * checkpoint is finished, which is said, and CLI_WRONG. */
 int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume);
-/* Open a log, to be gone on with if `resume`; no path is no log. It must be neither the data nor the model. */
-int cli_open_log(const cli_command *command, const char *path, const char *data, const char *model, bool resume,
-                 FILE **log);
+/* Open a log, to be gone on with if `resume`; no path is no log. */
+int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log);
+/* Close it (may be NULL); returns `result`, or CLI_WRONG, having said so, if anything of the log was lost. */
+int cli_close_log(const cli_command *command, const char *path, FILE *log, int result);
 /* Lines after those of `iteration`, of a run that went on after its last checkpoint, will be written again. */
 void cli_cut_log(FILE *log, size_t iteration);
 

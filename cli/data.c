@@ -5,11 +5,6 @@
 
 #include "cli.h"
 
-int cli_default_threads(void)
-{
-    return hl_threads_available();
-}
-
 static size_t find(const hl_table *table, const char *name)
 {
     for (size_t i = 0; i < hl_table_columns(table); i++)

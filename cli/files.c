@@ -63,8 +63,9 @@ static void forget(cli_file *file)
 /* Give the complete temporary file its name. */
 static int rename_file(cli_file *file)
 {
-    if (rename(file->temporary, file->path) != 0) {
-        int error = errno;
+    bool input = cli_is_input(file->path); /* a picture must not replace the data either */
+    if (input || rename(file->temporary, file->path) != 0) {
+        int error = input ? EEXIST : errno;
         cli_file_drop(file);
         return error;
     }

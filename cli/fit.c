@@ -228,23 +228,22 @@ static int train(fit_job *j)
 static int fit(fit_job *j)
 {
     const fit_settings *s = j->set;
-    int result = cli_check_outputs(&cli_fit, j->ctx, j->path, s->out, s->plot, &j->checkpoint);
+    const cli_outputs outputs = { j->path, s->valid, s->out, s->log, s->plot };
+    int result = cli_check_outputs(&cli_fit, j->ctx, &outputs, &j->checkpoint);
     if (result == CLI_OK)
         result = cli_check_resume(&cli_fit, s->out, j->checkpoint, &j->resume);
     if (result == CLI_OK)
         result = open_table(j);
     if (result == CLI_OK)
-        result = cli_open_log(&cli_fit, s->log, j->path, s->out, j->resume, &j->log);
+        result = cli_open_log(&cli_fit, s->log, j->resume, &j->log);
     if (result == CLI_OK)
         result = train(j);
-    if (j->log && fclose(j->log) != 0 && result == CLI_OK)
-        result = cli_fail(&cli_fit, CLI_WRONG, "%s: cannot be written", s->log);
-    return result;
+    return cli_close_log(&cli_fit, s->log, j->log, result);
 }
 
 static int run(int argc, char **argv)
 {
-    fit_settings set = { .threads = (uint64_t)cli_default_threads(), .save_every = 20 };
+    fit_settings set = { .threads = (uint64_t)hl_threads_available(), .save_every = 20 };
     fit_job j = { .set = &set };
     const char *path[2];
     int result = cli_parse(&cli_fit, argc, argv, &set, path);

@@ -98,9 +98,34 @@ static int check_suffix(const cli_command *command, const cli_path *p)
                            p->name);
 }
 
+enum { MOST_INPUTS = 16 };
+static struct stat inputs[MOST_INPUTS];
+static size_t input_count;
+
+bool cli_is_input(const char *path)
+{
+    struct stat file;
+    if (stat(path, &file) != 0)
+        return false;
+    for (size_t i = 0; i < input_count; i++)
+        if (same_file(&file, &inputs[i]))
+            return true;
+    return false;
+}
+
+static void remember(const cli_path *p)
+{
+    char text[PATH_MAX];
+    if (p->use == CLI_READ && counts(p) && input_count < MOST_INPUTS && spell(p, text, sizeof text) &&
+        stat(text, &inputs[input_count]) == 0 && S_ISREG(inputs[input_count].st_mode))
+        input_count++;
+}
+
 int cli_check_paths(const cli_command *command, size_t count, const cli_path *paths)
 {
     char text[PATH_MAX];
+    for (size_t i = 0; i < count; i++)
+        remember(&paths[i]);
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++) {
             place a = { 0 }, b = { 0 };
@@ -116,9 +141,4 @@ int cli_check_paths(const cli_command *command, size_t count, const cli_path *pa
         if (paths[i].use == CLI_TABLE && counts(&paths[i]) && check_suffix(command, &paths[i]) != CLI_OK)
             return CLI_WRONG;
     return CLI_OK;
-}
-
-int cli_keep_apart(const cli_command *command, const char *out, const char *in)
-{
-    return cli_check_paths(command, 2, (cli_path[]){ { in, CLI_READ, NULL }, { out, CLI_WRITE, NULL } });
 }

@@ -335,13 +335,14 @@ static int fit(job *j)
     const settings *s = j->set;
     int result = cli_make_settings(me, j->ctx, &s->chosen, &j->settings);
     if (result == CLI_OK)
-        result = cli_check_outputs(me, j->ctx, s->source.path, s->out, s->plot, &j->checkpoint);
+        result = cli_check_outputs(me, j->ctx, &(cli_outputs){ s->source.path, NULL, s->out, s->log, s->plot },
+                                   &j->checkpoint);
     if (result == CLI_OK)
         result = cli_check_resume(me, s->out, j->checkpoint, &j->resume);
     if (result == CLI_OK)
         result = sde_read(me, j->ctx, &s->source, &j->rows);
     if (result == CLI_OK)
-        result = cli_open_log(me, s->log, s->source.path, s->out, j->resume, &j->log);
+        result = cli_open_log(me, s->log, j->resume, &j->log);
     return result == CLI_OK ? learn(j) : result;
 }
 
@@ -359,8 +360,7 @@ static int run(int argc, char **argv)
     hl_status status =
         hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     result = status == HL_OK ? fit(&j) : cli_fail_library(me, NULL, status);
-    if (j.log && fclose(j.log) != 0 && result == CLI_OK)
-        result = cli_fail(me, CLI_WRONG, "%s: cannot be written", set.log);
+    result = cli_close_log(me, set.log, j.log, result);
     hl_sde_outcome_free(j.outcome);
     hl_sde_free(j.sde);
     hl_settings_free(j.settings);

@@ -109,7 +109,8 @@ static int run(int argc, char **argv)
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)
         return result;
-    if (cli_keep_apart(me, set.out, path[0]) != CLI_OK || cli_keep_apart(me, set.out, path[1]) != CLI_OK)
+    const cli_path paths[] = { { path[0], CLI_READ, NULL }, { path[1], CLI_READ, NULL }, { set.out, CLI_TABLE, NULL } };
+    if (cli_check_paths(me, 3, paths) != CLI_OK)
         return CLI_WRONG;
     hl_context *ctx = NULL;
     hl_sde *sde = NULL;
@@ -117,7 +118,7 @@ static int run(int argc, char **argv)
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &ctx);
     if (status == HL_OK)
         status = hl_sde_load(ctx, path[0], &sde);
-    result = status == HL_OK ? CLI_OK : cli_fail_library(me, ctx, status);
+    result = status == HL_OK ? CLI_OK : cli_fail_model(me, ctx, status, path[1]);
     set.source.path = path[1];
     set.source.model = sde;
     if (result == CLI_OK)

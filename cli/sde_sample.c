@@ -279,7 +279,10 @@ static int run(int argc, char **argv)
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)
         return result;
-    if (cli_keep_apart(me, set.out, path[0]) != CLI_OK)
+    const cli_path paths[] = { { path[0], CLI_READ, NULL },
+                               { set.start, CLI_READ, NULL },
+                               { set.out, CLI_TABLE, NULL } };
+    if (cli_check_paths(me, 3, paths) != CLI_OK)
         return CLI_WRONG;
     job j = { .set = &set };
     hl_status status =

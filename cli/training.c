@@ -1,33 +1,81 @@
-/* training.c - what the commands that train share: outputs that can be written, logs that go on. */
+/* training.c - what the commands that train share: outputs that can be written, by one run at a time; logs that go on. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
 
-int cli_check_outputs(const cli_command *command, hl_context *ctx, const char *data, const char *out, const char *plot,
-                      char **checkpoint)
+static char *lock_name; /* of the only lock that a process has; NULL: none */
+static int lock_file = -1;
+
+void cli_unlock(void)
 {
+    if (lock_name) {
+        unlink(lock_name);
+        close(lock_file);
+    }
+    free(lock_name);
+    lock_name = NULL;
+}
+
+/* Two runs that write the same model would replace each other's checkpoints. The lock is a file beside the model; what counts is
+ * that it is locked, which ends with the process, however that ends. */
+static int lock(const cli_command *command, const char *model)
+{
+    struct stat ours, there;
+    size_t size = strlen(model) + sizeof ".lock";
+    char *name = malloc(size);
+    if (!name)
+        return cli_fail(command, CLI_FAILED, "out of memory");
+    snprintf(name, size, "%s.lock", model);
+    for (;;) {
+        int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        if (fd < 0 || busy) {
+            int error = errno;
+            if (fd >= 0)
+                close(fd);
+            free(name);
+            return busy
+                       ? cli_fail(command, CLI_WRONG, "%s: another run is writing this model; choose another -o", model)
+                       : cli_fail(command, CLI_WRONG, "%s: %s", model, strerror(error));
+        }
+        if (fstat(fd, &ours) == 0 && stat(name, &there) == 0 && ours.st_ino == there.st_ino) {
+            lock_file = fd;
+            lock_name = name;
+            return CLI_OK;
+        }
+        close(fd); /* its owner removed it in the meantime */
+    }
+}
+
+int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_outputs *o, char **checkpoint)
+{
+    const cli_path paths[] = { { o->data, CLI_READ, NULL },      { o->more_data, CLI_READ, NULL },
+                               { o->model, CLI_WRITE, NULL },    { o->model, CLI_WRITE, ".ckpt" },
+                               { o->model, CLI_WRITE, ".lock" }, { o->log, CLI_WRITE, NULL } };
     struct stat st;
-    *checkpoint = malloc(strlen(out) + 6);
+    *checkpoint = malloc(strlen(o->model) + 6);
     if (!*checkpoint)
         return cli_fail(command, CLI_FAILED, "out of memory");
-    sprintf(*checkpoint, "%s.ckpt", out);
-    if (strcmp(out, "-") == 0)
+    sprintf(*checkpoint, "%s.ckpt", o->model);
+    if (strcmp(o->model, "-") == 0)
         return cli_fail(command, CLI_WRONG, "-o -: a model needs a file");
-    if (cli_keep_apart(command, out, data) != CLI_OK)
+    if (cli_check_paths(command, sizeof paths / sizeof *paths, paths) != CLI_OK)
         return CLI_WRONG;
-    if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
-        return cli_fail(command, CLI_WRONG, "%s: %s", out, strerror(EISDIR));
+    if (stat(o->model, &st) == 0 && S_ISDIR(st.st_mode))
+        return cli_fail(command, CLI_WRONG, "%s: %s", o->model, strerror(EISDIR));
     hl_table_writer *probe = NULL; /* which makes a temporary file beside it */
-    hl_status status = hl_table_writer_create(ctx, out, 1, NULL, &probe);
+    hl_status status = hl_table_writer_create(ctx, o->model, 1, NULL, &probe);
     hl_table_writer_free(probe);
     if (status != HL_OK)
         return cli_fail_library(command, ctx, status);
-    int error = plot ? cli_make_directory(plot) : 0;
-    return error ? cli_fail(command, CLI_WRONG, "%s: %s", plot, strerror(error)) : CLI_OK;
+    int error = o->plot ? cli_make_directory(o->plot) : 0;
+    return error ? cli_fail(command, CLI_WRONG, "%s: %s", o->plot, strerror(error)) : lock(command, o->model);
 }
 
 int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume)
@@ -43,19 +91,25 @@ int cli_check_resume(const cli_command *command, const char *model, const char *
     return CLI_OK;
 }
 
-int cli_open_log(const cli_command *command, const char *path, const char *data, const char *model, bool resume,
-                 FILE **log)
+int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log)
 {
     *log = NULL;
-    if (path && strcmp(path, model) == 0)
-        return cli_fail(command, CLI_WRONG, "%s: the log and the model need files of their own", path);
-    if (cli_keep_apart(command, path, data) != CLI_OK || cli_keep_apart(command, path, model) != CLI_OK)
-        return CLI_WRONG;
     if (path && resume)
         *log = fopen(path, "r+");
     if (path && !*log)
         *log = fopen(path, "w");
     return path && !*log ? cli_fail(command, CLI_WRONG, "%s: %s", path, strerror(errno)) : CLI_OK;
+}
+
+int cli_close_log(const cli_command *command, const char *path, FILE *log, int result)
+{
+    if (!log)
+        return result;
+    bool lost = ferror(log) != 0; /* of a line before the last, too */
+    lost = fclose(log) != 0 || lost;
+    if (lost)
+        cli_fail(command, CLI_WRONG, "%s: the log could not be written", path);
+    return lost && result == CLI_OK ? CLI_WRONG : result;
 }
 
 void cli_cut_log(FILE *log, size_t iteration)

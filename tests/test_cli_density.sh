@@ -464,7 +464,7 @@ for call in "fit $data -o $none --log $data" "logp $model $data --out $data" "lo
     stderr_has "would be replaced by the results"
 done
 fit 2 "$data" "$none" --log "$none"
-stderr_has "files of their own"
+stderr_has "are the same file: each output needs one of its own"
 fit 2 "$data" "$none" --trace hutchinson --solver auto
 refused "$none" "auto needs the system's jvp"
 same "$work/precious.csv" "$data"

@@ -40,6 +40,58 @@ kept "$model" logp "$model" "$data" --out "$model"
 kept "$model" sample "$model" --out "$model"
 kept "$data" sample "$work/conditional" --context "$data" --out "$work/link"
 stderr_has "would be replaced by the results"
+# Those of training, with the files that it makes by itself.
+fit="--iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
+cp "$data" "$work/v.csv"
+cp "$data" "$work/data.ckpt"
+cp "$data" "$work/data.lock"
+mkdir "$work/pictures"
+cp "$data" "$work/pictures/training.png"
+# shellcheck disable=SC2086
+{
+    kept "$work/v.csv" fit "$data" --valid "$work/v.csv" -o "$work/v.csv" $fit
+    stderr_has "v.csv would be replaced by the results"
+    kept "$work/data.ckpt" fit "$work/data.ckpt" -o "$work/data" $fit
+    stderr_has "data.ckpt would be replaced by the results"
+    kept "$work/data.lock" fit "$work/data.lock" -o "$work/data" $fit
+    kept "$work/q.npz" fit "$work/q.npz:train" -o "$work/q.npz" $fit
+    stderr_has "would be replaced by the results"
+    kept "$data" fit "$data" -o "$work/n" --log "$work/link2" $fit
+    stderr_has "would be replaced by the results"
+    expect 2 fit "$data" -o "$work/n" --log "$work/n.ckpt" $fit
+    stderr_has "are the same file: each output needs one of its own"
+    expect 2 fit "$data" -o "$work/n" --log "$work/dir/../n" $fit
+    stderr_has "are the same file"
+    if command -v gnuplot >/dev/null; then
+        cp "$data" "$work/before"
+        expect 1 fit "$work/pictures/training.png" -o "$work/n" --plot "$work/pictures" $fit
+        same "$work/pictures/training.png" "$work/before"
+        rm "$work/before" "$work/n"
+    fi
+}
+absent "$work/n"
+absent "$work/n.lock"
+rm "$work/data.lock"
+
+# ---- the same for stochastic equations ----
+
+paths=$work/paths.csv
+(echo "trajectory,t,x" && awk 'BEGIN { srand(1); for (i = 0; i < 20; i++) { x = rand(); for (t = 0; t < 20; t++) {
+    print i "," t / 10 "," x; x += -0.1 * x + 0.1 * (rand() - 0.5) } } }') >"$paths"
+sde=$work/s.hollow
+"$hollow" sde fit "$paths" -o "$sde" --method pseudo-ml --iters 20 --hidden 8 2>/dev/null # good or not
+file_there "$sde"
+cp "$paths" "$work/paths.ckpt"
+kept "$work/paths.ckpt" sde fit "$work/paths.ckpt" -o "$work/paths" --method pseudo-ml --iters 20 --hidden 8
+stderr_has "would be replaced by the results"
+(echo "x" && echo 1 && echo 2) >"$work/start.csv"
+kept "$work/start.csv" sde sample "$sde" --start "$work/start.csv" --out "$work/start.csv"
+stderr_has "would be replaced by the results"
+(echo "t,x" && echo 1,1) >"$work/points.csv"
+kept "$work/points.csv" sde grid "$sde" "$work/points.csv" --out "$work/points.csv"
+expect 2 sde grid "$work/points.csv" "$sde"
+stderr_has "MODEL comes before DATA"
+
 # Not files: nothing is lost.
 expect 0 logp "$model" "$data" --out /dev/null
 
@@ -70,5 +122,43 @@ file_there "$work/t.ckpt"
 stderr_has "with --resume goes on"
 terminated sample "$model" -n 1000000000 --threads 1 --out "$work/rows.csv"
 absent "$work/rows.csv"
+
+# ---- one run writes a model ----
+
+# shellcheck disable=SC2086
+"$hollow" fit "$data" -o "$work/locked" $fit --iters 100000 2>"$work/first" &
+pid=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    [ -e "$work/locked.lock" ] && break
+    sleep 0.3
+done
+# shellcheck disable=SC2086
+expect 2 fit "$data" -o "$work/locked" $fit
+stderr_has "another run is writing this model"
+expect 2 sde fit "$paths" -o "$work/locked" --method pseudo-ml --iters 20
+stderr_has "another run is writing this model"
+kill -KILL $pid
+wait $pid 2>/dev/null
+# shellcheck disable=SC2086
+expect 0 fit "$data" -o "$work/locked" $fit
+absent "$work/locked.lock"
+
+# ---- what cannot be written ----
+
+if [ -c /dev/full ]; then
+    # shellcheck disable=SC2086
+    expect 2 fit "$data" -o "$work/logged" $fit --log /dev/full
+    stderr_has "/dev/full: the log could not be written"
+    file_there "$work/logged"
+    "$hollow" sde fit "$paths" -o "$work/logged" --method pseudo-ml --iters 20 --hidden 8 --log /dev/full 2>"$err"
+    if [ $? != 0 ]; then pass; else fail "sde fit --log /dev/full: exit status 0"; fi
+    stderr_has "/dev/full: the log could not be written"
+fi
+# A link to a model that is not there yet stays a link.
+ln -s "$work/dir/new" "$work/dangling"
+# shellcheck disable=SC2086
+expect 0 fit "$data" -o "$work/dangling" $fit
+file_there "$work/dir/new"
+if [ -L "$work/dangling" ]; then pass; else fail "$command: the link was replaced"; fi
 
 finish test_cli_files

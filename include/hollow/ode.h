@@ -53,7 +53,8 @@ typedef struct hl_system {
 } hl_system;
 
 /* A network as a system: rhs, diagonal, jvp and vjp compiled, parameters read at every call as they are then. The network is
- * borrowed until the field is freed; its time, if it has one, is the row's t. `rows` is the most rows of one call. */
+ * borrowed until the field is freed; its time, if it has one, is the row's t. `rows`, about how many rows a
+ * call has, is a hint. */
 HL_API hl_status hl_field_create(const hl_net *net, size_t rows, hl_field **field);
 HL_API void hl_field_free(hl_field *field); /* takes NULL */
 /* Context values of all rows of the solve, rows x context in double; borrowed until the next call. */

@@ -13,9 +13,10 @@ typedef struct hl_team hl_team;
 struct hl_context {
     void *(*alloc)(void *user, size_t bytes);
     void (*release)(void *user, void *pointer);
-    void *user;
+    void *user; /* of alloc and release */
     hl_team *team;
     int (*stop)(void *user);
+    void *stop_user;
     bool share_all; /* threads share the smallest runs, too */
     char message[512];
     hl_failure failure; /* `what` points into the message */
@@ -66,6 +67,10 @@ hl_status hl_fail_unknown(hl_context *ctx, const char *what, const char *name, c
 const char *hl_name_list(const char *const *names, char *text, size_t size);
 /* The index of a name in a list, or the length of the list if it is not there. */
 size_t hl_name_index(const char *const *names, const char *name);
+
+/* A context of one thread over the memory of another, for work on one of the parent's threads: it has its own message, and
+ * asks `stop` (may be NULL) with `user` instead of the parent's. The parent must outlive it. */
+hl_status hl_context_branch(hl_context *parent, int (*stop)(void *user), void *user, hl_context **branch);
 
 /* HL_STOPPED if the context's user wants to stop. */
 hl_status hl_check_stop(hl_context *ctx);

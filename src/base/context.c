@@ -45,6 +45,7 @@ hl_status hl_context_create(const hl_context_options *options, hl_context **cont
                          .release = o.release,
                          .user = o.user,
                          .stop = o.stop,
+                         .stop_user = o.user,
                          .share_all = o.share_all != 0 };
     status = hl_team_create(ctx, o.threads, &ctx->team);
     if (status) {
@@ -52,6 +53,17 @@ hl_status hl_context_create(const hl_context_options *options, hl_context **cont
         return status;
     }
     *context = ctx;
+    return HL_OK;
+}
+
+hl_status hl_context_branch(hl_context *parent, int (*stop)(void *user), void *user, hl_context **branch)
+{
+    hl_context_options o = { .threads = 1, .alloc = parent->alloc, .release = parent->release, .user = parent->user };
+    hl_status status = hl_context_create(&o, branch);
+    if (status != HL_OK)
+        return hl_fail(parent, status, "%s", hl_status_text(status));
+    (*branch)->stop = stop;
+    (*branch)->stop_user = user;
     return HL_OK;
 }
 
@@ -65,7 +77,7 @@ void hl_context_free(hl_context *context)
 
 hl_status hl_check_stop(hl_context *ctx)
 {
-    return ctx->stop && ctx->stop(ctx->user) ? hl_fail(ctx, HL_STOPPED, "stopped as asked") : HL_OK;
+    return ctx->stop && ctx->stop(ctx->stop_user) ? hl_fail(ctx, HL_STOPPED, "stopped as asked") : HL_OK;
 }
 
 const char *hl_context_message(const hl_context *context)

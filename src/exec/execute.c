@@ -16,6 +16,8 @@ typedef struct run_state {
     hl_plan *p;
     const void *const *input, *const *param;
     void *const *output;
+    const hl_row_in *row_in; /* instead of input and output, or NULL */
+    const hl_row_out *row_out;
     size_t rows;
     int threads;
     atomic_size_t next[2]; /* next unit of work, of this stage and of the one after it in turn */
@@ -41,11 +43,17 @@ static bool single_precision(const hl_plan *p)
     return p->element == sizeof(float);
 }
 
+/* Where the user wants output i, which is not batched; NULL: nowhere. */
+static void *shared_output(const run_state *s, size_t i)
+{
+    return s->row_out ? s->row_out[i].shared : s->output[i];
+}
+
 /* Where a sum over rows is accumulated: the user's own array if it is an output and nothing else reads it. */
 static char *sum_place(const run_state *s, const hl_reduction *r)
 {
-    return r->output != SIZE_MAX && s->output[r->output] ? s->output[r->output]
-                                                         : s->p->shared + r->value * s->p->element;
+    void *own = r->output != SIZE_MAX ? shared_output(s, r->output) : NULL;
+    return own ? own : s->p->shared + r->value * s->p->element;
 }
 
 /* End a stage: wait for the others and go to the next counter, which was set to zero a stage ago, when nobody used it. */
@@ -64,6 +72,32 @@ static size_t take(const worker *w, size_t count)
     return atomic_fetch_add_explicit(&w->s->next[w->stage % 2], count, memory_order_relaxed);
 }
 
+/* Rows `row` .. of input i to a panel. */
+static void load_panel(const run_state *s, size_t i, size_t row, size_t rows, char *to)
+{
+    const hl_plan *p = s->p;
+    size_t n = p->input[i].elements;
+    const hl_row_in *in = s->row_in ? &s->row_in[i] : NULL;
+    if (in ? !in->p : !s->input[i])
+        memset(to, 0, n * HL_LANES * p->element);
+    else if (in)
+        p->k->doubles_to_panel(rows, n, in->index ? in->p : in->p + row * in->pitch, in->pitch,
+                               in->index ? in->index + row : NULL, to);
+    else
+        p->k->rows_to_panel(rows, n, (const char *)s->input[i] + row * n * p->element, n, to);
+}
+
+static void store_panel(const run_state *s, size_t i, size_t row, size_t rows, const char *from)
+{
+    const hl_plan *p = s->p;
+    size_t n = p->output[i].elements;
+    const hl_row_out *out = s->row_out ? &s->row_out[i] : NULL;
+    if (out && out->p)
+        p->k->panel_to_doubles(rows, n, from, out->p + row * out->pitch, out->pitch);
+    else if (!out && s->output[i])
+        p->k->panel_to_rows(rows, n, from, (char *)s->output[i] + row * n * p->element, n);
+}
+
 static void rows_in(const worker *w, const chunk *c)
 {
     const run_state *s = w->s;
@@ -72,13 +106,9 @@ static void rows_in(const worker *w, const chunk *c)
         for (size_t i = 0; i < p->inputs; i++) {
             const hl_port *port = &p->input[i];
             size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
-            char *to = p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element;
-            if (port->needed && !s->input[i])
-                memset(to, 0, port->elements * HL_LANES * p->element);
-            else if (port->needed)
-                p->k->rows_to_panel(rows, port->elements,
-                                    (const char *)s->input[i] + (c->start + row) * port->elements * p->element,
-                                    port->elements, to);
+            if (port->needed)
+                load_panel(s, i, c->start + row, rows,
+                           p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element);
         }
 }
 
@@ -90,10 +120,9 @@ static void rows_out(const worker *w, const chunk *c)
         for (size_t i = 0; i < p->outputs; i++) {
             const hl_port *port = &p->output[i];
             size_t row = panel * HL_LANES, rows = c->rows - row < HL_LANES ? c->rows - row : HL_LANES;
-            if (port->batched && s->output[i])
-                p->k->panel_to_rows(
-                    rows, port->elements, p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element,
-                    (char *)s->output[i] + (c->start + row) * port->elements * p->element, port->elements);
+            if (port->batched)
+                store_panel(s, i, c->start + row, rows,
+                            p->chunk + (port->ref.offset + panel * port->ref.row_step) * p->element);
         }
 }
 
@@ -279,8 +308,8 @@ static void epilogue(run_state *s, bool flushed)
     run_shared(s, p->post_first, p->post_count);
     hl_frame f = { .p = p, .param = s->param, .axis = 1 };
     for (size_t i = 0; i < p->outputs; i++)
-        if (!p->output[i].batched && p->output[i].reduction == SIZE_MAX && s->output[i])
-            memcpy(s->output[i], hl_address(&f, &p->output[i].ref, 0), p->output[i].elements * p->element);
+        if (!p->output[i].batched && p->output[i].reduction == SIZE_MAX && shared_output(s, i))
+            memcpy(shared_output(s, i), hl_address(&f, &p->output[i].ref, 0), p->output[i].elements * p->element);
 }
 
 /* Chunks of nearly equal size, so that no thread waits through a small last one. */
@@ -352,18 +381,30 @@ static void job(void *user, int thread)
         epilogue(s, flushed);
 }
 
-void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output)
+static void execute(run_state s)
 {
-    run_state s = { .p = p, .input = input, .param = param, .output = output, .rows = rows, .threads = 1 };
+    hl_plan *p = s.p;
     hl_team *team = p->ctx->team;
+    s.threads = 1;
     atomic_init(&s.next[0], 0);
     atomic_init(&s.next[1], 0);
     double start = hl_team_size(team) > 1 ? hl_clock() : 0, waited = hl_team_waited(team);
-    if (!hl_share(p, rows, start)) {
+    if (!hl_share(p, s.rows, start)) {
         job(&s, 0);
         return;
     }
     s.threads = hl_team_size(team);
     hl_team_run(team, job, &s);
     hl_share_learn(p, start, hl_clock(), hl_team_waited(team) - waited);
+}
+
+void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output)
+{
+    execute((run_state){ .p = p, .input = input, .param = param, .output = output, .rows = rows });
+}
+
+void hl_execute_rows(hl_plan *p, size_t rows, const hl_row_in *input, const void *const *param,
+                     const hl_row_out *output)
+{
+    execute((run_state){ .p = p, .row_in = input, .param = param, .row_out = output, .rows = rows });
 }

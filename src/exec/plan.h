@@ -122,6 +122,20 @@ void hl_share_learn(hl_plan *p, double start, double end, double waited);
 /* Run. An input that is NULL counts as zeros; an output that is NULL is not written. */
 void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output);
 
+/* The same on rows of doubles, whatever the plan's precision: the one way from a caller's arrays through a network. */
+typedef struct hl_row_in {
+    const double *p;     /* NULL: zeros */
+    size_t pitch;        /* values from one row to the next */
+    const size_t *index; /* row r is at p + index[r] * pitch; NULL: at p + r * pitch */
+} hl_row_in;
+typedef struct hl_row_out {
+    double *p; /* NULL: not written */
+    size_t pitch;
+    void *shared; /* of a result that is not batched, in the plan's precision; NULL: not written */
+} hl_row_out;
+void hl_execute_rows(hl_plan *p, size_t rows, const hl_row_in *input, const void *const *param,
+                     const hl_row_out *output);
+
 /* What an instruction runs on: the panels q0 <= q < q1 of a chunk whose panels below `full` have 16 valid rows, the others
  * `tail`. Prologue and epilogue run with axis 1, q0 = 0, q1 = 1. */
 typedef struct hl_frame {

@@ -25,12 +25,12 @@ typedef struct discrete {
     step *step;               /* one for each network */
     hl_plan *whole;           /* x, context: z, logdet, gradients of all parameters; NULL for iaf */
     const void **param;       /* values of all networks' parameters */
-    void **output;            /* for gradients: two results, then one per parameter */
-    void **result;            /* for gradients of one network: its x, then its parameters */
+    hl_row_out *output;       /* for gradients: two results, then one per parameter */
+    hl_row_out *result;       /* for gradients of one network: its x, then its parameters */
     size_t params;            /* of all networks */
     size_t *first;            /* of each network in `param` */
-    void *x, *c, *f, *g, *d;  /* a chunk in the networks' precision: [ROWS][dim], c [ROWS][context] */
-    void *sum, *ones;         /* [ROWS]: log-determinants, cotangents of them */
+    const double *context;    /* of the rows at hand */
+    double ones[ROWS];        /* cotangents of log-determinants */
     void *pieces;             /* gradients of all parameters, in the networks' precision */
     double *solution;         /* [ROWS][dim] */
     double *trail;            /* iaf: v_0 .. v_{K-1} [nets][ROWS][dim] */
@@ -127,17 +127,10 @@ static hl_status make_arrays(hl_flow *flow)
     s->output = hl_calloc(flow->ctx, s->params + 2, sizeof *s->output);
     s->result = hl_calloc(flow->ctx, s->params + 1, sizeof *s->result);
     s->pieces = hl_calloc(flow->ctx, values + 1, element);
-    s->x = hl_calloc(flow->ctx, hl_size_mul(4, chunk), element);
-    s->c = hl_calloc(flow->ctx, hl_size_mul(ROWS, flow->context + 2), element);
     s->solution = hl_calloc(flow->ctx, hl_size_mul(5, chunk), sizeof *s->solution);
     s->trail = hl_calloc(flow->ctx, flow->kind->from_base ? hl_size_mul(flow->nets, chunk) : 1, sizeof *s->trail);
-    if (!s->param || !s->output || !s->result || !s->pieces || !s->x || !s->c || !s->solution || !s->trail)
+    if (!s->param || !s->output || !s->result || !s->pieces || !s->solution || !s->trail)
         return HL_ERR_NOMEM;
-    s->f = (char *)s->x + chunk * element;
-    s->g = (char *)s->f + chunk * element;
-    s->d = (char *)s->g + chunk * element;
-    s->sum = (char *)s->c + ROWS * flow->context * element;
-    s->ones = (char *)s->sum + ROWS * element;
     s->a = s->solution + chunk;
     s->w = s->a + chunk;
     s->jw = s->w + chunk;
@@ -155,7 +148,7 @@ static void point_params(hl_flow *flow)
             hl_net_param q;
             hl_net_param_get(flow->net[i], p, &q);
             s->param[s->first[i] + p] = q.values;
-            s->output[s->first[i] + p + 2] = piece;
+            s->output[s->first[i] + p + 2].shared = piece;
             piece += q.size * hl_dtype_size(flow->net[i]->dtype);
         }
 }
@@ -167,10 +160,8 @@ static hl_status discrete_create(hl_flow *flow)
     if (status != HL_OK)
         return status;
     discrete *s = flow->state;
-    double one[ROWS];
     for (size_t r = 0; r < ROWS; r++)
-        one[r] = 1;
-    hl_to_precision(flow->net[0]->dtype, ROWS, one, s->ones);
+        s->ones[r] = 1;
     point_params(flow);
     for (size_t i = 0; i < flow->nets && status == HL_OK; i++) {
         status = hl_inverse_create(flow->net[i], &s->step[i].inverse);
@@ -191,8 +182,9 @@ static void discrete_free(hl_flow *flow)
         hl_plan_free(s->step[i].gradient);
     }
     hl_plan_free(s->whole);
-    void *const blocks[] = { s->step, s->first, (void *)s->param, s->output, s->result, s->pieces,
-                             s->x,    s->c,     s->solution,      s->trail };
+    void *const blocks[] = {
+        s->step, s->first, (void *)s->param, s->output, s->result, s->pieces, s->solution, s->trail
+    };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(flow->ctx, blocks[i]);
     hl_free(flow->ctx, s);
@@ -210,15 +202,12 @@ static hl_status discrete_solver(hl_flow *flow, const hl_flow_solver *solver)
 static void apply(hl_flow *flow, size_t i, size_t rows, double *values, double sign, double *logdet, double *ddf)
 {
     discrete *s = flow->state;
-    hl_dtype dtype = flow->net[i]->dtype;
     double sum[ROWS];
-    hl_to_precision(dtype, rows * flow->dim, values, s->x);
-    hl_execute(s->step[i].value, rows, (const void *[]){ s->x, s->c }, s->param + s->first[i],
-               (void *[]){ s->f, s->sum, ddf ? s->d : NULL });
-    hl_from_precision(dtype, rows * flow->dim, s->f, values);
-    hl_from_precision(dtype, rows, s->sum, sum);
-    if (ddf)
-        hl_from_precision(dtype, rows * flow->dim, s->d, ddf);
+    hl_row_in in[] = { { values, flow->dim, NULL }, { s->context, flow->context, NULL } };
+    hl_row_out out[] = { { .p = values, .pitch = flow->dim },
+                         { .p = sum, .pitch = 1 },
+                         { .p = ddf, .pitch = flow->dim } };
+    hl_execute_rows(s->step[i].value, rows, in, s->param + s->first[i], out);
     for (size_t r = 0; r < rows; r++)
         logdet[r] += sign * sum[r];
 }
@@ -245,9 +234,9 @@ static void discrete_run(hl_flow *flow, bool to_base, size_t first, size_t rows,
 {
     discrete *s = flow->state;
     bool inverse = to_base == flow->kind->from_base;
-    memset(logdet, 0, rows * sizeof *logdet);
-    if (context)
-        hl_to_precision(flow->net[0]->dtype, rows * flow->context, context, s->c);
+    double own[ROWS];
+    logdet = memset(logdet ? logdet : own, 0, rows * sizeof *logdet);
+    s->context = context;
     for (size_t k = 0; k < flow->nets; k++)
         if (inverse)
             undo(flow, flow->nets - 1 - k, rows, context, values, logdet);
@@ -273,7 +262,7 @@ static void add_pieces(hl_flow *flow, size_t from, size_t to, double *gradient)
         double *at = gradient + flow->offset[i];
         for (size_t p = 0; p < flow->net[i]->params; p++) {
             size_t size = hl_shape_size(&flow->net[i]->param[p].shape);
-            hl_add_from_precision(flow->net[i]->dtype, size, s->output[s->first[i] + p + 2], at);
+            hl_add_from_precision(flow->net[i]->dtype, size, s->output[s->first[i] + p + 2].shared, at);
             at += size;
         }
     }
@@ -293,37 +282,31 @@ static hl_status gradient_to_base(hl_flow *flow, size_t first, size_t rows, doub
                                   double *gradient)
 {
     discrete *s = flow->state;
-    hl_dtype dtype = flow->net[0]->dtype;
-    hl_to_precision(dtype, rows * flow->dim, values, s->x);
-    s->output[0] = s->f;
-    s->output[1] = s->sum;
-    hl_execute(s->whole, rows, (const void *[]){ s->x, s->c }, s->param, s->output);
-    hl_from_precision(dtype, rows * flow->dim, s->f, values);
-    hl_from_precision(dtype, rows, s->sum, logdet);
+    hl_row_in in[] = { { values, flow->dim, NULL }, { s->context, flow->context, NULL } };
+    s->output[0] = (hl_row_out){ .p = values, .pitch = flow->dim };
+    s->output[1] = (hl_row_out){ .p = logdet, .pitch = 1 };
+    hl_execute_rows(s->whole, rows, in, s->param, s->output);
     hl_status status = refuse(flow, first, rows, logdet);
     if (status == HL_OK)
         add_pieces(flow, 0, flow->nets, gradient);
     return status;
 }
 
-/* Gradients of <gf, f> + gl logdet of network i at the v in s->x: to v (s->jw) and, if asked, to its parameters. */
-static void pull_back(hl_flow *flow, size_t i, size_t rows, const double *gf, const void *gl, double *gradient)
+/* Gradients of <gf, f> + gl logdet of network i at v_i: to it (s->jw) and, if asked, to the network's parameters. */
+static void pull_back(hl_flow *flow, size_t i, size_t rows, const double *gf, const double *gl, double *gradient)
 {
     discrete *s = flow->state;
     const hl_net *net = flow->net[i];
-    const void *input[4] = { s->x };
+    hl_row_in in[4] = { { s->trail + i * ROWS * flow->dim, net->dim, NULL } };
     size_t n = 1;
     if (net->context)
-        input[n++] = s->c;
-    if (gf)
-        hl_to_precision(net->dtype, rows * net->dim, gf, s->f);
-    input[n++] = gf ? s->f : NULL;
-    input[n] = gl;
-    s->result[0] = s->g;
+        in[n++] = (hl_row_in){ s->context, net->context, NULL };
+    in[n++] = (hl_row_in){ gf, net->dim, NULL };
+    in[n] = (hl_row_in){ gl, 1, NULL };
+    s->result[0] = (hl_row_out){ .p = s->jw, .pitch = net->dim };
     for (size_t p = 0; p < net->params; p++)
-        s->result[p + 1] = gradient ? s->output[s->first[i] + p + 2] : NULL;
-    hl_execute(s->step[i].gradient, rows, input, s->param + s->first[i], s->result);
-    hl_from_precision(net->dtype, rows * net->dim, s->g, s->jw);
+        s->result[p + 1].shared = gradient ? s->output[s->first[i] + p + 2].shared : NULL;
+    hl_execute_rows(s->step[i].gradient, rows, in, s->param + s->first[i], s->result);
     if (gradient)
         add_pieces(flow, i, i + 1, gradient);
 }
@@ -366,7 +349,7 @@ static hl_status gradient_from_base(hl_flow *flow, size_t first, size_t rows, co
     for (size_t k = 0; k < flow->nets; k++) {
         double unused[ROWS];
         memcpy(s->solution, s->trail + k * chunk, size * sizeof *s->solution);
-        apply(flow, k, rows, s->solution, 0, memset(unused, 0, sizeof unused), s->ddf); /* leaves v in s->x */
+        apply(flow, k, rows, s->solution, 0, memset(unused, 0, sizeof unused), s->ddf);
         pull_back(flow, k, rows, NULL, s->ones, gradient);
         for (size_t i = 0; i < size; i++)
             s->a[i] += s->jw[i];
@@ -383,8 +366,7 @@ static hl_status discrete_gradient(hl_flow *flow, size_t first, size_t rows, con
                                    double *logdet, double *gradient)
 {
     discrete *s = flow->state;
-    if (context)
-        hl_to_precision(flow->net[0]->dtype, rows * flow->context, context, s->c);
+    s->context = context;
     return flow->kind->from_base ? gradient_from_base(flow, first, rows, context, values, logdet, gradient)
                                  : gradient_to_base(flow, first, rows, values, logdet, gradient);
 }

@@ -104,6 +104,16 @@ static hl_status make_nets(hl_flow *flow)
     return status;
 }
 
+/* With threads that rows are dealt to, chunks of about 4 MB. */
+static size_t chunk_of(const hl_flow *flow)
+{
+    const hl_flow_engine *engine = flow->kind->engine;
+    size_t rows = ((size_t)1 << 19) / (flow->dim + 1);
+    if (!engine->deals || hl_team_size(flow->ctx->team) < 2 || rows < engine->chunk)
+        return engine->chunk;
+    return rows < HL_FLOW_CHUNK ? rows : HL_FLOW_CHUNK;
+}
+
 static hl_status make_flow(hl_flow *flow, const hl_flow_spec *spec)
 {
     hl_status status = set_spec(flow, spec);
@@ -114,7 +124,7 @@ static hl_status make_flow(hl_flow *flow, const hl_flow_spec *spec)
     if (status != HL_OK)
         return status;
     flow->spec.net = hl_net_describe(flow->net[0]);
-    size_t chunk = flow->kind->engine->chunk;
+    size_t chunk = flow->chunk = chunk_of(flow);
     if (chunk < flow->kind->engine->gradient_chunk)
         chunk = flow->kind->engine->gradient_chunk;
     flow->work = hl_calloc(flow->ctx, hl_size_mul(chunk, flow->dim + 1), sizeof *flow->work);
@@ -265,8 +275,8 @@ static hl_status fail(hl_flow *flow, hl_status status)
 static hl_status run(hl_flow *flow, bool to_base, size_t rows, const double *from, const double *context, double *to,
                      double *logdet, bool logp)
 {
-    size_t dim = flow->dim, chunk = flow->kind->engine->chunk, sweeps = 0;
-    double *sum = flow->work + chunk * dim;
+    size_t dim = flow->dim, chunk = flow->chunk, sweeps = 0;
+    double *sum = logdet ? flow->work + chunk * dim : NULL;
     hl_status status = check_call(flow, rows, from, context), first_status = HL_OK;
     size_t start = 0;
     for (; start < rows && status == HL_OK && first_status != HL_STOPPED; start += chunk) {
@@ -286,7 +296,8 @@ static hl_status run(hl_flow *flow, bool to_base, size_t rows, const double *fro
         for (size_t r = 0; r < count; r++) {
             for (size_t i = 0; bad[r] && i < dim; i++)
                 flow->work[r * dim + i] = NAN;
-            sum[r] = bad[r] ? NAN : sum[r] + (logp ? log_base(flow->work + r * dim, dim) : 0);
+            if (sum)
+                sum[r] = bad[r] ? NAN : sum[r] + (logp ? log_base(flow->work + r * dim, dim) : 0);
         }
         if (to)
             memcpy(to + start * dim, flow->work, count * dim * sizeof *to);

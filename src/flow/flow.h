@@ -9,15 +9,16 @@
 #include "hollow/flow.h"
 #include "nn/net.h"
 
-enum { HL_FLOW_CHUNK = 2048 }; /* no chunk is larger */
+enum { HL_FLOW_CHUNK = 16384 }; /* no chunk is larger */
 
 typedef struct hl_flow_engine {
     size_t chunk;          /* most rows of the calls below, but for gradient */
+    bool deals;            /* deals rows out to threads: larger chunks are better */
     size_t gradient_chunk; /* most rows of gradient */
     hl_status (*create)(hl_flow *flow);
     void (*free)(hl_flow *flow);
     hl_status (*set_solver)(hl_flow *flow, const hl_flow_solver *solver);
-    /* values (rows x dim) from data to base or back, in place; log |det| of that to logdet. Rows that fail are NaN, and
+    /* values (rows x dim) from data to base or back, in place; log |det| of that to logdet, unless it is NULL. Rows that fail are NaN, and
      * *status and the message say why, unless they did before. `first` is the number of the first row in the user's call. */
     void (*run)(hl_flow *flow, bool to_base, size_t first, size_t rows, const double *context, double *values,
                 double *logdet, hl_status *status);
@@ -46,6 +47,7 @@ struct hl_flow {
     hl_net **net;
     size_t *offset; /* of each network's parameters in a gradient */
     size_t dim, context;
+    size_t chunk;  /* most rows of an engine's call */
     size_t sweeps; /* of the last run */
     uint64_t draw;
     double *work; /* [chunk][dim], [chunk] */

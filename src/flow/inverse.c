@@ -17,8 +17,10 @@ struct hl_inverse {
     const hl_net *net;
     hl_plan *h_plan, *tau_plan; /* h from x; f and D f from x and h, in the network's order of columns */
     const void **param;
-    void *x_in, *h, *last_h, *f, *d, *context_in; /* [HL_INVERSE_ROWS][...] in the network's precision */
-    double *value, *slope;                        /* f and d in double */
+    const double *context;
+    double *h, *last_h;             /* [HL_INVERSE_ROWS][dim][features] */
+    double *value, *slope;          /* f and D f */
+    double *by_column;              /* x in the user's order of columns */
     double *x, *y, *lo, *hi, *step; /* [HL_INVERSE_ROWS][dim] in the network's order of columns; step: the last one */
     bool *fixed;                    /* [HL_INVERSE_ROWS][dim]: solved */
 };
@@ -62,16 +64,12 @@ static hl_status make_arrays(hl_inverse *v)
 {
     const hl_net *net = v->net;
     size_t size = hl_size_mul(net->dim, HL_INVERSE_ROWS), element = hl_dtype_size(net->dtype);
-    v->x_in = hl_calloc(v->ctx, size, element);
-    v->f = hl_calloc(v->ctx, size, element);
-    v->d = hl_calloc(v->ctx, size, element);
-    v->h = hl_calloc(v->ctx, hl_size_mul(size, net->term[0].spec.features), element);
-    v->last_h = hl_calloc(v->ctx, hl_size_mul(size, net->term[0].spec.features), element);
-    v->context_in = hl_calloc(v->ctx, hl_size_mul(net->context + 1, HL_INVERSE_ROWS), element);
-    v->x = hl_calloc(v->ctx, hl_size_mul(7, size), sizeof *v->x);
+    v->h = hl_calloc(v->ctx, hl_size_mul(size, net->term[0].spec.features), sizeof *v->h);
+    v->last_h = hl_calloc(v->ctx, hl_size_mul(size, net->term[0].spec.features), sizeof *v->last_h);
+    v->x = hl_calloc(v->ctx, hl_size_mul(8, size), sizeof *v->x);
     v->fixed = hl_calloc(v->ctx, size, sizeof *v->fixed);
     v->param = hl_calloc(v->ctx, net->params + 1, sizeof *v->param);
-    if (!v->x_in || !v->f || !v->d || !v->h || !v->last_h || !v->context_in || !v->x || !v->fixed || !v->param)
+    if (!v->h || !v->last_h || !v->x || !v->fixed || !v->param)
         return HL_ERR_NOMEM;
     v->y = v->x + size;
     v->lo = v->y + size;
@@ -79,6 +77,7 @@ static hl_status make_arrays(hl_inverse *v)
     v->step = v->hi + size;
     v->value = v->step + size;
     v->slope = v->value + size;
+    v->by_column = v->slope + size;
     for (size_t i = 0; i < net->params; i++)
         v->param[i] = (const char *)net->values + net->param[i].offset * element;
     return HL_OK;
@@ -104,12 +103,8 @@ void hl_inverse_free(hl_inverse *v)
         return;
     hl_plan_free(v->h_plan);
     hl_plan_free(v->tau_plan);
-    hl_free(v->ctx, v->x_in);
-    hl_free(v->ctx, v->f);
-    hl_free(v->ctx, v->d);
     hl_free(v->ctx, v->h);
     hl_free(v->ctx, v->last_h);
-    hl_free(v->ctx, v->context_in);
     hl_free(v->ctx, v->x);
     hl_free(v->ctx, v->fixed);
     hl_free(v->ctx, v->param);
@@ -149,11 +144,11 @@ static void solve_dimensions(hl_inverse *v, size_t rows)
     }
     for (int step = 0; step < NEWTON_STEPS && left; step++) {
         left = false;
-        hl_to_precision(net->dtype, size, v->x, v->x_in);
-        hl_execute(v->tau_plan, rows, (const void *[]){ v->x_in, v->h, v->context_in }, v->param,
-                   (void *[]){ v->f, v->d });
-        hl_from_precision(net->dtype, size, v->f, v->value);
-        hl_from_precision(net->dtype, size, v->d, v->slope);
+        hl_row_in in[] = { { v->x, net->dim, NULL },
+                           { v->h, net->dim * net->term[0].spec.features, NULL },
+                           { v->context, net->context, NULL } };
+        hl_row_out out[] = { { .p = v->value, .pitch = net->dim }, { .p = v->slope, .pitch = net->dim } };
+        hl_execute_rows(v->tau_plan, rows, in, v->param, out);
         for (size_t i = 0; i < size; i++)
             if (!v->fixed[i]) {
                 v->fixed[i] = newton(v, i, epsilon);
@@ -168,21 +163,21 @@ static void compute_h(hl_inverse *v, size_t rows)
     const hl_net *net = v->net;
     const size_t *order = net->term[0].order;
     for (size_t r = 0; r < rows; r++)
-        for (size_t i = 0; i < net->dim; i++) {
-            size_t to = r * net->dim + (order ? order[i] : i);
-            hl_to_precision(net->dtype, 1, &v->x[r * net->dim + i], (char *)v->x_in + to * hl_dtype_size(net->dtype));
-        }
-    hl_execute(v->h_plan, rows, (const void *[]){ v->x_in, v->context_in }, v->param, &v->h);
+        for (size_t i = 0; i < net->dim; i++)
+            v->by_column[r * net->dim + (order ? order[i] : i)] = v->x[r * net->dim + i];
+    hl_row_in in[] = { { v->by_column, net->dim, NULL }, { v->context, net->context, NULL } };
+    hl_execute_rows(v->h_plan, rows, in, v->param,
+                    &(hl_row_out){ .p = v->h, .pitch = net->dim * net->term[0].spec.features });
 }
 
 /* Dimensions whose h is what it was are fixed; true if all are. */
 static bool compare_h(hl_inverse *v, size_t rows)
 {
     const hl_net *net = v->net;
-    size_t block = net->term[0].spec.features * hl_dtype_size(net->dtype);
+    size_t features = net->term[0].spec.features, block = features * sizeof *v->h;
     bool all = true;
     for (size_t i = 0; i < rows * net->dim; i++) {
-        v->fixed[i] = memcmp((char *)v->h + i * block, (char *)v->last_h + i * block, block) == 0;
+        v->fixed[i] = memcmp(v->h + i * features, v->last_h + i * features, block) == 0;
         all = all && v->fixed[i];
     }
     return all;
@@ -192,14 +187,13 @@ size_t hl_inverse_solve(hl_inverse *v, size_t rows, const double *y, const doubl
 {
     size_t dim = v->net->dim, sweep = 0;
     const size_t *order = v->net->term[0].order;
-    if (context)
-        hl_to_precision(v->net->dtype, rows * v->net->context, context, v->context_in);
+    v->context = context;
     for (size_t i = 0; i < rows * dim; i++) {
         v->x[i] = v->y[i] = y[i / dim * dim + (order ? order[i % dim] : i % dim)];
         v->fixed[i] = false;
     }
     for (; sweep <= dim; sweep++) {
-        void *last = v->last_h;
+        double *last = v->last_h;
         v->last_h = v->h;
         v->h = last;
         compute_h(v, rows);

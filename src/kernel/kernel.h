@@ -118,6 +118,9 @@ typedef struct hl_kernels {
     /* Rows to lanes: y[k][lane] = x[lane * pitch + k] for lane < rows <= 16; the other lanes repeat row 0. And back. */
     void (*rows_to_panel)(size_t rows, size_t n, const void *x, size_t pitch, void *y);
     void (*panel_to_rows)(size_t rows, size_t n, const void *x, void *y, size_t pitch);
+    /* The same between panels and rows of doubles; row r is at x + (index ? index[r] : r) * pitch. */
+    void (*doubles_to_panel)(size_t rows, size_t n, const double *x, size_t pitch, const size_t *index, void *y);
+    void (*panel_to_doubles)(size_t rows, size_t n, const void *x, double *y, size_t pitch);
     /* Reduce the middle axis of [outer][mid][inner] values, each value `lanes` (1 or 16) elements. */
     void (*sum)(size_t outer, size_t mid, size_t inner, size_t lanes, const void *x, void *y);
     void (*max)(size_t outer, size_t mid, size_t inner, size_t lanes, const void *x, void *y);

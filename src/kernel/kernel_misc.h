@@ -101,6 +101,25 @@ static void panel_to_rows(size_t rows, size_t n, const void *x, void *y, size_t 
     transpose(n, rows, x, HL_LANES, y, pitch);
 }
 
+static void doubles_to_panel(size_t rows, size_t n, const double *x, size_t pitch, const size_t *index, void *y)
+{
+    real *to = y;
+    for (size_t lane = 0; rows && lane < HL_LANES; lane++) {
+        size_t row = lane < rows ? lane : 0;
+        const double *from = x + (index ? index[row] : row) * pitch;
+        for (size_t k = 0; k < n; k++)
+            to[k * HL_LANES + lane] = (real)from[k];
+    }
+}
+
+static void panel_to_doubles(size_t rows, size_t n, const void *x, double *y, size_t pitch)
+{
+    const real *from = x;
+    for (size_t lane = 0; lane < rows; lane++)
+        for (size_t k = 0; k < n; k++)
+            y[lane * pitch + k] = from[k * HL_LANES + lane];
+}
+
 /* ---- Reductions. */
 
 /* All values of a vec, halves onto halves. */

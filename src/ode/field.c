@@ -1,7 +1,7 @@
 /* field.c - a network as a system: rows in double through plans in the network's precision.
  *
- * f, D f and the vjp with parameters are plans of operators. J v, the jet of order 1 in the direction of an input v, and J' v
- * without the parameters, which costs half as much as with them, are plans of their own. */
+ * J v is the jet of order 1 in the direction of an input v. J' v without the parameters, which costs half as much as with
+ * them, is a plan of its own. */
 #include <string.h>
 
 #include "exec/plan.h"
@@ -11,82 +11,124 @@
 struct hl_field {
     hl_context *ctx;
     const hl_net *net;
-    size_t rows, n_params;
-    const double *context;                       /* of all rows of the solve; borrowed */
-    hl_operator *value, *slope;                  /* f and its gradients; f and D */
-    hl_plan *jvp, *vjp;                          /* inputs x, t and context if there are any, v */
-    const void **param;                          /* for these */
-    void **gparam;                               /* for the operator: pieces of gradient */
-    char *x, *t, *c, *v, *out, *out2, *gradient; /* in the network's precision */
+    size_t n_params;
+    const double *context;              /* of all rows of the solve; borrowed */
+    hl_plan *value, *slope, *jvp, *vjp; /* inputs x, t and context if there are any, v */
+    hl_plan *gradient;                  /* likewise: gradients to x and to the parameters */
+    const void **param;
+    hl_row_out *result; /* of gradient */
+    char *pieces;       /* gradients to the parameters, in the network's precision */
 };
 
 /* ---- creation ---- */
 
-/* f in a graph of its own, with the inputs in the order of the struct. The only use of hl_net_build here. */
-static hl_status build(hl_field *field, hl_graph *g, hl_node *param, hl_node *x, hl_node *f)
+typedef struct field_graph {
+    hl_graph *g;
+    hl_net_nodes n;
+    hl_node d;
+} field_graph;
+
+/* f, and D f if asked for and there is one, with the inputs in the order of the struct. */
+static hl_status build(const hl_field *field, field_graph *b, bool with_slope)
 {
     const hl_net *net = field->net;
-    hl_net_nodes n = { .x = hl_input(g, "x", 1, &net->dim), .param = param };
-    n.t = net->time ? hl_input(g, "t", 0, NULL) : HL_NONE;
-    n.context = net->context ? hl_input(g, "context", 1, &net->context) : HL_NONE;
-    hl_status status = hl_net_build(net, g, 0, HL_TAYLOR, &n);
-    *x = n.x;
-    *f = n.f;
+    b->n.x = hl_input(b->g, "x", 1, &net->dim);
+    b->n.t = net->time ? hl_input(b->g, "t", 0, NULL) : HL_NONE;
+    b->n.context = net->context ? hl_input(b->g, "context", 1, &net->context) : HL_NONE;
+    b->n.d = with_slope ? &b->d : NULL;
+    return hl_net_build(net, b->g, with_slope, HL_TAYLOR, &b->n);
+}
+
+static hl_status compile_value(hl_field *field, field_graph *b, const hl_plan_options *options)
+{
+    hl_status status = build(field, b, false);
+    return status == HL_OK ? hl_plan_create(field->ctx, b->g, 1, &b->n.f, options, &field->value) : status;
+}
+
+static hl_status compile_slope(hl_field *field, field_graph *b, const hl_plan_options *options)
+{
+    if (hl_net_turned(field->net))
+        return HL_OK;
+    hl_status status = build(field, b, true);
+    hl_node out[] = { b->n.f, b->d };
+    return status == HL_OK ? hl_plan_create(field->ctx, b->g, 2, out, options, &field->slope) : status;
+}
+
+static hl_status compile_products(hl_field *field, field_graph *b, const hl_plan_options *options)
+{
+    hl_node v, jv = HL_BAD, vj = HL_BAD;
+    hl_status status = build(field, b, false);
+    if (status == HL_OK) {
+        v = hl_input(b->g, "v", 1, &field->net->dim);
+        status = hl_jet(b->g, 1, 1, &b->n.x, &v, NULL, 1, &b->n.f, &jv);
+    }
+    if (status == HL_OK)
+        status = hl_vjp(b->g, 1, &b->n.f, &v, 1, &b->n.x, NULL, &vj);
+    if (status == HL_OK)
+        status = hl_plan_create(field->ctx, b->g, 1, &jv, options, &field->jvp);
+    return status == HL_OK ? hl_plan_create(field->ctx, b->g, 1, &vj, options, &field->vjp) : status;
+}
+
+static hl_status compile_gradient(hl_field *field, field_graph *b, const hl_plan_options *options)
+{
+    size_t count = field->net->params + 1;
+    hl_node *of = hl_calloc(field->ctx, count, 2 * sizeof *of);
+    hl_status status = of ? build(field, b, false) : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        hl_node v = hl_input(b->g, "v", 1, &field->net->dim);
+        of[0] = b->n.x;
+        memcpy(of + 1, b->n.param, field->net->params * sizeof *of);
+        status = hl_vjp(b->g, 1, &b->n.f, &v, count, of, NULL, of + count);
+    }
+    if (status == HL_OK)
+        status = hl_plan_create(field->ctx, b->g, count, of + count, options, &field->gradient);
+    hl_free(field->ctx, of);
     return status;
 }
 
-static hl_status compile_products(hl_field *field)
+/* Each in a graph of its own, which is freed before the next is made. */
+static hl_status compile(hl_field *field)
 {
+    hl_status (*const parts[])(hl_field *, field_graph *, const hl_plan_options *) = { compile_value, compile_slope,
+                                                                                       compile_products,
+                                                                                       compile_gradient };
     hl_plan_options options = { .dtype = field->net->dtype };
-    hl_graph *g = NULL;
-    hl_node x, f, v, jv = HL_BAD, vj = HL_BAD, *param = hl_calloc(field->ctx, field->net->params + 1, sizeof *param);
-    hl_status status = param ? hl_graph_create(field->ctx, &g) : HL_ERR_NOMEM;
-    if (status == HL_OK)
-        status = build(field, g, param, &x, &f);
-    if (status == HL_OK) {
-        v = hl_input(g, "v", 1, &field->net->dim);
-        status = hl_jet(g, 1, 1, &x, &v, NULL, 1, &f, &jv);
+    field_graph b = { .n.param = hl_calloc(field->ctx, field->net->params + 1, sizeof *b.n.param) };
+    hl_status status = b.n.param ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == HL_OK; i++) {
+        status = hl_graph_create(field->ctx, &b.g);
+        if (status == HL_OK)
+            status = parts[i](field, &b, &options);
+        hl_graph_free(b.g);
+        b.g = NULL;
     }
-    if (status == HL_OK)
-        status = hl_vjp(g, 1, &f, &v, 1, &x, NULL, &vj);
-    if (status == HL_OK)
-        status = hl_plan_create(field->ctx, g, 1, &jv, &options, &field->jvp);
-    if (status == HL_OK)
-        status = hl_plan_create(field->ctx, g, 1, &vj, &options, &field->vjp);
-    hl_graph_free(g);
-    hl_free(field->ctx, param);
+    hl_free(field->ctx, b.n.param);
     return status;
 }
 
 static hl_status allocate(hl_field *field)
 {
-    hl_context *ctx = field->ctx;
     const hl_net *net = field->net;
-    size_t element = hl_dtype_size(net->dtype), row = net->dim * element, rows = field->rows, at = 0;
-    field->x = hl_calloc(ctx, rows, row);
-    field->v = hl_calloc(ctx, rows, row);
-    field->out = hl_calloc(ctx, rows, row);
-    field->out2 = hl_calloc(ctx, rows, row);
-    field->t = hl_calloc(ctx, rows, element);
-    field->c = hl_calloc(ctx, rows, net->context * element);
+    size_t element = hl_dtype_size(net->dtype);
     for (size_t i = 0; i < net->params; i++)
         field->n_params += hl_shape_size(&net->param[i].shape);
-    field->gradient = hl_calloc(ctx, field->n_params, element);
-    field->param = hl_calloc(ctx, net->params, sizeof *field->param);
-    field->gparam = hl_calloc(ctx, net->params, sizeof *field->gparam);
-    if (!field->x || !field->v || !field->out || !field->out2 || !field->t || !field->c || !field->gradient ||
-        !field->param || !field->gparam)
+    field->pieces = hl_calloc(field->ctx, field->n_params + 1, element);
+    field->param = hl_calloc(field->ctx, net->params + 1, sizeof *field->param);
+    field->result = hl_calloc(field->ctx, net->params + 1, sizeof *field->result);
+    if (!field->pieces || !field->param || !field->result)
         return HL_ERR_NOMEM;
+    char *piece = field->pieces;
     for (size_t i = 0; i < net->params; i++) {
         field->param[i] = (const char *)net->values + net->param[i].offset * element;
-        field->gparam[i] = field->gradient + at * element;
-        at += hl_shape_size(&net->param[i].shape);
+        field->result[i + 1].shared = piece;
+        piece += hl_shape_size(&net->param[i].shape) * element;
     }
     return HL_OK;
 }
 
 hl_status hl_field_create(const hl_net *net, size_t rows, hl_field **out)
 {
+    (void)rows;
     if (!net)
         return HL_ERR_INVALID;
     if (!out)
@@ -97,14 +139,9 @@ hl_status hl_field_create(const hl_net *net, size_t rows, hl_field **out)
         return HL_ERR_NOMEM;
     field->ctx = net->ctx;
     field->net = net;
-    field->rows = rows ? rows : 1;
     hl_status status = allocate(field);
     if (status == HL_OK)
-        status = hl_operator_create(net, &(hl_operator_options){ .order = -1 }, &field->value);
-    if (status == HL_OK && !hl_net_turned(net))
-        status = hl_operator_create(net, &(hl_operator_options){ .order = 1, .no_gradient = 1 }, &field->slope);
-    if (status == HL_OK)
-        status = compile_products(field);
+        status = compile(field);
     if (status != HL_OK) {
         hl_field_free(field);
         return status;
@@ -118,14 +155,12 @@ void hl_field_free(hl_field *field)
     if (!field)
         return;
     hl_context *ctx = field->ctx;
-    hl_operator_free(field->value);
-    hl_operator_free(field->slope);
-    hl_plan_free(field->jvp);
-    hl_plan_free(field->vjp);
-    void *const blocks[] = { field->x, field->v,        field->out,           field->out2,  field->t,
-                             field->c, field->gradient, (void *)field->param, field->gparam };
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        hl_free(ctx, blocks[i]);
+    hl_plan *const plans[] = { field->value, field->slope, field->jvp, field->vjp, field->gradient };
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        hl_plan_free(plans[i]);
+    hl_free(ctx, (void *)field->param);
+    hl_free(ctx, field->result);
+    hl_free(ctx, field->pieces);
     hl_free(ctx, field);
 }
 
@@ -137,102 +172,69 @@ void hl_field_set_context(hl_field *field, const double *context)
 
 /* ---- calls ---- */
 
-/* Rows first .. of a call to the buffers; returns how many, 0 at the end, or SIZE_MAX if the context is missing. */
-static size_t load(const hl_field *field, const hl_rows *at, size_t first)
+/* x, t, context and v, in the order of the plans' inputs; false if the context is missing. */
+static bool inputs(const hl_field *field, const hl_rows *at, const double *v, hl_row_in *in)
 {
-    const hl_net *s = field->net;
-    size_t count = at->count - first < field->rows ? at->count - first : field->rows, element = hl_dtype_size(s->dtype);
-    if (s->context && !field->context) {
+    const hl_net *net = field->net;
+    if (net->context && !field->context) {
         hl_fail(field->ctx, HL_ERR_INVALID, "the network has a context: give it by hl_field_set_context");
-        return SIZE_MAX;
+        return false;
     }
-    hl_to_precision(field->net->dtype, count * s->dim, at->y + first * s->dim, field->x);
-    if (s->time)
-        hl_to_precision(field->net->dtype, count, at->t + first, field->t);
-    for (size_t r = 0; s->context && r < count; r++)
-        hl_to_precision(field->net->dtype, s->context, field->context + at->index[first + r] * s->context,
-                        field->c + r * s->context * element);
-    return count;
+    *in++ = (hl_row_in){ at->y, net->dim, NULL };
+    if (net->time)
+        *in++ = (hl_row_in){ at->t, 1, NULL };
+    if (net->context)
+        *in++ = (hl_row_in){ field->context, net->context, at->index };
+    *in = (hl_row_in){ v, net->dim, NULL };
+    return true;
 }
 
 static int field_rhs(void *user, const hl_rows *at, double *dy)
 {
     hl_field *field = user;
-    size_t dim = field->net->dim, count;
-    for (size_t first = 0; first < at->count; first += count) {
-        count = load(field, at, first);
-        if (count == SIZE_MAX)
-            return HL_ERR_INVALID;
-        hl_operator_eval(field->value, count, field->x, field->t, field->c, field->out, NULL, NULL);
-        hl_from_precision(field->net->dtype, count * dim, field->out, dy + first * dim);
-    }
+    hl_row_in in[4];
+    if (!inputs(field, at, NULL, in))
+        return HL_ERR_INVALID;
+    hl_execute_rows(field->value, at->count, in, field->param, &(hl_row_out){ .p = dy, .pitch = field->net->dim });
     return 0;
 }
 
 static int field_diagonal(void *user, const hl_rows *at, double *dy, double *diagonal)
 {
     hl_field *field = user;
-    size_t dim = field->net->dim, count;
-    for (size_t first = 0; first < at->count; first += count) {
-        count = load(field, at, first);
-        if (count == SIZE_MAX)
-            return HL_ERR_INVALID;
-        hl_operator_eval(field->slope, count, field->x, field->t, field->c, field->out, (void *const[]){ field->out2 },
-                         NULL);
-        if (dy)
-            hl_from_precision(field->net->dtype, count * dim, field->out, dy + first * dim);
-        hl_from_precision(field->net->dtype, count * dim, field->out2, diagonal + first * dim);
-    }
+    size_t dim = field->net->dim;
+    hl_row_in in[4];
+    if (!inputs(field, at, NULL, in))
+        return HL_ERR_INVALID;
+    hl_row_out out[] = { { .p = dy, .pitch = dim }, { .p = diagonal, .pitch = dim } };
+    hl_execute_rows(field->slope, at->count, in, field->param, out);
     return 0;
-}
-
-/* J v or J' v of the rows in the buffers, to `out`. */
-static void run_product(const hl_field *field, hl_plan *plan, size_t count)
-{
-    const hl_net *s = field->net;
-    const void *input[4] = { field->x };
-    size_t n = 1;
-    if (s->time)
-        input[n++] = field->t;
-    if (s->context)
-        input[n++] = field->c;
-    input[n] = field->v;
-    hl_execute(plan, count, input, field->param, (void *const[]){ field->out });
 }
 
 static int field_jvp(void *user, const hl_rows *at, const double *v, double *jv)
 {
     hl_field *field = user;
-    size_t dim = field->net->dim, count;
-    for (size_t first = 0; first < at->count; first += count) {
-        count = load(field, at, first);
-        if (count == SIZE_MAX)
-            return HL_ERR_INVALID;
-        hl_to_precision(field->net->dtype, count * dim, v + first * dim, field->v);
-        run_product(field, field->jvp, count);
-        hl_from_precision(field->net->dtype, count * dim, field->out, jv + first * dim);
-    }
+    hl_row_in in[4];
+    if (!inputs(field, at, v, in))
+        return HL_ERR_INVALID;
+    hl_execute_rows(field->jvp, at->count, in, field->param, &(hl_row_out){ .p = jv, .pitch = field->net->dim });
     return 0;
 }
 
 static int field_vjp(void *user, const hl_rows *at, const double *w, double *gy, double *gparam)
 {
     hl_field *field = user;
-    size_t dim = field->net->dim, count;
-    for (size_t first = 0; first < at->count; first += count) {
-        count = load(field, at, first);
-        if (count == SIZE_MAX)
-            return HL_ERR_INVALID;
-        hl_to_precision(field->net->dtype, count * dim, w + first * dim, field->v);
-        if (gparam) {
-            hl_operator_vjp(field->value, count, field->x, field->t, field->c, field->v, NULL, NULL, field->out, NULL,
-                            NULL, field->gparam);
-            hl_add_from_precision(field->net->dtype, field->n_params, field->gradient, gparam);
-        } else {
-            run_product(field, field->vjp, count);
-        }
-        hl_from_precision(field->net->dtype, count * dim, field->out, gy + first * dim);
+    size_t dim = field->net->dim;
+    hl_row_in in[4];
+    if (!inputs(field, at, w, in))
+        return HL_ERR_INVALID;
+    if (!gparam) {
+        hl_execute_rows(field->vjp, at->count, in, field->param, &(hl_row_out){ .p = gy, .pitch = dim });
+        return 0;
     }
+    field->result[0] = (hl_row_out){ .p = gy, .pitch = dim };
+    hl_execute_rows(field->gradient, at->count, in, field->param, field->result);
+    hl_add_from_precision(field->net->dtype, field->n_params, field->pieces, gparam);
     return 0;
 }
 

@@ -387,12 +387,13 @@ static hl_status multistep_solve(hl_ode *ode, size_t rows, double *t, size_t cou
     hl_multistep *m = ode->state;
     size_t n = ode->system.n;
     hl_status first = HL_OK;
-    for (size_t r = 1; r < rows; r++)
+    for (size_t r = 1; r < rows && !ode->next; r++)
         if (t[r] != t[0])
             return hl_fail(ode->ctx, HL_ERR_INVALID,
                            "rows 0 and %zu start at %g and %g; %s solves all rows as one system from one time", r, t[0],
                            t[r], ode->options.method);
-    for (size_t from = 0; from < rows; from += m->rows) {
+    size_t from = 0, taken = 0;
+    for (; ode->next ? hl_ode_take(ode, rows, &taken, &from) : from < rows; from += m->rows) {
         solve s = { .count = count, .times = times, .out = out, .first = from, .all = rows };
         m->rows = rows - from < ode->options.rows ? rows - from : ode->options.rows;
         for (size_t r = 0; r < m->rows; r++)
@@ -404,11 +405,12 @@ static hl_status multistep_solve(hl_ode *ode, size_t rows, double *t, size_t cou
             hl_failure_restore(ode->ctx, &kept);
         else if (status < 0 || first == HL_OK)
             first = status;
-        for (size_t r = from + m->rows; status == HL_ERR_CALLBACK && info && r < rows; r++)
-            info[r] = (hl_ode_row){ .status = status };
         if (status == HL_ERR_CALLBACK)
             break;
     }
+    if (first == HL_ERR_CALLBACK && info) /* the rows that were still to come */
+        for (from += m->rows; ode->next ? hl_ode_take(ode, rows, &taken, &from) : from < rows; from++)
+            info[from] = (hl_ode_row){ .status = HL_ERR_CALLBACK };
     return first;
 }
 

@@ -262,6 +262,32 @@ hl_status hl_ode_solve(hl_ode *ode, size_t rows, double *t, double t1, double *y
     return solve(ode, rows, t, 1, &t1, y, NULL, info);
 }
 
+hl_status hl_ode_solve_dealt(hl_ode *ode, atomic_size_t *next, size_t rows, double *t, double t1, double *y,
+                             hl_ode_row *info)
+{
+    ode->report.callback = 0;
+    ode->stopped = ode->solved = false;
+    ode->counts = &ode->report.forward;
+    ode->next = next;
+    hl_status status = ode->family->solve(ode, rows, t, 1, &t1, y, NULL, info);
+    ode->next = NULL;
+    return status < 0 && ode->stopped ? hl_ode_stopped(ode) : status;
+}
+
+bool hl_ode_take(hl_ode *ode, size_t rows, size_t *taken, size_t *row)
+{
+    if (*taken >= rows)
+        return false;
+    if (!ode->next) {
+        *row = (*taken)++;
+        return true;
+    }
+    *row = atomic_fetch_add_explicit(ode->next, 1, memory_order_relaxed);
+    if (*row >= rows)
+        *taken = rows;
+    return *row < rows;
+}
+
 hl_status hl_ode_gradient(hl_ode *ode, double *gy, double *gparam)
 {
     if (!ode)

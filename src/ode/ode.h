@@ -5,6 +5,7 @@
 #ifndef HL_ODE_H
 #define HL_ODE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/base.h"
@@ -33,8 +34,17 @@ struct hl_ode {
     hl_ode_summary report;
     bool solved;           /* the last solve succeeded */
     bool stopped;          /* the context's user stopped it */
+    atomic_size_t *next;   /* during hl_ode_solve_dealt: the next row that nobody has taken; otherwise NULL */
     hl_ode_counts *counts; /* where calls are counted: report.forward or report.backward */
 };
+
+/* hl_ode_solve of rows that several solvers share, each on a thread of its own: every row is solved by the one that takes it from
+ * `next`, which starts at 0. Arguments are not checked; adams and bdf must have been created for one row at a time. The row of
+ * the failure is the least of those that this solver took. */
+hl_status hl_ode_solve_dealt(hl_ode *ode, atomic_size_t *next, size_t rows, double *t, double t1, double *y,
+                             hl_ode_row *info);
+/* Take the next row. False: there is none, and *taken, which starts at 0, is `rows`. */
+bool hl_ode_take(hl_ode *ode, size_t rows, size_t *taken, size_t *row);
 
 /* What a call ended with that a callback or the context's user stopped: HL_ERR_CALLBACK or HL_STOPPED, with the message set. */
 hl_status hl_ode_stopped(hl_ode *ode);

@@ -168,9 +168,8 @@ static void load(hl_ode *ode, hl_rk_job *job)
     size_t n = s->n;
     if (s->ab && s->active)
         return;
-    for (; job->loaded < job->rows && s->active < s->slots; job->loaded++) {
+    for (size_t row; s->active < s->slots && hl_ode_take(ode, job->rows, &job->taken, &row);) {
         hl_rk_slot *slot = &s->slot[s->active];
-        size_t row = job->loaded;
         *slot = (hl_rk_slot){ .row = row, .start = job->t[row], .t = job->t[row], .error_before = 1e-4, .theta = 1 };
         write_start(s, job, slot, job->y + row * n);
         if (slot->t != job->end)
@@ -211,9 +210,9 @@ static hl_status stop(hl_ode *ode, hl_rk_job *job)
         s->slot[i].info.status = HL_ERR_CALLBACK;
     }
     retire(ode, job);
-    for (; job->loaded < job->rows; job->loaded++)
+    for (size_t row; hl_ode_take(ode, job->rows, &job->taken, &row);)
         if (job->info)
-            job->info[job->loaded] = (hl_ode_row){ .status = HL_ERR_CALLBACK };
+            job->info[row] = (hl_ode_row){ .status = HL_ERR_CALLBACK };
     return hl_fail(ode->ctx, HL_ERR_CALLBACK, "a callback of the system stopped the solve with the value %d",
                    ode->report.callback);
 }
@@ -234,7 +233,7 @@ hl_status hl_rk_run(hl_ode *ode, hl_rk_job *job)
             return stop(ode, job);
         retire(ode, job);
         fresh = s->active;
-        if (!s->active && job->loaded == job->rows)
+        if (!s->active && job->taken == job->rows)
             return HL_OK;
     }
 }
@@ -247,7 +246,7 @@ static hl_status explain(hl_ode *ode, const hl_rk_job *job)
     const hl_ode_row *info = &f->info;
     static const char stiff[] = "the system may be stiff: try method bdf-jacobi or auto";
     char others[64] = "";
-    if (job->failures > 1)
+    if (job->failures > 1 && !ode->next) /* dealt rows: it would depend on the threads */
         snprintf(others, sizeof others, " (%zu more rows failed)", job->failures - 1);
     if (info->status == HL_ERR_BUDGET)
         return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component),

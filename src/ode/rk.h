@@ -82,8 +82,8 @@ typedef struct hl_rk_state {
 
 /* A solve under way. */
 typedef struct hl_rk_job {
-    size_t rows, loaded; /* all; those that have had a slot */
-    double *t, *y;       /* the caller's, or NULL: nothing is written back */
+    size_t rows, taken; /* all; see hl_ode_take */
+    double *t, *y;      /* the caller's, or NULL: nothing is written back */
     double end;
     size_t count; /* output times */
     const double *times;

@@ -111,6 +111,23 @@ static void print_plain(const char *text, int width)
     printf("%*s", width > 0 ? width : 0, "");
 }
 
+/* The members of a sum; a flow alone is described by what follows. */
+static void print_members(const hl_density *model)
+{
+    size_t count = hl_density_members(model);
+    for (size_t i = 0; i < count && (count > 1 || !hl_density_flow(model)); i++) {
+        hl_density_member m = hl_density_get_member(model, i);
+        printf("member %-7zu weight %.4f, ", i + 1, m.weight);
+        if (m.kind == HL_MEMBER_FLOW)
+            printf("the flow");
+        else
+            printf("a mixture of %zu %s", m.parts, m.nu > 0 ? "t distributions" : "normal distributions");
+        if (m.nu > 0)
+            printf(" of %g degrees of freedom", m.nu);
+        printf("%s\n", m.mapped ? ", on mapped columns" : "");
+    }
+}
+
 static void print_density(const char *path, const hl_density *model, const subject *nets, long long bytes)
 {
     hl_flow_spec flow = hl_flow_describe(hl_density_flow(model));
@@ -118,14 +135,16 @@ static void print_density(const char *path, const hl_density *model, const subje
     size_t dim = hl_density_dim(model), context = hl_density_context(model);
     printf("%s: a density model, %lld bytes\n\n", path, bytes);
     printf("kind           %s\nflows          %zu\ndimensions     %zu\ncontext        %zu\nprecision      %s\n",
-           flow.kind, flow.flows, dim, context, hl_dtype_name(flow.net.dtype));
-    if (hl_flow_is_continuous(flow.kind)) {
+           flow.kind ? flow.kind : "no flow", flow.flows, dim, context, hl_dtype_name(flow.net.dtype));
+    print_members(model);
+    if (flow.kind && hl_flow_is_continuous(flow.kind)) {
         printf("solver         %s, rtol %g, atol %g", solver.method, solver.rtol, solver.atol);
         printf(solver.steps ? ", %zu steps\n" : "\n", solver.steps);
     }
     if (hl_density_factor(model))
         printf("columns        decorrelated\n");
-    print_term(&flow.net);
+    if (flow.kind)
+        print_term(&flow.net);
     if (*hl_density_note(model)) {
         printf("note           ");
         print_plain(hl_density_note(model), 0);
@@ -271,8 +290,22 @@ static void json_density(cli_json *json, const hl_density *model, const subject 
     hl_flow_spec flow = hl_flow_describe(hl_density_flow(model));
     hl_flow_solver solver = hl_density_solver(model);
     size_t dim = hl_density_dim(model);
-    cli_json_text(json, "kind", flow.kind);
+    cli_json_text(json, "kind", flow.kind ? flow.kind : "mixture");
     cli_json_count(json, "flows", flow.flows);
+    cli_json_open(json, "members", '[');
+    for (size_t i = 0; i < hl_density_members(model); i++) {
+        hl_density_member m = hl_density_get_member(model, i);
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "kind", m.kind == HL_MEMBER_FLOW ? "flow" : "mixture");
+        cli_json_exact(json, "weight", m.weight);
+        cli_json_bool(json, "mapped", m.mapped);
+        if (m.kind == HL_MEMBER_MIXTURE) {
+            cli_json_count(json, "parts", m.parts);
+            cli_json_exact(json, "nu", m.nu);
+        }
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
     cli_json_open(json, "columns", '[');
     for (size_t i = 0; i < dim + hl_density_context(model); i++) {
         hl_density_column c = hl_density_get_column(model, i);
@@ -285,14 +318,17 @@ static void json_density(cli_json *json, const hl_density *model, const subject 
     }
     cli_json_close(json, ']');
     cli_json_bool(json, "decorrelated", hl_density_factor(model) != NULL);
-    cli_json_open(json, "solver", '{');
-    cli_json_text(json, "method", solver.method);
-    cli_json_exact(json, "rtol", solver.rtol);
-    cli_json_exact(json, "atol", solver.atol);
-    cli_json_count(json, "steps", solver.steps);
-    cli_json_close(json, '}');
+    if (flow.kind) {
+        cli_json_open(json, "solver", '{');
+        cli_json_text(json, "method", solver.method);
+        cli_json_exact(json, "rtol", solver.rtol);
+        cli_json_exact(json, "atol", solver.atol);
+        cli_json_count(json, "steps", solver.steps);
+        cli_json_close(json, '}');
+    }
     cli_json_text(json, "note", hl_density_note(model));
-    json_architecture(json, nets[0].net);
+    if (flow.kind)
+        json_architecture(json, nets[0].net);
     cli_json_open(json, "networks", '[');
     for (size_t i = 0; i < hl_flow_nets(hl_density_flow(model)); i++) {
         cli_json_open(json, NULL, '{');
@@ -415,7 +451,7 @@ static hl_status load(hl_context *ctx, const char *path, holding *h)
                                : hl_net_load(ctx, path, &h->net);
     h->count = density ? hl_flow_nets(hl_density_flow(h->density)) : sde ? 3 : 1;
     if (status == HL_OK) {
-        h->nets = calloc(h->count, sizeof *h->nets);
+        h->nets = calloc(h->count + 1, sizeof *h->nets);
         h->scale = calloc(hl_sde_describe(h->sde).dim + 1, 2 * sizeof *h->scale);
         status = h->nets && h->scale ? HL_OK : HL_ERR_NOMEM;
     }

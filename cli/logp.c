@@ -230,6 +230,9 @@ static int prepare(logp_job *j, const settings *set)
         if (strcmp(hl_table_name(j->table, i), "logp") == 0)
             result = cli_fail(&cli_logp, CLI_WRONG, "%s: it has a column 'logp' already; leave it out by --columns",
                               j->path);
+    if (result == CLI_OK && set->calibrate && !hl_density_flow(j->model))
+        result =
+            cli_fail(&cli_logp, CLI_WRONG, "--calibrate is for flows; this model has none, and its log p is exact");
     hl_status status = result == CLI_OK ? hl_density_set_solver(j->model, &solver) : HL_OK;
     if (result == CLI_OK && status == HL_OK && !set->calibrate && !set->worst && !j->json_rows)
         status = create_writer(j, set);

@@ -300,7 +300,7 @@ static void test_bad_metadata(void **state)
         /* key, value, message */
         { "format", NULL, "not a density model" },
         { "format", "hollow-net 1", "not a density model" },
-        { "format", "hollow-density 2", "not a density model" },
+        { "format", "hollow-density 3", "not a density model" },
         { "kind", NULL, "its kind" },
         { "kind", "cnf", "" },
         { "kind", "naf", "" },

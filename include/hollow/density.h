@@ -34,8 +34,21 @@ HL_API hl_density_column hl_density_get_column(const hl_density *model, size_t i
  * as Cholesky's factor of their correlations. NULL: y itself, as at first. Copies; the upper triangle is not read. */
 HL_API hl_status hl_density_set_factor(hl_density *model, const double *factor);
 HL_API const double *hl_density_factor(const hl_density *model); /* or NULL. Borrowed until it is set or freed */
-/* The flow between standardised columns and the base. Borrowed until the model is freed. */
+/* The flow between standardised (or mapped) columns and the base; NULL if the model has none. Borrowed until the model is freed. */
 HL_API hl_flow *hl_density_flow(const hl_density *model);
+
+/* A model is a weighted sum of members: at most one flow, which comes first, and mixtures of Student's t distributions. A member sees the
+ * columns standardised, or through monotone maps, fitted to each column, that make them nearly normal. */
+typedef enum hl_member_kind { HL_MEMBER_FLOW = 0, HL_MEMBER_MIXTURE } hl_member_kind;
+typedef struct hl_density_member {
+    hl_member_kind kind;
+    int mapped;    /* nonzero: sees mapped columns */
+    double weight; /* all weights have the sum 1 */
+    size_t parts;  /* of a mixture */
+    double nu;     /* degrees of freedom of its parts; 0: normal distributions */
+} hl_density_member;
+HL_API size_t hl_density_members(const hl_density *model);
+HL_API hl_density_member hl_density_get_member(const hl_density *model, size_t index);
 /* How log p and samples are solved; kept in the model's file. NULL: the defaults. The trace is always exact. */
 HL_API hl_status hl_density_set_solver(hl_density *model, const hl_flow_solver *solver);
 HL_API hl_flow_solver hl_density_solver(const hl_density *model);

@@ -1,53 +1,23 @@
-/* density.c - density models: columns in the units of the data around a flow between standardised columns and the base.
+/* density.c - density models: members over the columns of a table, in the units of the data.
  *
- * A model's file is a table of tensors; its metadata are
- *
- *   format        "hollow-density 1"
- *   kind, flows   of the flow
- *   architecture  of its first network, as in a network's file
- *   columns       [{"name": "x1", "mean": 0.1, "deviation": 2}, ...], first those of x, then those of the context
- *   solver        {"method": "dopri5", "rtol": 1e-05, "atol": 1e-05}
- *   dtype         "f32" or "f64"
- *   note          any text
- *
- * and the parameters of network i are called "i.name". A tensor "factor", of dim x dim doubles, is there if the standardised
- * columns are this lower triangular matrix times what the flow sees. */
+ * log p is the log of the weighted sum of the members' densities, samples choose their member by a counter. A model of a flow alone, with
+ * weight 1, is what it was before there were other members, to the bit. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "flow/flow.h"
-#include "hollow/density.h"
-#include "io/file.h"
-#include "nn/model.h"
+#include "io/safetensors.h"
+#include "learn/density.h"
 
-enum { CHUNK = 2048, NAME = 256, STREAM_BASE = 11 };
-static const char format_text[] = "hollow-density 1";
-
-typedef struct column {
-    char name[NAME];
-    double mean, deviation;
-} column;
-
-struct hl_density {
-    hl_context *ctx;
-    hl_flow *flow;
-    size_t dim, context;
-    column *column; /* [dim + context] */
-    hl_flow_solver solver;
-    char method[32]; /* of the solver */
-    char *note;
-    double *factor; /* L, dim x dim, or NULL */
-    double *x, *c;  /* a chunk */
-};
+enum { CHUNK = 2048, STREAM_BASE = 11, STREAM_MEMBER = 12 };
 
 /* ---- creation ---- */
 
 static hl_status check_column(hl_context *ctx, const hl_density_column *c, size_t index)
 {
-    if (!c->name || strlen(c->name) >= NAME)
-        return hl_fail(ctx, HL_ERR_INVALID, "column %zu has no name, or one of %d bytes or more", index + 1, NAME);
+    if (!c->name || strlen(c->name) >= HL_DENSITY_NAME)
+        return hl_fail(ctx, HL_ERR_INVALID, "column %zu has no name, or one of %d bytes or more", index + 1,
+                       HL_DENSITY_NAME);
     if (!hl_is_utf8(c->name))
         return hl_fail(ctx, HL_ERR_INVALID, "the name of column %zu is not UTF-8", index + 1);
     if (!isfinite(c->mean) || !isfinite(c->deviation) || !(c->deviation > 0))
@@ -57,29 +27,80 @@ static hl_status check_column(hl_context *ctx, const hl_density_column *c, size_
     return HL_OK;
 }
 
-static hl_status make_density(hl_density *m, const hl_flow_spec *flow, const hl_density_column *columns)
+static hl_status fill_columns(hl_density *m, const hl_density_column *columns)
 {
-    hl_status status = hl_flow_create(m->ctx, flow, &m->flow);
-    if (status != HL_OK)
-        return status;
-    m->dim = m->flow->dim;
-    m->context = m->flow->context;
-    m->column = hl_calloc(m->ctx, m->dim + m->context, sizeof *m->column);
+    size_t all = hl_size_add(m->dim, m->context);
+    hl_status status = HL_OK;
+    m->column = hl_calloc(m->ctx, all, sizeof *m->column);
     m->x = hl_calloc(m->ctx, hl_size_mul(CHUNK, m->dim), sizeof *m->x);
     m->c = hl_calloc(m->ctx, hl_size_mul(CHUNK, m->context + 1), sizeof *m->c);
-    if (!m->column || !m->x || !m->c)
+    m->joint = hl_calloc(m->ctx, hl_size_mul(CHUNK, all), sizeof *m->joint);
+    m->member = hl_calloc(m->ctx, CHUNK, sizeof *m->member);
+    if (!m->column || !m->x || !m->c || !m->joint || !m->member)
         return HL_ERR_NOMEM;
-    for (size_t i = 0; i < m->dim + m->context && status == HL_OK; i++) {
+    for (size_t i = 0; i < all && status == HL_OK; i++) {
         status = check_column(m->ctx, &columns[i], i);
         if (status != HL_OK)
             break;
-        snprintf(m->column[i].name, NAME, "%s", columns[i].name);
+        snprintf(m->column[i].name, sizeof m->column[i].name, "%s", columns[i].name);
         m->column[i].mean = columns[i].mean;
         m->column[i].deviation = columns[i].deviation;
     }
-    if (status == HL_OK)
-        status = hl_density_set_note(m, "");
+    return status == HL_OK ? hl_density_set_note(m, "") : status;
+}
+
+hl_status hl_density_create_columns(hl_context *ctx, size_t dim, size_t context, const hl_density_column *columns,
+                                    hl_density **out)
+{
+    hl_density *m = hl_calloc(ctx, 1, sizeof *m);
+    *out = NULL;
+    if (!m)
+        return HL_ERR_NOMEM;
+    m->ctx = ctx;
+    m->dim = dim;
+    m->context = context;
+    hl_status status = fill_columns(m, columns);
+    if (status != HL_OK) {
+        hl_density_free(m);
+        return status;
+    }
+    *out = m;
+    return HL_OK;
+}
+
+hl_status hl_density_add_flow(hl_density *m, const hl_flow_spec *flow)
+{
+    hl_status status = hl_flow_create(m->ctx, flow, &m->flow);
+    m->flow_weight = 1;
     return status == HL_OK ? hl_density_set_solver(m, NULL) : status;
+}
+
+void hl_density_drop_flow(hl_density *m)
+{
+    hl_flow_free(m->flow);
+    hl_free(m->ctx, m->factor);
+    m->flow = NULL;
+    m->factor = NULL;
+    m->flow_weight = 0;
+    m->flow_mapped = false;
+}
+
+hl_status hl_density_add_mixture(hl_density *m, hl_tmixture *mixture, bool mapped, double weight)
+{
+    if (m->mixtures == HL_DENSITY_MIXTURES || mixture->dim != m->dim + m->context || mixture->given != m->context) {
+        hl_tmixture_free(mixture);
+        return hl_fail(m->ctx, HL_ERR_INVALID, "a mixture does not fit the model's columns, or is one too many");
+    }
+    m->mixture[m->mixtures++] = (hl_density_mixture){ mixture, weight, mapped };
+    return HL_OK;
+}
+
+void hl_density_set_maps(hl_density *m, hl_column_map **map)
+{
+    for (size_t i = 0; m->map && i < m->dim + m->context; i++)
+        hl_column_map_free(m->map[i]);
+    hl_free(m->ctx, m->map);
+    m->map = map;
 }
 
 hl_status hl_density_create(hl_context *ctx, const hl_flow_spec *flow, const hl_density_column *columns,
@@ -90,30 +111,55 @@ hl_status hl_density_create(hl_context *ctx, const hl_flow_spec *flow, const hl_
     if (!flow || !columns || !out)
         return hl_fail(ctx, HL_ERR_INVALID, "hl_density_create: the flow, the columns or the result is NULL");
     *out = NULL;
-    hl_density *m = hl_calloc(ctx, 1, sizeof *m);
-    if (!m)
-        return HL_ERR_NOMEM;
-    m->ctx = ctx;
-    hl_status status = make_density(m, flow, columns);
+    hl_flow *made = NULL; /* first: it checks the specification, which says how many columns there are */
+    hl_status status = hl_flow_create(ctx, flow, &made);
+    if (status == HL_OK)
+        status = hl_density_create_columns(ctx, made->dim, made->context, columns, out);
     if (status != HL_OK) {
-        hl_density_free(m);
+        hl_flow_free(made);
         return status;
     }
-    *out = m;
-    return HL_OK;
+    (*out)->flow = made;
+    (*out)->flow_weight = 1;
+    status = hl_density_set_solver(*out, NULL);
+    if (status != HL_OK) {
+        hl_density_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 void hl_density_free(hl_density *m)
 {
     if (!m)
         return;
-    hl_flow_free(m->flow);
-    hl_free(m->ctx, m->column);
-    hl_free(m->ctx, m->factor);
-    hl_free(m->ctx, m->x);
-    hl_free(m->ctx, m->c);
-    hl_free(m->ctx, m->note);
+    hl_density_drop_flow(m);
+    hl_density_set_maps(m, NULL);
+    for (size_t k = 0; k < m->mixtures; k++)
+        hl_tmixture_free(m->mixture[k].mixture);
+    void *const blocks[] = { m->column, m->x, m->c, m->joint, m->member, m->note };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(m->ctx, blocks[i]);
     hl_free(m->ctx, m);
+}
+
+size_t hl_density_members(const hl_density *m)
+{
+    return m ? m->mixtures + (m->flow != NULL) : 0;
+}
+
+hl_density_member hl_density_get_member(const hl_density *m, size_t index)
+{
+    if (!m || index >= hl_density_members(m))
+        return (hl_density_member){ 0 };
+    if (m->flow && index == 0)
+        return (hl_density_member){ .kind = HL_MEMBER_FLOW, .weight = m->flow_weight, .mapped = m->flow_mapped };
+    const hl_density_mixture *k = &m->mixture[index - (m->flow != NULL)];
+    return (hl_density_member){ .kind = HL_MEMBER_MIXTURE,
+                                .weight = k->weight,
+                                .mapped = k->mapped,
+                                .parts = k->mixture->parts,
+                                .nu = isinf(k->mixture->nu) ? 0 : k->mixture->nu };
 }
 
 size_t hl_density_dim(const hl_density *m)
@@ -130,7 +176,7 @@ hl_density_column hl_density_get_column(const hl_density *m, size_t index)
 {
     if (!m || index >= m->dim + m->context)
         return (hl_density_column){ 0 };
-    const column *c = &m->column[index];
+    const hl_density_units *c = &m->column[index];
     return (hl_density_column){ c->name, c->mean, c->deviation };
 }
 
@@ -144,6 +190,8 @@ hl_status hl_density_set_solver(hl_density *m, const hl_flow_solver *given)
     static const hl_flow_solver defaults;
     if (!m)
         return HL_ERR_INVALID;
+    if (!m->flow)
+        return HL_OK; /* nothing is solved */
     hl_flow_solver s = given ? *given : defaults;
     bool single = m->flow->net[0]->dtype == HL_F32;
     s.trace = HL_TRACE_EXACT;
@@ -238,33 +286,57 @@ static void apply_factor(const double *l, size_t dim, double *u)
     }
 }
 
+/* Columns `first` .. of rows that have `count` of them, as members see them, in place. */
+static void see_columns(const hl_density *m, bool mapped, size_t first, size_t count, size_t rows, double *x)
+{
+    for (size_t i = 0; i < rows * count; i++) {
+        size_t column = first + i % count;
+        x[i] = mapped ? hl_column_map_forward(m->map[column], x[i], NULL)
+                      : (x[i] - m->column[column].mean) / m->column[column].deviation;
+    }
+}
+
 void hl_density_standardise(const hl_density *m, size_t rows, double *x, double *context)
 {
-    for (size_t i = 0; m && x && i < rows * m->dim; i++)
-        x[i] = (x[i] - m->column[i % m->dim].mean) / m->column[i % m->dim].deviation;
+    if (m && x)
+        see_columns(m, m->flow_mapped, 0, m->dim, rows, x);
     for (size_t r = 0; m && m->factor && x && r < rows; r++)
         solve_factor(m->factor, m->dim, x + r * m->dim);
-    for (size_t i = 0; m && context && i < rows * m->context; i++) {
-        const column *c = &m->column[m->dim + i % m->context];
-        context[i] = (context[i] - c->mean) / c->deviation;
-    }
+    if (m && context && m->context)
+        see_columns(m, m->flow_mapped, m->dim, m->context, rows, context);
 }
 
 void hl_density_unstandardise(const hl_density *m, size_t rows, double *x)
 {
     for (size_t r = 0; m && m->factor && x && r < rows; r++)
         apply_factor(m->factor, m->dim, x + r * m->dim);
-    for (size_t i = 0; m && x && i < rows * m->dim; i++)
-        x[i] = m->column[i % m->dim].mean + m->column[i % m->dim].deviation * x[i];
+    for (size_t i = 0; m && x && i < rows * m->dim; i++) {
+        const hl_density_units *c = &m->column[i % m->dim];
+        x[i] = m->flow_mapped ? hl_column_map_inverse(m->map[i % m->dim], x[i]) : c->mean + c->deviation * x[i];
+    }
 }
 
-/* A chunk of the context to m->c; NULL without one. Where it is not finite, the row in m->x becomes NaN, so that this row
- * alone fails. */
-static const double *load_context(hl_density *m, size_t start, size_t count, const double *context)
+double hl_density_joint_row(const hl_density *m, bool mapped, const double *context, const double *x, double *joint)
+{
+    double log_slope = 0, slope;
+    for (size_t i = 0; i < m->context; i++)
+        joint[i] = mapped ? hl_column_map_forward(m->map[m->dim + i], context[i], NULL)
+                          : (context[i] - m->column[m->dim + i].mean) / m->column[m->dim + i].deviation;
+    for (size_t i = 0; i < m->dim; i++) {
+        slope = -log(m->column[i].deviation);
+        joint[m->context + i] = mapped ? hl_column_map_forward(m->map[i], x[i], &slope)
+                                       : (x[i] - m->column[i].mean) / m->column[i].deviation;
+        log_slope += slope;
+    }
+    return log_slope;
+}
+
+/* The context in m->c as the flow sees it; NULL without one. Where it is not finite, the row in m->x becomes NaN, so that this
+ * row alone fails. */
+static const double *see_context(hl_density *m, size_t count)
 {
     if (!m->context)
         return NULL;
-    memcpy(m->c, context + start * m->context, count * m->context * sizeof *m->c);
     hl_density_standardise(m, count, NULL, m->c);
     for (size_t i = 0; i < count * m->context; i++)
         if (!isfinite(m->c[i])) {
@@ -274,16 +346,87 @@ static const double *load_context(hl_density *m, size_t start, size_t count, con
     return m->c;
 }
 
-/* The status of a chunk that starts at row `start`; the first failure is the one that is reported. */
-static void note_failure(hl_density *m, hl_status status, size_t start, hl_status *first, hl_kept_failure *kept)
+/* The first failure is the one that is reported. */
+typedef struct failures {
+    hl_status first;
+    hl_kept_failure kept;
+} failures;
+
+/* A status of rows that start at row `start` of the caller's, or, with an index, are index[0], index[1], ... of those. */
+static void note_failure(hl_density *m, hl_status status, size_t start, const size_t *index, failures *f)
 {
     if (status == HL_OK)
         return;
-    if (*first == HL_OK || status == HL_STOPPED) {
-        *first = hl_fail_offset(m->ctx, status, start);
-        hl_failure_keep(m->ctx, kept);
+    if (f->first == HL_OK || status == HL_STOPPED) {
+        size_t row = m->ctx->failure.row;
+        f->first = hl_fail_offset(m->ctx, status, start + (index && row != HL_NOWHERE ? index[row] - row : 0));
+        hl_failure_keep(m->ctx, &f->kept);
     } else {
-        hl_failure_restore(m->ctx, kept);
+        hl_failure_restore(m->ctx, &f->kept);
+    }
+}
+
+/* ---- log-densities ---- */
+
+static void flow_logp(hl_density *m, size_t start, size_t count, const double *x, const double *context, double *logp,
+                      failures *f)
+{
+    double scale = 0;
+    for (size_t i = 0; i < m->dim; i++)
+        scale += (m->flow_mapped ? 0 : log(m->column[i].deviation)) + (m->factor ? log(m->factor[i * m->dim + i]) : 0);
+    memcpy(m->x, x + start * m->dim, count * m->dim * sizeof *x);
+    hl_density_standardise(m, count, m->x, NULL);
+    if (m->context)
+        memcpy(m->c, context + start * m->context, count * m->context * sizeof *m->c);
+    const double *c = see_context(m, count);
+    note_failure(m, hl_flow_logp(m->flow, count, m->x, c, logp), start, NULL, f);
+    for (size_t r = 0; r < count; r++) {
+        double log_slope = 0, slope;
+        for (size_t i = 0; m->flow_mapped && i < m->dim; i++) {
+            hl_column_map_forward(m->map[i], x[(start + r) * m->dim + i], &slope);
+            log_slope += slope;
+        }
+        logp[r] += log_slope - scale;
+    }
+}
+
+static void mixture_logp(hl_density *m, const hl_density_mixture *k, size_t start, size_t count, const double *x,
+                         const double *context, double *logp, failures *f)
+{
+    size_t all = m->dim + m->context;
+    for (size_t r = 0; r < count; r++) /* m->x is free: the flow's turn is over */
+        m->x[r] = hl_density_joint_row(m, k->mapped, context ? context + (start + r) * m->context : NULL,
+                                       x + (start + r) * m->dim, m->joint + r * all);
+    hl_status status = hl_tmixture_logp(k->mixture, count, m->joint, logp);
+    for (size_t r = 0; r < count; r++) {
+        logp[r] = status == HL_OK ? logp[r] + m->x[r] : NAN;
+        if (isnan(logp[r]) && status == HL_OK && f->first == HL_OK)
+            note_failure(m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "it is not finite"), start,
+                         NULL, f);
+    }
+    note_failure(m, status, start, NULL, f);
+}
+
+/* log(e^a + w e^b) to a; NaN stays. */
+static void add_member(size_t count, double weight, const double *b, double *a)
+{
+    double log_weight = log(weight);
+    for (size_t r = 0; r < count; r++) {
+        double other = b[r] + log_weight, most = a[r] > other ? a[r] : other;
+        a[r] = isinf(most) ? most : most + log(exp(a[r] - most) + exp(other - most));
+    }
+}
+
+static void chunk_logp(hl_density *m, size_t start, size_t count, const double *x, const double *context, double *logp,
+                       failures *f)
+{
+    if (m->flow)
+        flow_logp(m, start, count, x, context, logp, f);
+    for (size_t r = 0; r < count && (!m->flow || m->mixtures); r++)
+        logp[r] = m->flow ? logp[r] + log(m->flow_weight) : -INFINITY;
+    for (size_t k = 0; k < m->mixtures; k++) {
+        mixture_logp(m, &m->mixture[k], start, count, x, context, m->member, f);
+        add_member(count, m->mixture[k].weight, m->member, logp);
     }
 }
 
@@ -293,22 +436,65 @@ hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const dou
         return HL_ERR_INVALID;
     if (rows && (!x || !logp || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_logp: x, the context or the result is NULL");
-    double scale = 0;
-    hl_status first = HL_OK;
-    hl_kept_failure kept;
-    for (size_t i = 0; i < m->dim; i++)
-        scale += log(m->column[i].deviation) + (m->factor ? log(m->factor[i * m->dim + i]) : 0);
+    failures f = { .first = HL_OK };
     for (size_t start = 0; start < rows; start += CHUNK) {
         size_t count = rows - start < CHUNK ? rows - start : CHUNK;
-        memcpy(m->x, x + start * m->dim, count * m->dim * sizeof *x);
-        hl_density_standardise(m, count, m->x, NULL);
-        const double *c = load_context(m, start, count, context);
-        hl_status status = hl_flow_logp(m->flow, count, m->x, c, logp + start);
-        note_failure(m, status, start, &first, &kept);
-        for (size_t r = start; r < start + count; r++)
-            logp[r] -= scale;
+        chunk_logp(m, start, count, x, m->context ? context : NULL, logp + start, &f);
     }
-    return first;
+    return f.first;
+}
+
+/* ---- samples ---- */
+
+/* The mixture that sample `index` comes from, or `mixtures`: the flow. */
+static size_t choose_member(const hl_density *m, uint64_t seed, uint64_t index)
+{
+    double u = hl_random_uniform(seed, STREAM_MEMBER, index), sum = 0;
+    for (size_t k = 0; k < m->mixtures; k++) {
+        sum += m->mixture[k].weight;
+        if (u < sum || (!m->flow && k + 1 == m->mixtures))
+            return k;
+    }
+    return m->mixtures;
+}
+
+/* Row x by a mixture; false and NaN if its context is not finite. */
+static bool mixture_sample(const hl_density *m, const hl_density_mixture *k, uint64_t seed, uint64_t index,
+                           const double *context, double *x)
+{
+    double *joint = m->joint;
+    bool good = true;
+    for (size_t i = 0; i < m->dim; i++) /* any values: only those of the context are looked at */
+        x[i] = m->column[i].mean;
+    hl_density_joint_row(m, k->mapped, context, x, joint);
+    for (size_t i = 0; i < m->context; i++)
+        good = good && isfinite(joint[i]);
+    if (good)
+        hl_tmixture_sample(k->mixture, seed, index, joint);
+    for (size_t i = 0; i < m->dim; i++) {
+        double y = good ? joint[m->context + i] : NAN;
+        x[i] = k->mapped ? hl_column_map_inverse(m->map[i], y) : m->column[i].mean + m->column[i].deviation * y;
+    }
+    return good;
+}
+
+/* `count` rows of a chunk by the flow: index[r] is the place of the r-th of them among the rows from `start` on. */
+static void flow_sample(hl_density *m, uint64_t seed, uint64_t first, size_t start, size_t count, const size_t *index,
+                        const double *context, double *x, failures *f)
+{
+    double *to = m->joint; /* [count][dim] */
+    for (size_t r = 0; r < count; r++) {
+        size_t at = start + index[r];
+        for (size_t i = 0; i < m->dim; i++)
+            m->x[r * m->dim + i] = hl_random_normal(seed, STREAM_BASE, (first + at) * m->dim + i);
+        if (m->context)
+            memcpy(m->c + r * m->context, context + at * m->context, m->context * sizeof *m->c);
+    }
+    const double *c = see_context(m, count);
+    note_failure(m, hl_flow_inverse(m->flow, count, m->x, c, to, NULL), start, index, f);
+    hl_density_unstandardise(m, count, to);
+    for (size_t r = 0; r < count; r++)
+        memcpy(x + (start + index[r]) * m->dim, to + r * m->dim, m->dim * sizeof *x);
 }
 
 hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t rows, const double *context, double *x)
@@ -317,303 +503,21 @@ hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t r
         return HL_ERR_INVALID;
     if (rows && (!x || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_sample: the context or the result is NULL");
-    hl_status first_status = HL_OK;
-    hl_kept_failure kept;
+    failures f = { .first = HL_OK };
     for (size_t start = 0; start < rows; start += CHUNK) {
-        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
-        double *to = x + start * m->dim;
-        for (size_t i = 0; i < count * m->dim; i++)
-            m->x[i] = hl_random_normal(seed, STREAM_BASE, (first + start) * m->dim + i);
-        const double *c = load_context(m, start, count, context);
-        hl_status status = hl_flow_inverse(m->flow, count, m->x, c, to, NULL);
-        note_failure(m, status, start, &first_status, &kept);
-        hl_density_unstandardise(m, count, to);
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK, index[CHUNK], flows = 0;
+        for (size_t r = 0; r < count; r++) {
+            size_t at = start + r, k = choose_member(m, seed, first + at);
+            const double *c = m->context ? context + at * m->context : NULL;
+            if (k == m->mixtures)
+                index[flows++] = r;
+            else if (!mixture_sample(m, &m->mixture[k], seed, first + at, c, x + at * m->dim))
+                note_failure(m,
+                             hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(at, HL_NOWHERE), "its context is not finite"),
+                             0, NULL, &f);
+        }
+        if (flows)
+            flow_sample(m, seed, first, start, flows, index, context, x, &f);
     }
-    return first_status;
-}
-
-/* ---- writing ---- */
-
-static char *columns_text(const hl_density *m)
-{
-    hl_json_writer w = { .ctx = m->ctx };
-    hl_json_open(&w, NULL, '[');
-    for (size_t i = 0; i < m->dim + m->context; i++) {
-        hl_json_open(&w, NULL, '{');
-        hl_json_put_text(&w, "name", m->column[i].name);
-        hl_json_put_real(&w, "mean", m->column[i].mean);
-        hl_json_put_real(&w, "deviation", m->column[i].deviation);
-        hl_json_close(&w, '}');
-    }
-    hl_json_close(&w, ']');
-    return hl_json_finish(&w);
-}
-
-static char *solver_text(const hl_density *m)
-{
-    hl_json_writer w = { .ctx = m->ctx };
-    hl_json_open(&w, NULL, '{');
-    hl_json_put_text(&w, "method", m->method);
-    hl_json_put_real(&w, "rtol", m->solver.rtol);
-    hl_json_put_real(&w, "atol", m->solver.atol);
-    hl_json_put_integer(&w, "steps", (int64_t)m->solver.steps);
-    hl_json_close(&w, '}');
-    return hl_json_finish(&w);
-}
-
-static hl_status write_metadata(const hl_density *m, hl_tensors *t)
-{
-    char flows[24], *text[] = { hl_net_architecture(m->flow->net[0]), columns_text(m), solver_text(m) };
-    const char *keys[] = { "architecture", "columns", "solver" };
-    snprintf(flows, sizeof flows, "%zu", m->flow->spec.flows);
-    hl_status status = text[0] && text[1] && text[2] ? HL_OK : HL_ERR_NOMEM;
-    if (status == HL_OK)
-        status = hl_tensors_set_metadata(t, "format", format_text);
-    if (status == HL_OK)
-        status = hl_tensors_set_metadata(t, "kind", m->flow->kind->name);
-    if (status == HL_OK)
-        status = hl_tensors_set_metadata(t, "flows", flows);
-    for (size_t i = 0; i < 3; i++) {
-        if (status == HL_OK)
-            status = hl_tensors_set_metadata(t, keys[i], text[i]);
-        hl_free(m->ctx, text[i]);
-    }
-    if (status == HL_OK)
-        status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(m->flow->net[0]->dtype));
-    return status == HL_OK ? hl_tensors_set_metadata(t, "note", m->note) : status;
-}
-
-/* The model as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
-static hl_status gather(const hl_density *m, hl_tensors **table)
-{
-    hl_status status = hl_tensors_create(m->ctx, table);
-    hl_tensors *t = *table;
-    if (status == HL_OK)
-        status = write_metadata(m, t);
-    for (size_t i = 0; i < m->flow->nets && status == HL_OK; i++) {
-        char prefix[24];
-        snprintf(prefix, sizeof prefix, "%zu.", i);
-        status = hl_net_check(m->flow->net[i]);
-        if (status == HL_OK)
-            status = hl_net_add_tensors(m->flow->net[i], prefix, t);
-    }
-    const size_t square[2] = { m->dim, m->dim };
-    if (status == HL_OK && m->factor)
-        status = hl_tensors_add(t, "factor", HL_F64, 2, square, m->factor);
-    return status;
-}
-
-hl_status hl_density_save(const hl_density *m, const char *path)
-{
-    if (!m)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_save: the path is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(m, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write(t, path);
-    hl_tensors_free(t);
-    return status;
-}
-
-hl_status hl_density_write(const hl_density *m, void *bytes, size_t capacity, size_t *size)
-{
-    if (!m)
-        return HL_ERR_INVALID;
-    if (!size)
-        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_write: the size is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(m, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write_memory(t, bytes, capacity, size);
-    hl_tensors_free(t);
-    return status;
-}
-
-/* ---- reading ---- */
-
-typedef struct reader {
-    hl_context *ctx;
-    const char *path;
-    const hl_tensors *t;
-    hl_architecture *architecture;
-    hl_flow_spec spec;
-    hl_json_document columns, solver;
-} reader;
-
-static hl_status bad(const reader *r, const char *what)
-{
-    return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %s", hl_path_shown(r->path), what);
-}
-
-/* The metadata of a key; no root if they are missing or not JSON. */
-static hl_status parse(const reader *r, const char *key, hl_json_document *document)
-{
-    const char *text = hl_tensors_metadata(r->t, key);
-    hl_status status = text ? hl_json_parse(r->ctx, text, strlen(text), document) : HL_OK;
-    return status == HL_ERR_NOMEM ? status : HL_OK;
-}
-
-static hl_status read_flow(reader *r)
-{
-    const char *flows = hl_tensors_metadata(r->t, "flows");
-    hl_dtype dtype;
-    hl_status status = hl_model_dtype(r->ctx, r->path, r->t, &dtype);
-    if (status == HL_OK)
-        status =
-            hl_architecture_read(r->ctx, r->path, hl_tensors_metadata(r->t, "architecture"), dtype, &r->architecture);
-    if (status != HL_OK)
-        return status;
-    r->spec.kind = hl_tensors_metadata(r->t, "kind");
-    r->spec.net = r->architecture->spec[0];
-    size_t digits = flows ? strspn(flows, "0123456789") : 0;
-    if (digits >= 1 && digits <= 4 && !flows[digits])
-        r->spec.flows = strtoul(flows, NULL, 10);
-    if (!r->spec.kind || r->spec.flows < 1)
-        return bad(r, "its kind or its number of flows is missing or wrong");
-    if (!hl_flow_is_continuous(r->spec.kind)) /* these belong to the kind */
-        r->spec.net.conditioner = r->spec.net.transformer = NULL;
-    return HL_OK;
-}
-
-static hl_status read_columns(const reader *r, hl_density_column *columns)
-{
-    size_t count = r->spec.net.dim + r->spec.net.context;
-    if (!hl_json_is_array(r->columns.root, count))
-        return bad(r, "its columns are missing or not as many as the architecture has");
-    const hl_json *c = r->columns.root->first;
-    for (size_t i = 0; i < count; i++, c = c->next) {
-        const hl_json *mean = hl_json_get(c, "mean"), *deviation = hl_json_get(c, "deviation");
-        const char *name = hl_json_text(hl_json_get(c, "name"));
-        if (!name || !hl_json_is_number(mean) || !hl_json_is_number(deviation))
-            return bad(r, "a column has no name, mean or deviation");
-        columns[i] = (hl_density_column){ name, mean->number, deviation->number };
-    }
-    return HL_OK;
-}
-
-/* What the flow's networks hold must be in the file before memory is taken for it. */
-static hl_status check_nets(reader *r)
-{
-    hl_status status = hl_model_check_size(r->ctx, r->path, r->t, r->architecture->spec, r->spec.flows);
-    size_t needed = 0, tensors = 0, flows = r->spec.flows;
-    if (status == HL_OK)
-        status = hl_model_count(r->ctx, r->path, r->architecture->spec, &tensors, &needed);
-    if (status != HL_OK)
-        return status;
-    bool few = hl_size_mul(needed, flows) > hl_model_values(r->t, r->spec.net.dtype) ||
-               hl_size_mul(tensors, flows) > hl_tensors_count(r->t);
-    return few ? bad(r, "the tensors are too few for the architecture") : HL_OK;
-}
-
-static hl_status read_solver(const reader *r, hl_density *m)
-{
-    const hl_json *j = r->solver.root, *rtol = hl_json_get(j, "rtol"), *atol = hl_json_get(j, "atol");
-    const hl_json *steps = hl_json_get(j, "steps");
-    const char *method = hl_json_text(hl_json_get(j, "method"));
-    if (!method || strlen(method) >= sizeof m->method || !hl_json_is_number(rtol) || !hl_json_is_number(atol) ||
-        !hl_json_is_integer(steps) || steps->integer < 0 || steps->integer > 1000000)
-        return bad(r, "its solver is missing or wrong");
-    hl_flow_solver s = {
-        .method = method, .rtol = rtol->number, .atol = atol->number, .steps = (size_t)steps->integer
-    };
-    hl_status status = hl_density_set_solver(m, &s);
-    return status == HL_OK ? HL_OK : hl_model_blame(r->ctx, status, r->path, "solver: ");
-}
-
-static hl_status read_factor(const reader *r, hl_density *m)
-{
-    const hl_tensor *factor = hl_tensors_find(r->t, "factor");
-    if (!factor)
-        return HL_OK;
-    if (factor->dtype != HL_F64 || factor->rank != 2 || factor->dims[0] != m->dim || factor->dims[1] != m->dim)
-        return bad(r, "its factor of the columns is not a square of doubles as large as there are columns");
-    hl_status status = hl_density_set_factor(m, factor->data);
-    return status == HL_OK ? HL_OK : hl_model_blame(r->ctx, status, r->path, "");
-}
-
-static hl_status fill(const reader *r, hl_density *m)
-{
-    hl_status status = read_solver(r, m);
-    if (status == HL_OK)
-        status = read_factor(r, m);
-    size_t tensors = m->factor ? 1 : 0;
-    for (size_t i = 0; i < m->flow->nets && status == HL_OK; i++) {
-        char prefix[24];
-        snprintf(prefix, sizeof prefix, "%zu.", i);
-        status = hl_net_check_tensors(m->flow->net[i], prefix, r->path, r->t);
-        if (status == HL_OK)
-            status = hl_net_take_tensors(m->flow->net[i], prefix, r->path, r->t);
-        tensors += m->flow->net[i]->params;
-    }
-    if (status == HL_OK && tensors != hl_tensors_count(r->t))
-        status = bad(r, "it has tensors that the architecture does not have");
-    return status == HL_OK ? hl_density_set_note(m, hl_tensors_metadata(r->t, "note")) : status;
-}
-
-static hl_status read_density(reader *r, hl_density **out)
-{
-    hl_status status = hl_model_check_format(r->ctx, r->path, r->t, format_text, "a density model");
-    if (status == HL_OK)
-        status = read_flow(r);
-    if (status == HL_OK)
-        status = check_nets(r);
-    if (status != HL_OK)
-        return status;
-    status = parse(r, "columns", &r->columns);
-    if (status == HL_OK)
-        status = parse(r, "solver", &r->solver);
-    if (status != HL_OK)
-        return status;
-    hl_density_column *columns = hl_calloc(r->ctx, r->spec.net.dim + r->spec.net.context, sizeof *columns);
-    status = columns ? read_columns(r, columns) : HL_ERR_NOMEM;
-    if (status == HL_OK) {
-        status = hl_density_create(r->ctx, &r->spec, columns, out);
-        if (status == HL_ERR_INVALID)
-            status = hl_model_blame(r->ctx, status, r->path, "");
-    }
-    hl_free(r->ctx, columns);
-    return status == HL_OK ? fill(r, *out) : status;
-}
-
-/* Make a model of the table t, which it frees. */
-static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_density **out)
-{
-    reader r = { .ctx = ctx, .path = path, .t = t };
-    hl_status status = read_density(&r, out);
-    if (status != HL_OK) {
-        hl_density_free(*out);
-        *out = NULL;
-    }
-    hl_architecture_free(r.architecture);
-    hl_json_free(&r.columns);
-    hl_json_free(&r.solver);
-    hl_tensors_free(t);
-    return status;
-}
-
-hl_status hl_density_load(hl_context *ctx, const char *path, hl_density **out)
-{
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!path || !out)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_load: the path or the result is NULL");
-    hl_tensors *t = NULL;
-    *out = NULL;
-    hl_status status = hl_tensors_read(ctx, path, &t);
-    return status == HL_OK ? make_of(ctx, path, t, out) : status;
-}
-
-hl_status hl_density_read(hl_context *ctx, const void *bytes, size_t size, hl_density **out)
-{
-    static const char name[] = "the model in memory";
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!bytes || !out)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_read: the bytes or the result is NULL");
-    hl_tensors *t = NULL;
-    *out = NULL;
-    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
-    return status == HL_OK ? make_of(ctx, name, t, out) : status;
+    return f.first;
 }

@@ -1,0 +1,60 @@
+/* density.h - a density model from inside: a weighted sum of members over common columns.
+ *
+ *   p(x | c) = w_flow p_flow(x | c) + sum_k w_k p_k(x | c)
+ *
+ * The members are at most one flow and mixtures of t distributions. Each sees the columns either standardised or through the
+ * model's maps; the flow may see them decorrelated besides. Files: density_file.c. */
+#ifndef HL_LEARN_DENSITY_H
+#define HL_LEARN_DENSITY_H
+
+#include "flow/flow.h"
+#include "hollow/density.h"
+#include "learn/column_map.h"
+#include "learn/tmixture.h"
+
+enum { HL_DENSITY_NAME = 256, HL_DENSITY_MIXTURES = 8 /* at most */ };
+
+typedef struct hl_density_units {
+    char name[HL_DENSITY_NAME];
+    double mean, deviation;
+} hl_density_units;
+
+/* A mixture over the columns of the context, then those of x. */
+typedef struct hl_density_mixture {
+    hl_tmixture *mixture;
+    double weight;
+    bool mapped; /* sees the columns through the maps */
+} hl_density_mixture;
+
+struct hl_density {
+    hl_context *ctx;
+    size_t dim, context;
+    hl_density_units *column; /* [dim + context] */
+    hl_column_map **map;      /* [dim + context], or NULL: no member sees mapped columns */
+    char *note;
+    hl_flow *flow; /* or NULL */
+    double flow_weight;
+    bool flow_mapped;
+    hl_flow_solver solver;
+    char method[32]; /* of the solver */
+    double *factor;  /* L of what the flow sees, dim x dim, or NULL */
+    hl_density_mixture mixture[HL_DENSITY_MIXTURES];
+    size_t mixtures;
+    double *x, *c, *joint,
+        *member; /* a chunk: x and context of the flow, all columns of a mixture, log p of a member */
+};
+
+/* A model without members, whose columns are those of x, then those of the context. */
+hl_status hl_density_create_columns(hl_context *ctx, size_t dim, size_t context, const hl_density_column *columns,
+                                    hl_density **model);
+/* Give a model its flow, with weight 1. */
+hl_status hl_density_add_flow(hl_density *m, const hl_flow_spec *flow);
+void hl_density_drop_flow(hl_density *m);
+/* The model owns the mixture, also if this fails. */
+hl_status hl_density_add_mixture(hl_density *m, hl_tmixture *mixture, bool mapped, double weight);
+/* The model owns the array and its maps. */
+void hl_density_set_maps(hl_density *m, hl_column_map **map);
+/* A row of the columns of the context, then of x, as mixtures see them; log |dy/dx| of the columns of x is returned. */
+double hl_density_joint_row(const hl_density *m, bool mapped, const double *context, const double *x, double *joint);
+
+#endif

@@ -47,6 +47,8 @@ HL_FIT_START = 0
 HL_FIT_FLOW_MATCHING = 1
 HL_FIT_SCORE_MATCHING = 2
 HL_FIT_LIKELIHOOD = 3
+HL_MEMBER_FLOW = 0
+HL_MEMBER_MIXTURE = 1
 HL_OPTION_FLAG = 0
 HL_OPTION_INTEGER = 1
 HL_OPTION_REAL = 2
@@ -180,6 +182,8 @@ class hl_fit_options(Structure): ...
 class hl_fit_report(Structure): ...
 
 class hl_density_column(Structure): ...
+
+class hl_density_member(Structure): ...
 
 class hl_job(Structure): ...
 
@@ -489,6 +493,13 @@ hl_density_column._fields_ = [
     ("name", c_char_p),
     ("mean", c_double),
     ("deviation", c_double),
+]
+hl_density_member._fields_ = [
+    ("kind", c_int),
+    ("mapped", c_int),
+    ("weight", c_double),
+    ("parts", c_size_t),
+    ("nu", c_double),
 ]
 hl_job._fields_ = [
     ("progress", hl_progress_fn),
@@ -920,6 +931,7 @@ STRUCTS: dict[str, Any] = {
     "hl_fit_options": hl_fit_options,
     "hl_fit_report": hl_fit_report,
     "hl_density_column": hl_density_column,
+    "hl_density_member": hl_density_member,
     "hl_job": hl_job,
     "hl_option": hl_option,
     "hl_density_rows": hl_density_rows,
@@ -1149,6 +1161,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_density_set_factor": (c_int, [c_void_p, c_void_p]),
     "hl_density_factor": (c_void_p, [c_void_p]),
     "hl_density_flow": (c_void_p, [c_void_p]),
+    "hl_density_members": (c_size_t, [c_void_p]),
+    "hl_density_get_member": (hl_density_member, [c_void_p, c_size_t]),
     "hl_density_set_solver": (c_int, [c_void_p, c_void_p]),
     "hl_density_solver": (hl_flow_solver, [c_void_p]),
     "hl_density_set_note": (c_int, [c_void_p, c_char_p]),

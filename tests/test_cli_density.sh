@@ -403,11 +403,11 @@ refused "$none" "absent.csv" "No such file or directory"
 fit 2 "$work" "$none"
 refused "$none" "Is a directory"
 fit 2 "$data" "$none" --valid "$work/whole.csv"
-refused "$none" "whole.csv: no column 'a'"
+refused "$none" "whole.csv: there is no column 'a'"
 fit 2 "$data" "$none" --columns nobody
 refused "$none" "nobody"
 expect 2 logp "$model" "$work/whole.csv"
-stderr_has "whole.csv: there are no columns 'a', 'b'; there are "
+stderr_has "whole.csv: there is no column 'a'; there are "
 stdout_empty
 expect 2 logp "$model" "$work/bare.csv"
 stderr_has "bare.csv: it has 3 columns without names, where 2 are needed"

@@ -336,7 +336,7 @@ static void test_order_columns(void **state)
     }
     values[77] = NAN;
     CHECK_STATUS(ctx, hl_order_columns(ctx, ROWS, D, values, order), HL_ERR_NOT_FINITE);
-    check_message(ctx, "row 3, column 5");
+    check_message(ctx, "row 3, value 5");
     CHECK_STATUS(ctx, hl_order_columns(ctx, 1, D, values, order), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_order_columns(ctx, 2, 9000, values, order), HL_ERR_INVALID);
     test_context_free(ctx, NULL);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "vae.h"
 
 static const cli_option options[] = { { 0 } };
 
@@ -472,6 +473,8 @@ static hl_status load(hl_context *ctx, const char *path, holding *h)
 static int describe(hl_context *ctx, const char *path, bool as_json, long long bytes)
 {
     holding h = { 0 };
+    if (cli_is_model(path, "hollow-vae"))
+        return vae_info(&cli_info, ctx, path, as_json, bytes);
     hl_status status = load(ctx, path, &h);
     int result = status == HL_OK ? CLI_OK : cli_fail_library(&cli_info, ctx, status);
     if (status == HL_OK && as_json)

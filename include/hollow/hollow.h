@@ -9,6 +9,7 @@
 #include "hollow/fit.h"
 #include "hollow/flow.h"
 #include "hollow/graph.h"
+#include "hollow/images.h"
 #include "hollow/job.h"
 #include "hollow/judge.h"
 #include "hollow/learn.h"

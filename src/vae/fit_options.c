@@ -50,7 +50,7 @@ static const hl_option options[] = {
     INTEGER("importance", 1, 1000, "1", "samples a row of the training loss, IWAE-k", NULL),
     REAL("warmup", "X", 0, 1, "0.2", "share of the run in which beta rises from 0 to 1"),
     CHOICE("optimizer", "NAME", optimizers, "adam", "how gradients become steps", NULL),
-    REAL("lr", "X", 1e-12, 10, "1e-3", "largest learning rate"),
+    REAL("lr", "X", 1e-12, 10, "2e-3", "largest learning rate"),
     REAL("last-lr", "X", 1e-12, 1, "0.01", "share of the rate at the end of its cosine"),
     REAL("clip", "X", 0, 1e300, "100", "largest norm of a gradient; 0: no limit"),
     REAL("average", "X", 0, 0.999999, "0.99", "decay of the average of the weights; 0: no average"),
@@ -105,7 +105,7 @@ hl_vae_train_options hl_vae_train_options_of(const hl_settings *s, size_t rows)
                                .frozen = hl_settings_flag(s, "freeze", false),
                                .seed = hl_settings_integer(s, "seed", 0),
                                .optimizer = { .method = optimizers[hl_settings_choice(s, "optimizer", 0)],
-                                              .rate = hl_settings_real(s, "lr", 1e-3),
+                                              .rate = hl_settings_real(s, "lr", 2e-3),
                                               .clip = hl_settings_real(s, "clip", 100),
                                               .average = hl_settings_real(s, "average", 0.99) } };
     o.batch = o.batch < rows ? o.batch : rows;

@@ -1,0 +1,115 @@
+/* vae.c - `hollow vae`: the commands about autoencoders. */
+#include "vae.h"
+
+#include <string.h>
+
+static const cli_command *const commands[] = { &vae_command_fit, &vae_command_eval, &vae_command_sample, NULL };
+
+static const char text[] =
+    "Commands:\n"
+    "  fit     train an autoencoder on images of bits, gray values, or on rows of numbers\n"
+    "  eval    -ELBO and an importance-sampled -log p of rows\n"
+    "  sample  images from the model, reconstructions, traversals\n\n"
+    "The posterior is a diagonal normal distribution or a flow: planar, iaf, sylvester, ffjord,\n"
+    "hollow. 'hollow vae COMMAND --help' says more.\n";
+
+static int run(int argc, char **argv);
+const cli_command cli_vae = { "vae",
+                              "fit|eval|sample ARGUMENT ... [--option VALUE ...]",
+                              "train and evaluate autoencoders whose posterior is a flow",
+                              text,
+                              NULL,
+                              0,
+                              0,
+                              run };
+
+static int run(int argc, char **argv)
+{
+    return cli_run(&cli_vae, commands, argc, argv);
+}
+
+/* "28x28" or "3x32x32" */
+static bool parse_shape(const char *text, size_t shape[3])
+{
+    unsigned a, b, c;
+    int end = 0;
+    if (sscanf(text, "%5ux%5ux%5u%n", &a, &b, &c, &end) == 3 && !text[end]) {
+        shape[0] = a, shape[1] = b, shape[2] = c;
+    } else if (end = 0, sscanf(text, "%5ux%5u%n", &a, &b, &end) == 2 && !text[end]) {
+        shape[0] = 1, shape[1] = a, shape[2] = b;
+    } else
+        return false;
+    return shape[0] && shape[1] && shape[2];
+}
+
+int vae_open(const cli_command *command, hl_context *ctx, const char *path, const vae_input *input, const hl_vae *model,
+             bool real, hl_images **images)
+{
+    hl_images_options o = { .bits = input->bits, .array = input->array, .real = real };
+    if (input->image && !parse_shape(input->image, o.image))
+        return cli_fail(command, CLI_WRONG, "--image: '%s' is neither HxW nor CxHxW", input->image);
+    if (model && !input->image)
+        for (size_t i = 0; i < 3; i++)
+            o.image[i] = hl_vae_describe(model).image[i];
+    hl_status status = hl_images_open(ctx, path, &o, images);
+    if (status != HL_OK)
+        return cli_fail_library(command, ctx, status);
+    if (model && hl_images_dim(*images) != hl_vae_dim(model))
+        return cli_fail(command, CLI_WRONG, "%s: its rows have %zu values, those of the model %zu%s", path,
+                        hl_images_dim(*images), hl_vae_dim(model),
+                        !input->bits && hl_images_dim(*images) * 8 == hl_vae_dim(model) ? "; are they packed (--bits)?"
+                                                                                        : "");
+    return CLI_OK;
+}
+
+/* ---- hollow info ---- */
+
+static void info_json(const char *path, hl_vae *v, long long bytes)
+{
+    const hl_vae_spec s = hl_vae_describe(v);
+    cli_json json = { .file = stdout };
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "file", path);
+    cli_json_count(&json, "bytes", (uint64_t)bytes);
+    cli_json_text(&json, "kind", "autoencoder");
+    cli_json_text(&json, "dtype", hl_dtype_name(s.dtype));
+    cli_json_count(&json, "dim", s.dim);
+    cli_json_open(&json, "image", '[');
+    for (size_t i = 0; i < 3; i++)
+        cli_json_count(&json, NULL, s.image[i]);
+    cli_json_close(&json, ']');
+    cli_json_text(&json, "net", s.net);
+    cli_json_text(&json, "likelihood", s.likelihood);
+    cli_json_count(&json, "latent", s.latent);
+    cli_json_text(&json, "posterior", s.posterior);
+    cli_json_text(&json, "trace", s.trace);
+    cli_json_count(&json, "ode_steps", s.steps);
+    cli_json_count(&json, "parameters", hl_params_size(hl_vae_params(v)));
+    cli_json_close(&json, '}');
+    putchar('\n');
+}
+
+int vae_info(const cli_command *command, hl_context *ctx, const char *path, bool as_json, long long bytes)
+{
+    hl_vae *v = NULL;
+    hl_status status = hl_vae_load(ctx, path, &v);
+    if (status != HL_OK)
+        return cli_fail_library(command, ctx, status);
+    const hl_vae_spec s = hl_vae_describe(v);
+    bool continuous = strcmp(s.posterior, "ffjord") == 0 || strcmp(s.posterior, "hollow") == 0;
+    if (as_json)
+        info_json(path, v, bytes);
+    else {
+        printf("%s: an autoencoder, %lld bytes, %s\n", path, bytes, hl_dtype_name(s.dtype));
+        printf("rows        %zu values", s.dim);
+        if (s.image[0])
+            printf(", an image of %zux%zux%zu", s.image[0], s.image[1], s.image[2]);
+        printf("\nnetworks    %s, likelihood %s, %zu latent values\n", s.net, s.likelihood, s.latent);
+        printf("posterior   %s", s.posterior);
+        if (continuous)
+            printf(", %s trace, %zu rk4 steps", s.trace, s.steps);
+        printf("\nparameters  %zu\n", hl_params_size(hl_vae_params(v)));
+    }
+    hl_vae_free(v);
+    return CLI_OK;
+}

@@ -1,0 +1,259 @@
+/* vae_sample.c - `hollow vae sample`: images of the model, reconstructions, traversals. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "png.h"
+#include "vae.h"
+
+enum { TRAVERSAL_STEPS = 11, MOST_TRAVERSED = 20 };
+
+typedef struct settings {
+    uint64_t threads, count, seed, columns;
+    const char *out, *png, *reconstruct, *traverse;
+    vae_input input;
+    bool draw;
+} settings;
+
+#define AT(member) offsetof(settings, member)
+static const cli_option options[] = {
+    { "n", CLI_INTEGER, AT(count), "N", "images, or rows of DATA; default 100", 1, 1e9, NULL },
+    { "png", CLI_TEXT, AT(png), "FILE", "a picture of all images, 10 in a line", 0, 0, NULL },
+    { "out", CLI_TEXT, AT(out), "FILE", "numbers (.csv or .npy); without --png: default stdout", 0, 0, NULL },
+    { "draw", CLI_FLAG, AT(draw), NULL, "draw bits instead of giving their probabilities", 0, 0, NULL },
+    { "reconstruct", CLI_TEXT, AT(reconstruct), "DATA", "images of DATA, each followed by its reconstruction", 0, 0,
+      NULL },
+    { "traverse", CLI_TEXT, AT(traverse), "DATA",
+      "the first image of DATA with its most active latent values moved, one a line", 0, 0, NULL },
+    { "columns", CLI_INTEGER, AT(columns), "N", "images in a line of the picture", 1, 1000, NULL },
+    { "seed", CLI_INTEGER, AT(seed), "N", "of the samples; default 0", 0, 9e15, NULL },
+    VAE_INPUT_OPTIONS(settings),
+    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { 0 },
+};
+
+static const char text[] = "Draws z from the prior and gives the mean of x given z: probabilities of bits, as numbers\n"
+                           "or as a picture. --reconstruct and --traverse start from the images of a file.\n";
+
+static int run(int argc, char **argv);
+const cli_command vae_command_sample = {
+    "vae sample", "MODEL [-n N] [--option VALUE ...]", "images from an autoencoder", text, options, 1, 1, run
+};
+
+typedef struct job {
+    const settings *set;
+    hl_context *ctx;
+    hl_vae *vae;
+    hl_images *images;
+    hl_vae_rows rows; /* of the images */
+    size_t count;     /* of the result */
+    double *x;        /* count x dim */
+} job;
+
+static int no_memory(void)
+{
+    return cli_fail(&vae_command_sample, CLI_FAILED, "out of memory");
+}
+
+static int failed(const job *j, hl_status status)
+{
+    return cli_fail_library(&vae_command_sample, j->ctx, status);
+}
+
+static bool make_room(job *j, size_t count)
+{
+    j->count = count;
+    j->x = calloc(count, hl_vae_dim(j->vae) * sizeof *j->x);
+    return j->x != NULL;
+}
+
+/* Pixel i of the data, 0..1. */
+static double pixel(const job *j, size_t i)
+{
+    return j->rows.values ? j->rows.values[i] : j->rows.gray ? j->rows.bytes[i] / 255.0 : j->rows.bytes[i];
+}
+
+static int sample(job *j)
+{
+    if (!make_room(j, (size_t)j->set->count))
+        return no_memory();
+    hl_status status = hl_vae_sample(j->vae, j->count, j->set->seed, NULL, j->x);
+    return status == HL_OK ? CLI_OK : failed(j, status);
+}
+
+/* Originals and reconstructions in turn, from one sample of the posterior each. */
+static int reconstruct(job *j)
+{
+    size_t dim = hl_vae_dim(j->vae), latent = hl_vae_describe(j->vae).latent;
+    size_t n = j->set->count < j->rows.rows ? (size_t)j->set->count : j->rows.rows;
+    double *z = calloc(n, latent * sizeof *z), *mean = calloc(n, dim * sizeof *mean);
+    j->rows.rows = n;
+    hl_status status = z && mean && make_room(j, 2 * n) ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = hl_vae_encode(j->vae, &j->rows, j->set->seed, NULL, z);
+    if (status == HL_OK)
+        status = hl_vae_decode(j->vae, n, z, mean);
+    for (size_t i = 0; i < n * dim && status == HL_OK; i++) {
+        double *pair = j->x + i / dim * 2 * dim + i % dim;
+        pair[0] = pixel(j, i);
+        pair[dim] = mean[i];
+    }
+    free(z);
+    free(mean);
+    return status == HL_OK ? CLI_OK : failed(j, status);
+}
+
+/* The latent values whose means vary most over the data, best first. */
+static void most_active(const double *mean, size_t rows, size_t latent, size_t count, size_t *index)
+{
+    double before = INFINITY;
+    for (size_t k = 0; k < count; k++) {
+        double best = -1;
+        for (size_t i = 0; i < latent; i++) {
+            double sum = 0, square = 0;
+            for (size_t r = 0; r < rows; r++) {
+                sum += mean[r * latent + i];
+                square += mean[r * latent + i] * mean[r * latent + i];
+            }
+            double variance = square / (double)rows - sum * sum / (double)(rows * rows);
+            if (variance < before && variance > best) {
+                best = variance;
+                index[k] = i;
+            }
+        }
+        before = best;
+    }
+}
+
+static int traverse(job *j)
+{
+    size_t latent = hl_vae_describe(j->vae).latent, lines = latent < MOST_TRAVERSED ? latent : MOST_TRAVERSED;
+    size_t index[MOST_TRAVERSED] = { 0 }, rows = j->rows.rows < 1000 ? j->rows.rows : 1000;
+    lines = j->set->count < lines ? (size_t)j->set->count : lines;
+    double *mean = calloc(rows, 2 * latent * sizeof *mean), *z = mean ? mean + rows * latent : NULL;
+    double *all = calloc(lines * TRAVERSAL_STEPS, latent * sizeof *all);
+    j->rows.rows = rows;
+    hl_status status = mean && all && make_room(j, lines * TRAVERSAL_STEPS) ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = hl_vae_encode(j->vae, &j->rows, j->set->seed, mean, z);
+    if (status == HL_OK)
+        most_active(mean, rows, latent, lines, index);
+    for (size_t i = 0; i < j->count && status == HL_OK; i++) {
+        memcpy(all + i * latent, z, latent * sizeof *z);
+        all[i * latent + index[i / TRAVERSAL_STEPS]] = -3 + 6 * (double)(i % TRAVERSAL_STEPS) / (TRAVERSAL_STEPS - 1);
+    }
+    if (status == HL_OK)
+        status = hl_vae_decode(j->vae, j->count, all, j->x);
+    free(mean);
+    free(all);
+    return status == HL_OK ? CLI_OK : failed(j, status);
+}
+
+/* ---- results ---- */
+
+static int write_numbers(const job *j)
+{
+    hl_table_writer *w = NULL;
+    const char *path = j->set->out ? j->set->out : "-";
+    hl_status status = hl_table_writer_create(j->ctx, path, hl_vae_dim(j->vae),
+                                              &(hl_table_writer_options){ .rows = j->count, .single = 1 }, &w);
+    if (status == HL_OK)
+        status = hl_table_write_rows(w, j->count, j->x);
+    if (status == HL_OK)
+        status = hl_table_writer_finish(w);
+    hl_table_writer_free(w);
+    return status == HL_OK ? CLI_OK : failed(j, status);
+}
+
+/* What was written where, or the numbers themselves. */
+static void print_json(const job *j)
+{
+    const size_t dim = hl_vae_dim(j->vae);
+    cli_json json = { .file = stdout };
+    cli_json_open(&json, NULL, '{');
+    cli_json_count(&json, "rows", j->count);
+    cli_json_count(&json, "columns", dim);
+    if (j->set->png)
+        cli_json_text(&json, "png", j->set->png);
+    if (j->set->out)
+        cli_json_text(&json, "out", j->set->out);
+    if (!j->set->png && !j->set->out) {
+        cli_json_open(&json, "x", '[');
+        for (size_t i = 0; i < j->count; i++) {
+            cli_json_open(&json, NULL, '[');
+            for (size_t k = 0; k < dim; k++)
+                cli_json_real(&json, NULL, j->x[i * dim + k]);
+            cli_json_close(&json, ']');
+        }
+        cli_json_close(&json, ']');
+    }
+    cli_json_close(&json, '}');
+    putchar('\n');
+}
+
+static int write_picture(const job *j)
+{
+    const hl_vae_spec s = hl_vae_describe(j->vae);
+    cli_grid g = { .count = j->count,
+                   .columns = j->set->columns    ? (size_t)j->set->columns
+                              : j->set->traverse ? TRAVERSAL_STEPS
+                                                 : 10,
+                   .shape = { s.image[0], s.image[1], s.image[2] },
+                   .values = j->x };
+    if (!s.image[0])
+        return cli_fail(&vae_command_sample, CLI_WRONG, "--png: the rows of this model are no images");
+    int error = cli_write_grid(j->set->png, &g);
+    return error ? cli_fail(&vae_command_sample, CLI_WRONG, "%s: %s", j->set->png, strerror(error)) : CLI_OK;
+}
+
+static int work(job *j)
+{
+    const settings *s = j->set;
+    const char *data = s->reconstruct ? s->reconstruct : s->traverse;
+    int result = CLI_OK;
+    if (data)
+        result = vae_open(&vae_command_sample, j->ctx, data, &s->input, j->vae,
+                          strcmp(hl_vae_describe(j->vae).likelihood, "gaussian") == 0, &j->images);
+    j->rows = hl_images_rows(j->images);
+    if (result == CLI_OK)
+        result = s->reconstruct ? reconstruct(j) : s->traverse ? traverse(j) : sample(j);
+    for (size_t i = 0; result == CLI_OK && s->draw && i < j->count * hl_vae_dim(j->vae); i++)
+        j->x[i] = hl_random_uniform(s->seed, 1, i) < j->x[i];
+    if (result == CLI_OK && s->png)
+        result = write_picture(j);
+    if (result == CLI_OK && (s->out || (!s->png && !cli_json_wanted())))
+        result = write_numbers(j);
+    if (result == CLI_OK && cli_json_wanted())
+        print_json(j);
+    return result;
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = { .threads = (uint64_t)hl_threads_available(), .count = 100 };
+    job j = { .set = &set };
+    const char *path[2];
+    int result = cli_parse(&vae_command_sample, argc, argv, &set, path);
+    if (result >= 0)
+        return result;
+    if (set.reconstruct && set.traverse)
+        return cli_fail(&vae_command_sample, CLI_WRONG, "--reconstruct and --traverse are two pictures");
+    const cli_path paths[] = { { path[0], false, NULL },
+                               { set.reconstruct, false, NULL },
+                               { set.traverse, false, NULL },
+                               { set.out, true, NULL },
+                               { set.png, true, NULL } };
+    if (cli_check_paths(&vae_command_sample, sizeof paths / sizeof *paths, paths) != CLI_OK)
+        return CLI_WRONG;
+    hl_status status =
+        hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
+    if (status == HL_OK)
+        status = hl_vae_load(j.ctx, path[0], &j.vae);
+    result = status == HL_OK ? work(&j) : failed(&j, status);
+    hl_images_free(j.images);
+    hl_vae_free(j.vae);
+    hl_context_free(j.ctx);
+    free(j.x);
+    return result;
+}

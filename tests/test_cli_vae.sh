@@ -1,0 +1,157 @@
+#!/bin/sh
+# test_cli_vae.sh PROGRAM - hollow vae fit, eval and sample on small images: formats, bits, pictures, wrong input, Ctrl-C.
+set -u
+. "$(dirname "$0")/cli_support.sh"
+small="--iters 30 --batch 20 --latent 3 --threads 1"
+data=$work/data.csv
+model=$work/m.hollow
+none=$work/none.hollow
+
+# images N SEED HIGH: N images of 4 x 6 with a bright row, of values 0 and HIGH.
+images() {
+    awk -v n="$1" -v seed="$2" -v high="$3" 'BEGIN { srand(seed); for (r = 0; r < n; r++) { k = int(4 * rand()); line = ""
+        for (i = 0; i < 24; i++) { on = (int(i / 6) == k) != (rand() < 0.05); line = line (i ? "," : "") (on ? high : 0) } print line } }'
+}
+# packed FILE: 8 pixels a number.
+packed() {
+    awk -F, '{ line = ""; for (i = 0; i < NF / 8; i++) { b = 0; for (k = 1; k <= 8; k++) b = 2 * b + $(8 * i + k); line = line (i ? "," : "") b } print line }' "$1"
+}
+refused() {
+    absent "$none"
+    absent "$none.ckpt"
+    for fragment; do stderr_has "$fragment"; done
+}
+images 120 1 1 >"$data"
+packed "$data" >"$work/bits.csv"
+images 60 2 200 >"$work/gray.csv"
+
+# ---- help ----
+
+for call in "vae" "vae --help" "vae help" "help vae"; do
+    # shellcheck disable=SC2086
+    expect 0 $call
+    stdout_has "fit|eval|sample"
+done
+for name in fit eval sample; do
+    expect 0 vae $name --help
+    stdout_has "usage: hollow vae $name"
+done
+expect 2 vae train
+stderr_has "there are fit, eval, sample"
+
+# ---- fit ----
+
+# shellcheck disable=SC2086
+expect 0 vae fit "$data" --image 4x6 -o "$model" $small --json --log "$work/log"
+json "$out" "j['iteration'] == 30 and j['train_rows'] == 108 and j['valid_rows'] == 12 and j['validation'] > 0"
+json "$work/log" "'loss' in j and 'beta' in j"
+stderr_has "-ELBO"
+absent "$model.ckpt"
+# shellcheck disable=SC2086
+expect 0 vae fit "$work/bits.csv" --bits --image 4x6 -o "$work/b.hollow" $small --quiet
+stdout_empty
+stderr_empty
+same "$model" "$work/b.hollow"
+for posterior in planar iaf sylvester ffjord hollow; do
+    expect 0 vae fit "$data" --image 4x6 -o "$work/$posterior.hollow" --iters 4 --batch 20 --latent 3 --threads 1 --posterior $posterior --quiet
+done
+expect 0 vae fit "$work/gray.csv" --image 4x6 --dynamic --net small -o "$work/g.hollow" --iters 3 --batch 20 --latent 2 --threads 1
+stderr_has "gray"
+expect 0 vae fit "$data" --likelihood gaussian -o "$work/real.hollow" --iters 3 --latent 2 --threads 1 --quiet
+expect 0 vae fit "$data" --image 4x6 --from "$model" --freeze --posterior planar -o "$work/f.hollow" --iters 4 --latent 3 --threads 1 --quiet
+
+# ---- eval ----
+
+expect 0 info "$model"
+stdout_has "an autoencoder"
+expect 0 info "$model" --json
+json "$out" "j['latent'] == 3 and j['posterior'] == 'vae'"
+expect 0 vae eval "$model" "$data"
+stdout_has "-ELBO"
+expect 0 vae eval "$model" "$data" --iwae 20 --rows 30 --json
+json "$out" "j['rows'] == 30 and j['k'] == 20 and j['iwae'] >= j['elbo'] and abs(j['elbo'] - (j['reconstruction'] - j['kl'])) < 1e-6"
+cp "$out" "$work/one"
+expect 0 vae eval "$model" "$work/bits.csv" --bits --iwae 20 --rows 30 --json --threads 2
+json "$out" "j['rows'] == 30"
+expect 0 vae eval "$work/hollow.hollow" "$data" --iwae 5 --rows 10
+stdout_has "rk4 steps"
+expect 2 vae eval "$work/ffjord.hollow" "$data" --iwae 5
+stderr_has "Hutchinson"
+expect 0 vae eval "$work/ffjord.hollow" "$data" --iwae 5 --rows 10 --allow-biased
+stdout_has "biased"
+expect 0 vae eval "$model" "$data" --rows 5 --out "$work/rows.csv" --quiet
+if [ "$(wc -l <"$work/rows.csv")" = 6 ]; then pass; else fail "six lines"; fi
+
+# ---- sample ----
+
+expect 0 vae sample "$model" -n 4
+if [ "$(wc -l <"$out")" = 4 ]; then pass; else fail "four lines"; fi
+expect 0 vae sample "$model" -n 2 --json
+json "$out" "len(j['x']) == 2 and len(j['x'][0]) == 24 and j['rows'] == 2"
+expect 0 vae sample "$model" -n 12 --png "$work/s.png"
+stdout_empty
+file_there "$work/s.png"
+expect 0 vae sample "$model" --reconstruct "$data" -n 5 --png "$work/r.png" --out "$work/r.npy"
+file_there "$work/r.npy"
+expect 0 vae sample "$model" --traverse "$data" --png "$work/t.png"
+if [ $have_python = yes ]; then
+    if python3 -c '
+import struct, sys, zlib
+d = open(sys.argv[1], "rb").read()
+assert d[:8] == b"\x89PNG\r\n\x1a\n"
+at, data = 8, b""
+while at < len(d):
+    n, kind = struct.unpack(">I4s", d[at:at + 8]); body = d[at + 8:at + 8 + n]
+    assert struct.unpack(">I", d[at + 8 + n:at + 12 + n])[0] == zlib.crc32(kind + body)
+    if kind == b"IHDR": w, h = struct.unpack(">II", body[:8])
+    if kind == b"IDAT": data += body
+    at += 12 + n
+assert kind == b"IEND" and (w, h) == (10 * 14 + 2, 2 * 10 + 2) and len(zlib.decompress(data)) == h * (w + 1)
+' "$work/s.png" 2>"$work/python"; then pass; else fail "s.png is no picture"; fi
+fi
+expect 2 vae sample "$work/real.hollow" --png "$none"
+refused "no images"
+
+# ---- wrong ----
+
+printf '0,1,2\n1,0,300\n' >"$work/bad.csv"
+expect 2 vae fit "$work/bad.csv" -o "$none"
+refused "300 is not a pixel"
+awk 'BEGIN { for (i = 0; i < 20; i++) print "0,1,0.5,1" }' >"$work/half.csv"
+expect 2 vae fit "$work/half.csv" -o "$none"
+refused "0.5 is not a pixel"
+expect 2 vae fit "$data" -o "$none" --image 5x5
+refused "24 pixels"
+expect 2 vae fit "$data" -o "$none" --image 24
+refused "neither HxW nor CxHxW"
+expect 2 vae fit "$data" -o "$none" --latent 0
+refused "--latent"
+expect 2 vae fit "$data" -o "$none" --posterior glow
+refused "sylvester"
+expect 2 vae fit "$data" -o "$none" --flows 3
+refused "no effect"
+expect 2 vae fit "$data"
+stderr_has "-o MODEL"
+expect 2 vae fit "$data" -o "$data"
+expect 2 vae eval "$model" "$data" --iwae 0
+expect 2 vae eval "$model" "$work/bad.csv"
+expect 2 vae eval "$data" "$data"
+expect 2 vae eval "$model" "$work/bits.csv"
+head -c 1000 "$model" >"$work/cut.hollow"
+expect 2 vae eval "$work/cut.hollow" "$data"
+expect 2 vae eval "$work/none" "$data"
+
+# ---- Ctrl-C and resume ----
+
+long="--iters 400 --batch 60 --latent 3 --threads 1 --image 4x6 --save-every 0.2"
+# shellcheck disable=SC2086
+expect 0 vae fit "$data" -o "$work/whole.hollow" $long --quiet
+# shellcheck disable=SC2086
+timeout -s INT 0.5 "$hollow" vae fit "$data" -o "$work/parts.hollow" $long --quiet 2>"$err"
+if [ -e "$work/parts.hollow.ckpt" ]; then
+    # shellcheck disable=SC2086
+    expect 0 vae fit "$data" -o "$work/parts.hollow" $long --quiet --resume
+fi
+same "$work/whole.hollow" "$work/parts.hollow"
+
+finish test_cli_vae

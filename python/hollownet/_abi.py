@@ -199,6 +199,18 @@ class hl_density_progress(Structure): ...
 
 class hl_density_outcome(Structure): ...
 
+class hl_vae_spec(Structure): ...
+
+class hl_vae_rows(Structure): ...
+
+class hl_vae_eval_options(Structure): ...
+
+class hl_vae_row_result(Structure): ...
+
+class hl_vae_result(Structure): ...
+
+class hl_images_options(Structure): ...
+
 class hl_brownian(Structure): ...
 
 class hl_noise_system(Structure): ...
@@ -242,16 +254,6 @@ class hl_table_options(Structure): ...
 class hl_column_stats(Structure): ...
 
 class hl_table_writer_options(Structure): ...
-
-class hl_vae_spec(Structure): ...
-
-class hl_vae_rows(Structure): ...
-
-class hl_vae_eval_options(Structure): ...
-
-class hl_vae_row_result(Structure): ...
-
-class hl_vae_result(Structure): ...
 
 class hl_vae_data(Structure): ...
 
@@ -582,6 +584,73 @@ hl_density_outcome._fields_ = [
     ("finding", c_void_p),
     ("settings", c_char_p),
 ]
+hl_vae_spec._fields_ = [
+    ("image", (c_size_t * 3)),
+    ("dim", c_size_t),
+    ("likelihood", c_char_p),
+    ("net", c_char_p),
+    ("latent", c_size_t),
+    ("posterior", c_char_p),
+    ("flows", c_size_t),
+    ("columns", c_size_t),
+    ("hidden", c_size_t),
+    ("layers", c_int),
+    ("features", c_size_t),
+    ("width", c_size_t),
+    ("rank", c_size_t),
+    ("activation", c_char_p),
+    ("trace", c_char_p),
+    ("steps", c_size_t),
+    ("dtype", c_int),
+]
+hl_vae_rows._fields_ = [
+    ("rows", c_size_t),
+    ("bytes", c_void_p),
+    ("values", c_void_p),
+    ("gray", c_int),
+]
+hl_vae_eval_options._fields_ = [
+    ("seed", c_uint64),
+    ("samples", c_size_t),
+    ("importance", c_size_t),
+    ("chunk", c_size_t),
+    ("steps", c_size_t),
+    ("allow_biased", c_int),
+    ("progress", CFUNCTYPE(c_int, c_size_t, c_size_t, c_void_p)),
+    ("user", c_void_p),
+]
+hl_vae_row_result._fields_ = [
+    ("elbo", c_double),
+    ("reconstruction", c_double),
+    ("log_ratio", c_double),
+    ("log_det", c_double),
+    ("iwae", c_double),
+    ("effective", c_double),
+]
+hl_vae_result._fields_ = [
+    ("rows", c_size_t),
+    ("samples", c_size_t),
+    ("importance", c_size_t),
+    ("elbo", c_double),
+    ("elbo_error", c_double),
+    ("reconstruction", c_double),
+    ("log_ratio", c_double),
+    ("log_det", c_double),
+    ("iwae", c_double),
+    ("iwae_error", c_double),
+    ("effective", c_double),
+    ("trace_bias", c_double),
+    ("active", c_size_t),
+    ("steps", c_size_t),
+    ("evaluations", c_double),
+    ("step_error", c_double),
+]
+hl_images_options._fields_ = [
+    ("bits", c_int),
+    ("real", c_int),
+    ("image", (c_size_t * 3)),
+    ("array", c_char_p),
+]
 hl_brownian._fields_ = [
     ("seed", c_uint64),
     ("span", c_double),
@@ -807,67 +876,6 @@ hl_table_writer_options._fields_ = [
     ("rows", c_size_t),
     ("flat", c_int),
 ]
-hl_vae_spec._fields_ = [
-    ("image", (c_size_t * 3)),
-    ("dim", c_size_t),
-    ("likelihood", c_char_p),
-    ("net", c_char_p),
-    ("latent", c_size_t),
-    ("posterior", c_char_p),
-    ("flows", c_size_t),
-    ("columns", c_size_t),
-    ("hidden", c_size_t),
-    ("layers", c_int),
-    ("features", c_size_t),
-    ("width", c_size_t),
-    ("rank", c_size_t),
-    ("activation", c_char_p),
-    ("trace", c_char_p),
-    ("steps", c_size_t),
-    ("dtype", c_int),
-]
-hl_vae_rows._fields_ = [
-    ("rows", c_size_t),
-    ("bytes", c_void_p),
-    ("values", c_void_p),
-    ("gray", c_int),
-]
-hl_vae_eval_options._fields_ = [
-    ("seed", c_uint64),
-    ("samples", c_size_t),
-    ("importance", c_size_t),
-    ("chunk", c_size_t),
-    ("steps", c_size_t),
-    ("allow_biased", c_int),
-    ("progress", CFUNCTYPE(c_int, c_size_t, c_size_t, c_void_p)),
-    ("user", c_void_p),
-]
-hl_vae_row_result._fields_ = [
-    ("elbo", c_double),
-    ("reconstruction", c_double),
-    ("log_ratio", c_double),
-    ("log_det", c_double),
-    ("iwae", c_double),
-    ("effective", c_double),
-]
-hl_vae_result._fields_ = [
-    ("rows", c_size_t),
-    ("samples", c_size_t),
-    ("importance", c_size_t),
-    ("elbo", c_double),
-    ("elbo_error", c_double),
-    ("reconstruction", c_double),
-    ("log_ratio", c_double),
-    ("log_det", c_double),
-    ("iwae", c_double),
-    ("iwae_error", c_double),
-    ("effective", c_double),
-    ("trace_bias", c_double),
-    ("active", c_size_t),
-    ("steps", c_size_t),
-    ("evaluations", c_double),
-    ("step_error", c_double),
-]
 hl_vae_data._fields_ = [
     ("image", (c_size_t * 3)),
     ("dim", c_size_t),
@@ -939,6 +947,12 @@ STRUCTS: dict[str, Any] = {
     "hl_finding": hl_finding,
     "hl_density_progress": hl_density_progress,
     "hl_density_outcome": hl_density_outcome,
+    "hl_vae_spec": hl_vae_spec,
+    "hl_vae_rows": hl_vae_rows,
+    "hl_vae_eval_options": hl_vae_eval_options,
+    "hl_vae_row_result": hl_vae_row_result,
+    "hl_vae_result": hl_vae_result,
+    "hl_images_options": hl_images_options,
     "hl_brownian": hl_brownian,
     "hl_noise_system": hl_noise_system,
     "hl_simulator_options": hl_simulator_options,
@@ -961,11 +975,6 @@ STRUCTS: dict[str, Any] = {
     "hl_table_options": hl_table_options,
     "hl_column_stats": hl_column_stats,
     "hl_table_writer_options": hl_table_writer_options,
-    "hl_vae_spec": hl_vae_spec,
-    "hl_vae_rows": hl_vae_rows,
-    "hl_vae_eval_options": hl_vae_eval_options,
-    "hl_vae_row_result": hl_vae_row_result,
-    "hl_vae_result": hl_vae_result,
     "hl_vae_data": hl_vae_data,
     "hl_vae_progress": hl_vae_progress,
     "hl_vae_outcome": hl_vae_outcome,
@@ -1186,6 +1195,28 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_density_fit_options": (POINTER(hl_option), []),
     "hl_density_outcome_free": (None, [c_void_p]),
     "hl_density_fit": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_vae_nets": (POINTER(c_char_p), []),
+    "hl_vae_posteriors": (POINTER(c_char_p), []),
+    "hl_vae_create": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "hl_vae_free": (None, [c_void_p]),
+    "hl_vae_init": (c_int, [c_void_p, c_uint64]),
+    "hl_vae_describe": (hl_vae_spec, [c_void_p]),
+    "hl_vae_dim": (c_size_t, [c_void_p]),
+    "hl_vae_params": (c_void_p, [c_void_p]),
+    "hl_vae_set_steps": (c_int, [c_void_p, c_size_t]),
+    "hl_vae_copy_networks": (c_int, [c_void_p, c_void_p]),
+    "hl_vae_save": (c_int, [c_void_p, c_char_p]),
+    "hl_vae_load": (c_int, [c_void_p, c_char_p, c_void_p]),
+    "hl_vae_evaluate": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_vae_encode": (c_int, [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p]),
+    "hl_vae_decode": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p]),
+    "hl_vae_sample": (c_int, [c_void_p, c_size_t, c_uint64, c_void_p, c_void_p]),
+    "hl_vae_push": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_images_open": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
+    "hl_images_free": (None, [c_void_p]),
+    "hl_images_rows": (hl_vae_rows, [c_void_p]),
+    "hl_images_dim": (c_size_t, [c_void_p]),
+    "hl_images_shape": (None, [c_void_p, c_void_p]),
     "hl_brownian_increment": (None, [c_void_p, c_uint64, c_size_t, c_int, c_uint64, c_void_p, c_void_p]),
     "hl_brownian_value": (c_double, [c_void_p, c_uint64, c_size_t, c_int, c_uint64]),
     "hl_simulator_create": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
@@ -1273,23 +1304,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_table_writer_finish": (c_int, [c_void_p]),
     "hl_table_writer_free": (None, [c_void_p]),
     "hl_number_text": (c_size_t, [c_double, c_int, c_char_p]),
-    "hl_vae_nets": (POINTER(c_char_p), []),
-    "hl_vae_posteriors": (POINTER(c_char_p), []),
-    "hl_vae_create": (c_int, [c_void_p, c_void_p, c_void_p]),
-    "hl_vae_free": (None, [c_void_p]),
-    "hl_vae_init": (c_int, [c_void_p, c_uint64]),
-    "hl_vae_describe": (hl_vae_spec, [c_void_p]),
-    "hl_vae_dim": (c_size_t, [c_void_p]),
-    "hl_vae_params": (c_void_p, [c_void_p]),
-    "hl_vae_set_steps": (c_int, [c_void_p, c_size_t]),
-    "hl_vae_copy_networks": (c_int, [c_void_p, c_void_p]),
-    "hl_vae_save": (c_int, [c_void_p, c_char_p]),
-    "hl_vae_load": (c_int, [c_void_p, c_char_p, c_void_p]),
-    "hl_vae_evaluate": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
-    "hl_vae_encode": (c_int, [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p]),
-    "hl_vae_decode": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p]),
-    "hl_vae_sample": (c_int, [c_void_p, c_size_t, c_uint64, c_void_p, c_void_p]),
-    "hl_vae_push": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_vae_fit_options": (POINTER(hl_option), []),
     "hl_vae_fit": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
 }

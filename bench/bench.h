@@ -88,7 +88,7 @@ typedef struct bench_sde_options {
 } bench_sde_options;
 int bench_sde(const bench_sde_options *options);
 
-/* `hollow bench density`; data NULL: all sets; iterations 0: the default of `hollow fit`. Returns the exit status. */
+/* `hollow bench density`; data NULL: all sets; iterations 0: the default of hl_density_fit. Returns the exit status. */
 typedef struct bench_density_options {
     const char *data;
     size_t iterations, rows; /* rows 0: 20,000 */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "problems/numbers.h"
 
 enum { MIN_ROUNDS = 15, MAX_ROUNDS = 2000, MAX_REPEATS = 32 };
 static const double slice = 0.004; /* seconds of one job in one round, if it is shorter */
@@ -67,7 +68,7 @@ static hl_status measure_job(measurement *m, size_t subject, bench_job job, size
         if (t->best == 0 || run[r] < t->best)
             t->best = run[r];
     }
-    t->round[round] = cli_median(run, (size_t)t->repeats);
+    t->round[round] = numbers_median(run, (size_t)t->repeats);
     return HL_OK;
 }
 
@@ -110,7 +111,7 @@ static double median_seconds(const measurement *m, int subject, int job)
 {
     double copy[MAX_ROUNDS];
     memcpy(copy, m->time[subject][job].round, m->rounds * sizeof *copy);
-    return cli_median(copy, m->rounds);
+    return numbers_median(copy, m->rounds);
 }
 
 static double median_ratio(const measurement *m, int subject, int job)
@@ -118,7 +119,7 @@ static double median_ratio(const measurement *m, int subject, int job)
     double ratio[MAX_ROUNDS];
     for (size_t i = 0; i < m->rounds; i++)
         ratio[i] = m->time[subject][job].round[i] / m->time[subject][BENCH_F].round[i];
-    return cli_median(ratio, m->rounds);
+    return numbers_median(ratio, m->rounds);
 }
 
 /* ---- reporting ---- */

@@ -1,49 +1,58 @@
-/* density.c - `hollow bench density`: what `hollow fit` makes of data whose density is known, with its defaults.
+/* density.c - `hollow bench density`: what hl_density_fit makes of data whose density is known, with its defaults.
  *
- * Each set is drawn anew, written as a table and given to `hollow fit train.csv -o model`, without options but the number of
- * threads. Its mean -log p of fresh rows stands beside that of the true density on the same rows. */
-#include <math.h>
+ * Each set is drawn anew and learned. The model's mean -log p of fresh rows stands beside that of the true density on the same rows. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "problems/density_problem.h"
 
 enum { ROWS = 20000, TEST = 10000 };
 
-/* ---- running ---- */
-
 typedef struct job {
     const bench_density_options *options;
     hl_context *ctx;
-    char directory[64], table[96], model[96];
-    size_t rows;      /* to train on */
-    double *x, *logp; /* TEST rows */
+    hl_settings *settings;
+    size_t rows;              /* to train on */
+    double *train, *x, *logp; /* the last two: TEST rows */
+    cli_progress progress;
 } job;
 
-static int write_table(const job *j, const density_problem *k)
+static int show(const void *report, void *user)
 {
-    double x[DENSITY_MOST_DIM];
-    FILE *file = fopen(j->table, "w");
-    if (!file)
-        return cli_fail(&bench_command, CLI_WRONG, "cannot write %s", j->table);
-    for (size_t i = 0; i < k->dim; i++)
-        fprintf(file, "%sx%zu", i ? "," : "", i + 1);
-    for (size_t r = 0; r < j->rows; r++) {
-        k->draw(1, r, x);
-        for (size_t i = 0; i < k->dim; i++)
-            fprintf(file, "%c%.9g", i ? ',' : '\n', x[i]);
+    const hl_density_progress *p = report;
+    job *j = user;
+    double all = p->seconds + p->seconds_left;
+    if (p->phase != HL_FIT_START && cli_progress_due(&j->progress, all > 0 ? p->seconds / all : 0, false)) {
+        cli_progress_field(&j->progress, 0, "%6zu/%zu", p->iteration, p->iterations);
+        cli_progress_field(&j->progress, 2, "%-13s", hl_fit_phase_name(p->phase));
+        cli_progress_field(&j->progress, 2, "best %9.4f", p->best);
+        cli_progress_show(&j->progress);
     }
-    fputc('\n', file);
-    return fclose(file) == 0 ? CLI_OK : cli_fail(&bench_command, CLI_WRONG, "cannot write %s", j->table);
+    return cli_interrupted();
 }
 
-/* Mean -log p of the test rows, by the model and true. */
-static int judge(job *j, const density_problem *k, double *mean, double *true_mean)
+/* Rows as a table of nine digits would have them, so that `hollow fit` can be given the same. */
+static void draw_rows(job *j, const density_problem *k)
 {
+    for (size_t r = 0; r < j->rows; r++)
+        k->draw(1, r, j->train + r * k->dim);
+    for (size_t i = 0; i < j->rows * k->dim; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "%.9g", j->train[i]);
+        j->train[i] = strtod(text, NULL);
+    }
+}
+
+/* Train, then mean -log p of the test rows, by the model and true. */
+static hl_status learn(job *j, const density_problem *k, double *mean, double *true_mean)
+{
+    hl_density_data data = { .dim = k->dim, .train = { .rows = j->rows, .x = j->train } };
     hl_density *model = NULL;
-    hl_status status = hl_density_load(j->ctx, j->model, &model);
+    cli_progress_start(&j->progress, 0);
+    hl_status status =
+        hl_density_fit(j->ctx, &data, j->settings, &(hl_job){ .progress = show, .user = j }, &model, NULL);
+    cli_progress_end(&j->progress, false);
     *mean = *true_mean = 0;
     for (size_t r = 0; r < TEST; r++)
         k->draw(2, r, j->x + r * k->dim);
@@ -54,26 +63,18 @@ static int judge(job *j, const density_problem *k, double *mean, double *true_me
         *true_mean -= k->logp(j->x + r * k->dim) / TEST;
     }
     hl_density_free(model);
-    return status == HL_OK ? CLI_OK : cli_fail_library(&bench_command, j->ctx, status);
+    return status;
 }
 
 static int run_set(job *j, const density_problem *k)
 {
-    char threads[24], iterations[24],
-        *call[] = { j->table, "-o", j->model, "--threads", threads, "--iters", iterations };
-    double mean, true_mean, start;
-    snprintf(threads, sizeof threads, "%d", j->options->threads);
-    snprintf(iterations, sizeof iterations, "%zu", j->options->iterations);
-    int result = write_table(j, k);
+    double mean, true_mean, start = cli_now();
+    draw_rows(j, k);
     fprintf(stderr, "%s\n", k->name);
-    start = cli_now();
-    if (result == CLI_OK)
-        result = cli_fit.run(j->options->iterations ? 7 : 5, call);
+    hl_status status = learn(j, k, &mean, &true_mean);
     double seconds = cli_now() - start;
-    if (result == CLI_OK)
-        result = judge(j, k, &mean, &true_mean);
-    if (result != CLI_OK)
-        return result;
+    if (status != HL_OK)
+        return cli_fail_library(&bench_command, j->ctx, status);
     cli_json json = { stdout, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "density");
@@ -115,26 +116,24 @@ static int run_all(job *j)
 
 int bench_density(const bench_density_options *options)
 {
-    job j = { .options = options,
-              .rows = options->rows ? options->rows : ROWS,
-              .directory = "/tmp/hollow-bench-XXXXXX" };
-    if (!mkdtemp(j.directory))
-        return cli_fail(&bench_command, CLI_WRONG, "cannot make a directory in /tmp");
-    snprintf(j.table, sizeof j.table, "%s/train.csv", j.directory);
-    snprintf(j.model, sizeof j.model, "%s/m.hollow", j.directory);
+    char iterations[24];
+    job j = { .options = options, .rows = options->rows ? options->rows : ROWS };
+    snprintf(iterations, sizeof iterations, "%zu", options->iterations);
+    j.train = calloc(j.rows, DENSITY_MOST_DIM * sizeof *j.train);
     j.x = calloc(TEST, DENSITY_MOST_DIM * sizeof *j.x);
     j.logp = calloc(TEST, sizeof *j.logp);
-    hl_status status = j.x && j.logp ? HL_OK : HL_ERR_NOMEM;
+    hl_status status = j.train && j.x && j.logp ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK)
-        status = hl_context_create(&(hl_context_options){ .threads = options->threads }, &j.ctx);
-    int result = status == HL_OK ? run_all(&j) : cli_fail_library(&bench_command, NULL, status);
+        status = hl_context_create(&(hl_context_options){ .threads = options->threads, .stop = cli_stop }, &j.ctx);
+    if (status == HL_OK)
+        status = hl_settings_create(j.ctx, hl_density_fit_options(), &j.settings);
+    if (status == HL_OK && options->iterations)
+        status = hl_settings_set(j.settings, "iters", iterations);
+    int result = status == HL_OK ? run_all(&j) : cli_fail_library(&bench_command, j.ctx, status);
+    hl_settings_free(j.settings);
     hl_context_free(j.ctx);
+    free(j.train);
     free(j.x);
     free(j.logp);
-    unlink(j.table);
-    unlink(j.model);
-    strcat(j.model, ".ckpt");
-    unlink(j.model);
-    rmdir(j.directory);
     return result;
 }

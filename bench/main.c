@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "problems/numbers.h"
 
 static const char *const case_names[] = { "a", "b", "c", "d", "all", NULL };
 static const char *const dtype_names[] = { "f32", "f64", NULL };
@@ -97,7 +98,7 @@ static int run_one(int which, const settings *set)
     bool cpu = strcmp(set->clock, "cpu") == 0;
     int threads = (int)set->threads;
     hl_dtype dtype = strcmp(set->dtype, "f64") == 0 ? HL_F64 : HL_F32;
-    double (*clock)(void) = cpu ? cli_cpu_time : cli_now;
+    double (*clock)(void) = cpu ? numbers_cpu_time : cli_now;
     if (which == LEARNING)
         return bench_learning(&(bench_learning_options){ set->iterations ? (size_t)set->iterations : 2000,
                                                          (size_t)set->parameters, threads, set->out });

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problems/numbers.h"
 #include "problems/residual_net.h"
 #include "problems/stiff_problem.h"
 
@@ -222,7 +223,7 @@ static hl_status invert(solver_bench *b, residual_net *net, const char *method, 
     for (size_t i = 0; i < RESIDUAL_SIZE; i++)
         if (info[i / STIFF_NET_DIM].status == HL_OK && !isnan(r.error))
             r.error = fmax(r.error, fabs(x[i] - net->answer[i]) / 1e-10);
-    r.f = cli_median(counts, RESIDUAL_ROWS);
+    r.f = numbers_median(counts, RESIDUAL_ROWS);
     r.f_low = counts[0];
     r.f_high = counts[RESIDUAL_ROWS - 1];
     r.found = found / RESIDUAL_ROWS;

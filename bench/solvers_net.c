@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problems/numbers.h"
 #include "problems/stiff_net.h"
 #include "solvers.h"
 
@@ -81,16 +82,16 @@ static void add(solver_bench *b, double kappa, double c, const char *method, sam
     r.kappa = kappa;
     r.coupling = kappa > 0 ? c : NAN;
     r.rtol = TOLERANCE;
-    r.f = cli_median(s->f, b->seeds);
+    r.f = numbers_median(s->f, b->seeds);
     r.f_low = s->f[0];
     r.f_high = s->f[b->seeds - 1];
-    r.diagonal = cli_median(s->diagonal, b->seeds);
-    r.jvp = cli_median(s->jvp, b->seeds);
-    r.steps = cli_median(s->steps, b->seeds);
-    r.ratio = cli_median(s->ratio, b->seeds);
+    r.diagonal = numbers_median(s->diagonal, b->seeds);
+    r.jvp = numbers_median(s->jvp, b->seeds);
+    r.steps = numbers_median(s->steps, b->seeds);
+    r.ratio = numbers_median(s->ratio, b->seeds);
     r.ratio_low = s->ratio[0];
     r.ratio_high = s->ratio[b->seeds - 1];
-    r.seconds = cli_median(s->seconds, b->seeds);
+    r.seconds = numbers_median(s->seconds, b->seeds);
     r.error = s->error;
     solver_bench_add(b, &r);
 }
@@ -136,7 +137,7 @@ static hl_status differentiate(hl_context *ctx, const stiff_net *s, const char *
         return status;
     memcpy(y, s->x0, sizeof y);
     for (size_t i = 0; i < SIZE; i++)
-        g->y[i] = cli_normal(99, i);
+        g->y[i] = numbers_normal(99, i);
     memset(g->param, 0, g->params * sizeof *g->param);
     status = hl_ode_solve(ode, ROWS, t, 1, y, NULL);
     if (status >= 0)

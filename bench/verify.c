@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "problems/numbers.h"
 
 enum { CHECK_ROWS = 2, CHECK_DIMS = 64 };
 
@@ -15,7 +16,7 @@ static double difference(size_t count, hl_dtype a_type, const void *a, hl_dtype 
 {
     double worst = 0, scale = 0;
     for (size_t i = 0; i < count; i++) {
-        double x = cli_get(a_type, a, i), y = cli_get(b_type, b, i);
+        double x = numbers_get(a_type, a, i), y = numbers_get(b_type, b, i);
         if (skip && x == 0)
             continue;
         if (!(fabs(x - y) <= worst))
@@ -143,7 +144,7 @@ static hl_status check_gradient(bench_subject *s, bench_errors *errors)
     loss_at(s, rows, start, v, 0);
     const double *g = s->gradient;
     for (size_t i = 0; i < s->values; i++) {
-        v[i] = start[i] != 0 || g[i] != 0 ? cli_normal(8, i) : 0;
+        v[i] = start[i] != 0 || g[i] != 0 ? numbers_normal(8, i) : 0;
         g_norm += g[i] * g[i];
         n_norm += v[i] * v[i];
     }

@@ -105,17 +105,7 @@ void cli_catch_interrupt(void);
 bool cli_interrupted(void);
 int cli_stop(void *user); /* the same, as a context asks it */
 
-double cli_now(void);      /* seconds of a steady clock */
-double cli_cpu_time(void); /* seconds that the program has been on a processor */
-void cli_sort(double *values, size_t count);
-double cli_median(double *values, size_t count); /* sorts the values */
-
-/* Number `index` of stream `seed`: uniform in (0, 1); standard normal. */
-double cli_uniform(uint64_t seed, uint64_t index);
-double cli_normal(uint64_t seed, uint64_t index);
-/* Elements of arrays in either precision. */
-double cli_get(hl_dtype dtype, const void *array, size_t index);
-void cli_set(hl_dtype dtype, void *array, size_t index, double value);
+double cli_now(void); /* seconds of a steady clock */
 
 /* ---- progress (progress.c) ---- */
 

@@ -26,8 +26,9 @@ static size_t masked_values(const hl_net *random, size_t index)
     size_t count = 0;
     if (!random || hl_net_param_get(random, index, &p) != HL_OK || strstr(p.name, ".bias"))
         return 0;
+    bool single = hl_net_describe(random).dtype == HL_F32;
     for (size_t i = 0; i < p.size; i++)
-        count += cli_get(hl_net_describe(random).dtype, p.values, i) == 0;
+        count += single ? ((const float *)p.values)[i] == 0 : ((const double *)p.values)[i] == 0;
     return count;
 }
 

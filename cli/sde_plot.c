@@ -80,6 +80,12 @@ static int plot_training(const char *directory, bool matching, const sde_curves 
 
 /* ---- drift and diffusion ---- */
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 /* Where the observations are in a column, without the outermost in a thousand. */
 static int find_range(const sde_rows *rows, size_t column, double *low, double *high)
 {
@@ -88,7 +94,7 @@ static int find_range(const sde_rows *rows, size_t column, double *low, double *
         return cli_fail(me, CLI_FAILED, "out of memory");
     for (size_t r = 0; r < rows->rows; r++)
         v[r] = rows->x[r * rows->dim + column];
-    cli_median(v, rows->rows); /* sorts */
+    qsort(v, rows->rows, sizeof *v, ascending);
     *low = v[rows->rows / 1000];
     *high = v[rows->rows - 1 - rows->rows / 1000];
     double margin = 0.05 * (*high - *low);

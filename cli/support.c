@@ -1,4 +1,4 @@
-/* support.c - messages, Ctrl-C, time, random numbers, JSON. */
+/* support.c - messages, Ctrl-C, time, JSON. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -122,75 +122,13 @@ void cli_join(char *buffer, size_t size, const char *const *names)
         used += (size_t)snprintf(buffer + used, size - used, "%s%s", n == names ? "" : ", ", *n);
 }
 
-/* ---- numbers ---- */
-
-static double seconds(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+/* ---- time ---- */
 
 double cli_now(void)
 {
-    return seconds(CLOCK_MONOTONIC);
-}
-
-double cli_cpu_time(void)
-{
-    return seconds(CLOCK_PROCESS_CPUTIME_ID);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-void cli_sort(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, ascending);
-}
-
-double cli_median(double *values, size_t count)
-{
-    if (!count)
-        return NAN;
-    cli_sort(values, count);
-    return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
-}
-
-/* splitmix64's output function. */
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-double cli_uniform(uint64_t seed, uint64_t index)
-{
-    uint64_t bits = mix(mix(seed + 0x9e3779b97f4a7c15u) + (index + 1) * 0x9e3779b97f4a7c15u);
-    return ((double)(bits >> 11) + 0.5) * 0x1p-53;
-}
-
-double cli_normal(uint64_t seed, uint64_t index)
-{
-    const double tau = 6.283185307179586;
-    return sqrt(-2 * log(cli_uniform(seed, 2 * index))) * cos(tau * cli_uniform(seed, 2 * index + 1));
-}
-
-double cli_get(hl_dtype dtype, const void *array, size_t index)
-{
-    return dtype == HL_F32 ? (double)((const float *)array)[index] : ((const double *)array)[index];
-}
-
-void cli_set(hl_dtype dtype, void *array, size_t index, double value)
-{
-    if (dtype == HL_F32)
-        ((float *)array)[index] = (float)value;
-    else
-        ((double *)array)[index] = value;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- JSON ---- */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "paper.h"
+#include "problems/numbers.h"
 
 static hl_status make_plans(const hl_net *net, hl_context *ctx, hl_graph *g, hl_plan **rows, hl_plan **features)
 {
@@ -80,7 +81,7 @@ hl_status fig1_jacobian_compute(fig1_jacobian *j, const hl_net *net, hl_context 
             param[i] = p.values;
         }
         for (size_t i = 0; i < n * d; i++)
-            x[i] = cli_normal(seed, i % d);
+            x[i] = numbers_normal(seed, i % d);
         for (size_t i = 0; i < d; i++)
             v[i * d + i] = 1;
         for (size_t i = 0; i < n; i++)

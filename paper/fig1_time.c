@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "paper.h"
+#include "problems/numbers.h"
 
 enum { F, FD, BRUTE, KINDS };
 enum { MIN_ROUNDS = 5 };
@@ -68,7 +69,7 @@ static hl_status subject_create(subject *s, hl_context *ctx, size_t dim, uint64_
         s->param[i] = p.values;
     }
     for (size_t i = 0; i < n; i++)
-        s->x[i] = (float)cli_normal(seed, i);
+        s->x[i] = (float)numbers_normal(seed, i);
     for (size_t i = 0; i < n / dim; i++)
         s->v[i * dim + i % dim] = 1;
     return HL_OK;
@@ -87,10 +88,10 @@ static void subject_free(subject *s)
 static hl_status time_once(subject *s, int kind, double *best)
 {
     void *output[] = { s->f, s->d };
-    double start = cli_cpu_time();
+    double start = numbers_cpu_time();
     hl_status status = hl_plan_run(s->plan[kind], s->rows[kind], (const void *[]){ s->x, s->v }, s->param, output);
     double points = (double)s->rows[kind] / (double)(kind == BRUTE ? s->dim : 1);
-    double seconds = (cli_cpu_time() - start) / points;
+    double seconds = (numbers_cpu_time() - start) / points;
     if (*best == 0 || seconds < *best)
         *best = seconds;
     return status != HL_OK ? status : cli_interrupted() ? HL_STOPPED : HL_OK;
@@ -106,8 +107,8 @@ hl_status fig1_time_measure(fig1_time *t, hl_context *ctx, bool quick, uint64_t 
         double *best[] = { &t->f[i], &t->fd[i], &t->brute[i] };
         t->dim[i] = (size_t)2 << i;
         status = subject_create(&s, ctx, t->dim[i], seed);
-        double end = cli_cpu_time() + budget;
-        for (int round = 0; status == HL_OK && (round < MIN_ROUNDS || cli_cpu_time() < end); round++)
+        double end = numbers_cpu_time() + budget;
+        for (int round = 0; status == HL_OK && (round < MIN_ROUNDS || numbers_cpu_time() < end); round++)
             for (int k = 0; k < KINDS && status == HL_OK; k++)
                 status = time_once(&s, k, best[k]);
         subject_free(&s);

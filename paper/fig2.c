@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "paper.h"
+#include "problems/numbers.h"
 #include "problems/stiff_net.h"
 
 enum { DIM = 2, ROWS = 4000, METHODS = 5, SETTINGS = 2, MODES = 8 };
@@ -45,8 +46,8 @@ static void make_data(fig2 *a)
 {
     for (size_t r = 0; r < ROWS; r++) {
         double angle = acos(-1) / 4 * (double)(r % MODES), radius = 4 / sqrt(8.25);
-        a->x[2 * r] = radius * cos(angle) + 0.5 / sqrt(8.25) * cli_normal(a->set->seed + 7, 2 * r);
-        a->x[2 * r + 1] = radius * sin(angle) + 0.5 / sqrt(8.25) * cli_normal(a->set->seed + 7, 2 * r + 1);
+        a->x[2 * r] = radius * cos(angle) + 0.5 / sqrt(8.25) * numbers_normal(a->set->seed + 7, 2 * r);
+        a->x[2 * r + 1] = radius * sin(angle) + 0.5 / sqrt(8.25) * numbers_normal(a->set->seed + 7, 2 * r + 1);
     }
 }
 
@@ -134,7 +135,7 @@ static double median_of(const double *values, size_t count)
     if (!copy)
         return NAN;
     memcpy(copy, values, count * sizeof *copy);
-    double median = cli_median(copy, count);
+    double median = numbers_median(copy, count);
     free(copy);
     return median;
 }

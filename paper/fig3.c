@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "paper.h"
+#include "problems/numbers.h"
 
 enum { EXACT, STOCHASTIC, TRACES, LAYERS = 2, MOST_SEEDS = 3, VALIDATIONS = 12 };
 static const char *const trace_names[TRACES] = { "exact", "stochastic" };
@@ -114,7 +115,7 @@ static hl_status train_pair(fig3 *a, pair *p, record *r)
                 return HL_STOPPED;
         }
     for (int t = 0; t < TRACES; t++)
-        r[t].seconds = cli_median(r[t].times, timed[t]);
+        r[t].seconds = numbers_median(r[t].times, timed[t]);
     return HL_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fig4.h"
+#include "problems/numbers.h"
 
 const double fig4_low = -2.4, fig4_high = 2.4;
 
@@ -51,8 +52,8 @@ static double distance(const fig4 *a, const double *one, const double *other, si
         work[r] = one[(r * SDE_TIMES + k) * 2];
         work[a->rows + r] = other[(r * SDE_TIMES + k) * 2];
     }
-    cli_sort(work, a->rows);
-    cli_sort(work + a->rows, a->rows);
+    numbers_sort(work, a->rows);
+    numbers_sort(work + a->rows, a->rows);
     for (size_t r = 0; r < a->rows; r++)
         sum += fabs(work[r] - work[a->rows + r]) / (double)a->rows;
     return sum;

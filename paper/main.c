@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "paper.h"
+#include "problems/numbers.h"
 
 static const paper_item *const items[] = { &paper_fig1, &paper_fig2, &paper_fig3, &paper_fig4, &paper_fig5 };
 enum { ITEMS = sizeof items / sizeof *items };
@@ -144,7 +145,7 @@ double paper_filtered(const double *values, size_t count, size_t i)
     size_t first = i < WINDOW / 2 ? 0 : i - WINDOW / 2, n = 0;
     for (size_t k = first; k < count && n < WINDOW; k++)
         window[n++] = values[k];
-    return cli_median(window, n);
+    return numbers_median(window, n);
 }
 
 int main(int argc, char **argv)

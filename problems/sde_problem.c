@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
 #include "sde_problem.h"
 
 enum { LEVEL = 4 }; /* 2^LEVEL steps between neighbours in time */
@@ -36,9 +37,9 @@ static int pendulum(void *user, const hl_rows *at, double *f, double *g, double 
 
 static void pendulum_start(uint64_t seed, size_t row, double *y)
 {
-    double side = cli_uniform(stream(seed, SIDE), row) < 0.5 ? -1 : 1;
-    y[0] = side + 0.1 * cli_normal(stream(seed, POSITION), row);
-    y[1] = 0.1 * cli_normal(stream(seed, VELOCITY), row);
+    double side = numbers_uniform(stream(seed, SIDE), row) < 0.5 ? -1 : 1;
+    y[0] = side + 0.1 * numbers_normal(stream(seed, POSITION), row);
+    y[1] = 0.1 * numbers_normal(stream(seed, VELOCITY), row);
 }
 
 const sde_problem sde_pendulum = { "pendulum", 2, pendulum, pendulum_start, "sra" };
@@ -73,10 +74,10 @@ static int chain(void *user, const hl_rows *at, double *f, double *g, double *dg
 
 static void chain_start(uint64_t seed, size_t row, double *y)
 {
-    double side = cli_uniform(stream(seed, SIDE), row) < 0.5 ? -1 : 1;
+    double side = numbers_uniform(stream(seed, SIDE), row) < 0.5 ? -1 : 1;
     for (size_t i = 0; i < LINKS; i++) {
-        y[i] = side * (i % 2 ? 0.5 : 1.5) + 0.2 * cli_normal(stream(seed, POSITION), row * LINKS + i);
-        y[LINKS + i] = 0.2 * cli_normal(stream(seed, VELOCITY), row * LINKS + i);
+        y[i] = side * (i % 2 ? 0.5 : 1.5) + 0.2 * numbers_normal(stream(seed, POSITION), row * LINKS + i);
+        y[LINKS + i] = 0.2 * numbers_normal(stream(seed, VELOCITY), row * LINKS + i);
     }
 }
 
@@ -104,7 +105,7 @@ static int by_rows(row_fn *row, size_t dim, const hl_rows *at, double *f, double
 static void start_near(uint64_t seed, size_t row, size_t dim, double at, double deviation, double *y)
 {
     for (size_t i = 0; i < dim; i++)
-        y[i] = at + deviation * cli_normal(stream(seed, POSITION), row * dim + i);
+        y[i] = at + deviation * numbers_normal(stream(seed, POSITION), row * dim + i);
 }
 
 static void ou_row(const double *x, double *f, double *g, double *dg)
@@ -154,7 +155,7 @@ static int gbm(void *user, const hl_rows *at, double *f, double *g, double *dg)
 }
 static void gbm_start(uint64_t seed, size_t row, double *y)
 {
-    y[0] = exp(0.2 * cli_normal(stream(seed, POSITION), row));
+    y[0] = exp(0.2 * numbers_normal(stream(seed, POSITION), row));
 }
 static const sde_problem sde_gbm = { "gbm", 1, gbm, gbm_start, "milstein" };
 
@@ -244,7 +245,7 @@ hl_status sde_problem_observe(const sde_problem *p, size_t rows, const double *s
     double *t = calloc(most, sizeof *t), *x = calloc(most, p->dim * sizeof *x);
     size_t *trajectory = calloc(most, sizeof *trajectory);
     for (size_t k = 0; k < most && t && x && trajectory; k++)
-        if (cli_uniform(stream(seed, KEPT), k) < share) {
+        if (numbers_uniform(stream(seed, KEPT), k) < share) {
             t[n] = sde_problem_time(k % SDE_TIMES);
             memcpy(x + p->dim * n, states + p->dim * k, p->dim * sizeof *x);
             trajectory[n++] = k / SDE_TIMES;
@@ -282,7 +283,7 @@ hl_status sde_problem_learn(const sde_problem *p, hl_context *ctx, const hl_sde_
 {
     hl_sde_spec own = *spec;
     hl_sde_fit *fit = NULL;
-    double start = cli_now(), cpu = cli_cpu_time();
+    double start = cli_now(), cpu = numbers_cpu_time();
     own.dim = p->dim;
     *outcome = (sde_outcome){ 0 };
     *sde = NULL;
@@ -295,7 +296,7 @@ hl_status sde_problem_learn(const sde_problem *p, hl_context *ctx, const hl_sde_
         status = train(fit, outcome);
     hl_sde_fit_free(fit);
     outcome->seconds = cli_now() - start;
-    outcome->cpu_seconds = cli_cpu_time() - cpu;
+    outcome->cpu_seconds = numbers_cpu_time() - cpu;
     return status;
 }
 

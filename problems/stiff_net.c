@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "numbers.h"
 
 enum { D = STIFF_NET_DIM, ROWS = STIFF_NET_ROWS, SIZE = STIFF_NET_SIZE };
 enum { POINTS = 20, POWERS = 50 }; /* of the power method */
@@ -23,7 +24,7 @@ static void multiply(const hl_net *net, const char *name, double factor)
     hl_dtype dtype = hl_net_describe(net).dtype;
     hl_net_param p = find(net, name);
     for (size_t i = 0; i < p.size; i++)
-        cli_set(dtype, p.values, i, factor * cli_get(dtype, p.values, i));
+        numbers_set(dtype, p.values, i, factor * numbers_get(dtype, p.values, i));
 }
 
 /* ---- stiffness and coupling ---- */
@@ -34,9 +35,9 @@ void stiff_net_weights(const hl_net *net, double kappa, uint64_t seed)
     hl_net_param u = find(net, "transformer.0.weight_x"), v = find(net, "transformer.1.weight");
     double total = 0;
     for (size_t k = 0; k < u.size; k++) {
-        double in = .5 + fabs(cli_normal(seed + 1, k)) / 2, out = -fabs(cli_normal(seed + 2, k));
-        cli_set(dtype, u.values, k, in);
-        cli_set(dtype, v.values, k, out);
+        double in = .5 + fabs(numbers_normal(seed + 1, k)) / 2, out = -fabs(numbers_normal(seed + 2, k));
+        numbers_set(dtype, u.values, k, in);
+        numbers_set(dtype, v.values, k, out);
         total -= in * out;
     }
     multiply(net, "transformer.1.weight", kappa / total);
@@ -57,7 +58,7 @@ static double coupling(const stiff_net *s)
         for (size_t i = 0; i < SIZE; i++)
             sum[i] += i % D == j ? 0 : fabs(jv[i]) / fabs(diagonal[i]);
     }
-    return cli_median(sum, SIZE);
+    return numbers_median(sum, SIZE);
 }
 
 /* The coupling grows with s, from 0. */
@@ -83,8 +84,8 @@ double stiff_net_lipschitz(const stiff_net *s)
     for (uint64_t point = 0; point < POINTS; point++) {
         hl_rows at = { 1, index, t, x };
         for (size_t i = 0; i < D; i++) {
-            x[i] = cli_normal(1000 + point, i);
-            v[i] = cli_normal(2000 + point, i);
+            x[i] = numbers_normal(1000 + point, i);
+            v[i] = numbers_normal(2000 + point, i);
         }
         for (int step = 0; step < POWERS; step++) {
             norm = 0;
@@ -138,7 +139,7 @@ hl_status stiff_net_create(stiff_net *s, hl_context *ctx, double kappa, double c
     s->rows = hl_field_system(s->field);
     s->flat = (hl_system){ .n = SIZE, .rhs = flat_rhs, .rounding = s->rows.rounding, .user = s };
     for (size_t i = 0; i < SIZE; i++)
-        s->x0[i] = cli_normal(seed + 3, i);
+        s->x0[i] = numbers_normal(seed + 3, i);
     if (kappa > 0) {
         stiff_net_weights(s->net, kappa, seed);
         set_coupling(s, c);

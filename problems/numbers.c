@@ -1,0 +1,65 @@
+/* numbers.c - what benchmarks, figures and problems need of numbers: statistics, random ones, arrays of either precision. */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "numbers.h"
+
+double numbers_cpu_time(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void numbers_sort(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, ascending);
+}
+
+double numbers_median(double *values, size_t count)
+{
+    if (!count)
+        return NAN;
+    numbers_sort(values, count);
+    return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
+}
+
+/* splitmix64's output function. */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+double numbers_uniform(uint64_t seed, uint64_t index)
+{
+    uint64_t bits = mix(mix(seed + 0x9e3779b97f4a7c15u) + (index + 1) * 0x9e3779b97f4a7c15u);
+    return ((double)(bits >> 11) + 0.5) * 0x1p-53;
+}
+
+double numbers_normal(uint64_t seed, uint64_t index)
+{
+    const double tau = 6.283185307179586;
+    return sqrt(-2 * log(numbers_uniform(seed, 2 * index))) * cos(tau * numbers_uniform(seed, 2 * index + 1));
+}
+
+double numbers_get(hl_dtype dtype, const void *array, size_t index)
+{
+    return dtype == HL_F32 ? (double)((const float *)array)[index] : ((const double *)array)[index];
+}
+
+void numbers_set(hl_dtype dtype, void *array, size_t index, double value)
+{
+    if (dtype == HL_F32)
+        ((float *)array)[index] = (float)value;
+    else
+        ((double *)array)[index] = value;
+}

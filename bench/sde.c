@@ -44,10 +44,13 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     cli_json_real(&json, "drift_mae", o->drift);
     cli_json_real(&json, "diffusion_mae", o->diffusion);
     cli_json_count(&json, "components", hl_sde_describe(sde).components);
-    cli_json_text(&json, "verdict", hl_verdict_name(v->kind));
+    cli_json_text(&json, "verdict", hl_answer_name(v->answer));
     cli_json_real(&json, "unexplained", v->unexplained);
     cli_json_real(&json, "density_misses", v->density);
     cli_json_real(&json, "simulations_miss", v->simulated);
+    cli_json_count(&json, "reasons", v->reasons);
+    cli_json_real(&json, "steps_drift", v->test[HL_RESIDUAL_DRIFT].effect);
+    cli_json_real(&json, "steps_diffusion", v->test[HL_RESIDUAL_DIFFUSION].effect);
     cli_json_real(&json, "loss", o->loss);
     cli_json_real(&json, "nll", o->nll);
     cli_json_real(&json, "seconds", o->seconds);
@@ -55,9 +58,9 @@ static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_opti
     cli_json_close(&json, '}');
     putchar('\n');
     fflush(stdout);
-    fprintf(stderr, "%-9s %-10s %3.0f%% kept  seed %llu  MAE of the drift %.4f, of the diffusion %.4f  %-6s %5.1f s\n",
+    fprintf(stderr, "%-9s %-10s %3.0f%% kept  seed %llu  MAE of the drift %.4f, of the diffusion %.4f  %-14s %5.1f s\n",
             p->name, hl_sde_method_name(fit->method), 100 * share, (unsigned long long)fit->seed, o->drift,
-            o->diffusion, hl_verdict_name(v->kind), o->seconds);
+            o->diffusion, hl_answer_name(v->answer), o->seconds);
 }
 
 /* Both methods, or the one that is asked for, on one set of observations. */

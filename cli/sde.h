@@ -66,6 +66,9 @@ const char *sde_place(const sde_rows *rows, size_t r, size_t name, char *buffer,
  * there is none. */
 bool sde_read_time(const char *text, char **end, double *time);
 
+/* The verdict as members of an object. */
+void sde_print_verdict(cli_json *json, const hl_verdict *verdict);
+
 /* Curves of training for pictures: iteration, loss, nll. */
 typedef struct sde_curves {
     size_t count, capacity;

@@ -31,12 +31,12 @@ static const char text[] =
     "that of these observations from all, travelled, from the first, and noise, between their halves;\n"
     "density_columns and simulated_columns are Wasserstein distances in the units of the data.\n"
     "residual is the mean |R| of the Fokker-Planck equation: small is not enough, distances must be, too.\n"
-    "The last line sums up: the shares of the movement that density and simulations miss, the mean\n"
-    "-log p, a verdict (sound; few: too few trajectories to say; still: the data do not move; frozen:\n"
-    "the density does not move as they do; astray: simulations do not; rough: drift and diffusion leave\n"
-    "more than a tenth of the density's change unexplained), steps_miss, the share of the mean speed along\n"
-    "trajectories that the drift leaves, and with --truth the mean absolute errors of drift and\n"
-    "diffusion. What cannot be told is null.\n";
+    "The last line sums up: the verdict is consistent, contradicted (a test failed) or not determined (other\n"
+    "drifts and diffusions would do as well), with its reasons; the shares of the movement that density and\n"
+    "simulations miss; steps_miss, the share of the mean speed along trajectories that the drift leaves; the\n"
+    "tests of the residuals of steps, each with its effect and by how many standard errors it differs from\n"
+    "chance; the mean -log p; and with --truth the mean absolute errors of drift and diffusion. What cannot\n"
+    "be told is null.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_eval = { "sde eval",
@@ -160,6 +160,36 @@ static void print_group(const job *j, const hl_judge_group *g)
     putchar('\n');
 }
 
+void sde_print_verdict(cli_json *json, const hl_verdict *v)
+{
+    static const char *const reasons[] = { "density",   "simulations",      "unexplained",     "speed",
+                                           "residuals", "few trajectories", "stationary data", "time dependent",
+                                           "few steps", "wide band" };
+    bool moves = !(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA)); /* else nothing is missed */
+    cli_json_text(json, "verdict", hl_answer_name(v->answer));
+    cli_json_open(json, "reasons", '[');
+    for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
+        if (v->reasons >> k & 1)
+            cli_json_text(json, NULL, reasons[k]);
+    cli_json_close(json, ']');
+    cli_json_real(json, "residual", v->residual);
+    cli_json_real(json, "movement", v->movement);
+    cli_json_real(json, "movement_noise", v->noise);
+    cli_json_real(json, "density_misses", moves ? v->density : NAN);
+    cli_json_real(json, "simulations_miss", moves ? v->simulated : NAN);
+    cli_json_real(json, "unexplained", v->unexplained);
+    cli_json_real(json, "steps_miss", v->speed);
+    cli_json_count(json, "steps", v->steps);
+    cli_json_real(json, "drift_band", v->band);
+    for (int k = 0; k < HL_RESIDUAL_TESTS; k++) {
+        cli_json_open(json, hl_residual_name((hl_residual)k), '{');
+        cli_json_real(json, "effect", v->steps ? v->test[k].effect : NAN);
+        cli_json_real(json, "sigma", v->steps ? v->test[k].sigma : NAN);
+        cli_json_bool(json, "failed", v->test[k].failed);
+        cli_json_close(json, '}');
+    }
+}
+
 static void print_summary(const job *j)
 {
     hl_verdict v = hl_judge_verdict(j->judge);
@@ -167,15 +197,7 @@ static void print_summary(const job *j)
     double drift = 0, diffusion = 0;
     cli_json json = { stdout, false };
     cli_json_open(&json, NULL, '{');
-    cli_json_text(&json, "verdict", hl_verdict_name(v.kind));
-    cli_json_real(&json, "residual", v.residual);
-    cli_json_real(&json, "movement", v.movement);
-    cli_json_real(&json, "movement_noise", v.noise);
-    bool moves = v.kind != HL_VERDICT_STILL && v.kind != HL_VERDICT_FEW; /* else there is nothing to miss */
-    cli_json_real(&json, "density_misses", moves ? v.density : NAN);
-    cli_json_real(&json, "simulations_miss", moves ? v.simulated : NAN);
-    cli_json_real(&json, "unexplained", v.unexplained);
-    cli_json_real(&json, "steps_miss", v.steps);
+    sde_print_verdict(&json, &v);
     cli_json_real(&json, "nll", j->nll);
     cli_json_count(&json, "rows", j->rows.rows);
     cli_json_count(&json, "trajectories", v.trajectories);

@@ -85,6 +85,8 @@ static const char *advice(const hl_sde_outcome *o, hl_sde_finding_kind kind)
         return "leave it out by --columns";
     case HL_SDE_FINDING_TIME_ORDER:
         return o->paired ? NULL : "--trajectory COL names such a column";
+    case HL_SDE_FINDING_TIME_DEPENDENT:
+        return "give the diffusion by --known-diffusion, or learn from steps by --method pseudo-ml";
     case HL_SDE_FINDING_UNEXPLAINED:
         return o->components ? "try more --iters, other --components, or say what is known by --known-drift"
                              : "try more --iters, or say what is known by --known-drift";
@@ -230,13 +232,7 @@ static void print_json(const job *j)
     cli_json_count(&json, "parameters", o->parameters);
     cli_json_count(&json, "iterations", o->iterations);
     cli_json_real(&json, "seconds", o->seconds);
-    cli_json_text(&json, "verdict", hl_verdict_name(v->kind));
-    cli_json_real(&json, "residual", v->residual);
-    cli_json_real(&json, "movement", v->movement);
-    cli_json_real(&json, "density_misses", v->density);
-    cli_json_real(&json, "simulations_miss", v->simulated);
-    cli_json_real(&json, "unexplained", v->unexplained);
-    cli_json_real(&json, "steps_miss", v->steps);
+    sde_print_verdict(&json, v);
     cli_json_open(&json, "findings", '[');
     for (size_t k = 0; k < o->findings; k++) {
         char sentence[500];
@@ -257,17 +253,24 @@ static void conclude(const job *j)
     const hl_verdict *v = &j->outcome->verdict;
     if (j->set->quiet)
         return;
-    if (v->kind == HL_VERDICT_FEW || v->kind == HL_VERDICT_STILL)
-        fprintf(
-            stderr, "%s: mean |residual| %.4g; whether simulations move as the data do cannot be told, as %s; %.0f s\n",
-            j->set->out, v->residual,
-            v->kind == HL_VERDICT_STILL ? "the data do not move" : "the trajectories are too few", j->outcome->seconds);
-    else
+    fprintf(stderr, "%s: %s; mean |residual| %.4g", j->set->out, hl_answer_name(v->answer), v->residual);
+    if (!(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA)))
         fprintf(stderr,
-                "%s: mean |residual| %.4g; of the movement of the data, which is %.2g of their spread, the density "
-                "misses %.1f %%, simulations %.1f %%: %s; %.0f s\n",
-                j->set->out, v->residual, v->movement, 100 * v->density, 100 * v->simulated, hl_verdict_name(v->kind),
-                j->outcome->seconds);
+                "; of the movement of the data, which is %.2g of their spread, the density misses %.1f %%, simulations "
+                "%.1f %%",
+                v->movement, 100 * v->density, 100 * v->simulated);
+    if (v->steps)
+        fprintf(stderr, "; %zu steps show errors of %.0f %% in the drift and %.0f %% in the diffusion", v->steps,
+                100 * v->test[HL_RESIDUAL_DRIFT].effect, 100 * v->test[HL_RESIDUAL_DIFFUSION].effect);
+    fprintf(stderr, "; %.0f s\n", j->outcome->seconds);
+}
+
+static bool failed(const hl_sde_outcome *o)
+{
+    for (size_t k = 0; k < o->findings; k++)
+        if (o->finding[k].fatal)
+            return true;
+    return false;
 }
 
 /* A model was made: keep it, and say what it is worth. */
@@ -279,7 +282,7 @@ static int keep(job *j)
         return cli_fail_library(me, j->ctx, status);
     unlink(j->checkpoint);
     conclude(j);
-    int result = j->said < o->findings && o->finding[o->findings - 1].fatal ? CLI_FAILED : CLI_OK;
+    int result = failed(o) ? CLI_FAILED : CLI_OK;
     say_findings(j, o);
     if (j->set->json)
         print_json(j);

@@ -90,7 +90,7 @@ absent "$model.ckpt"
 stderr_has "2000 observations of 1 columns, 200 trajectories"
 stderr_has "ETA"
 stderr_has " 200/200  mean |residual|"
-stderr_has "m.hollow: mean |residual|"
+stderr_has "m.hollow: contradicted; mean |residual|"
 stderr_has "the density misses"
 json "$work/log" '0 < j["iteration"] <= 200 and j["loss"] > 0 and j["nll"] == j["nll"] and 0 < j["lambda"] <= 0.1'
 if [ "$(wc -l <"$work/log")" = 200 ]; then pass; else fail "$command: the log does not have 200 lines"; fi
@@ -101,7 +101,7 @@ expect 0 sde fit "$data" -o "$work/again.hollow" $small --quiet --json
 same "$model" "$work/again.hollow"
 if grep -v "warning" "$err" | grep -q .; then fail "$command: not quiet"; else pass; fi
 json "$out" 'j["method"] == "fp" and j["rows"] == 2000 and j["trajectories"] == 200 and j["components"] == 2 and j["iterations"] == 200'
-json "$out" 'j["verdict"] == "rough" and [f["kind"] for f in j["findings"]] == ["unexplained"] and not j["findings"][0]["fatal"]'
+json "$out" 'j["verdict"] == "contradicted" and "unexplained" in j["reasons"] and not any(f["fatal"] for f in j["findings"])'
 fit 0 "$data" "$work/other.hollow" --seed 1
 if cmp -s "$model" "$work/other.hollow"; then fail "$command: the same as with seed 0"; else pass; fi
 printf 't,x\n100,40\n102,30\n103,25\n' >"$work/points.csv"
@@ -382,11 +382,11 @@ stderr_empty
 json "$out" '("verdict" in j) or (j["rows"] == 200 and abs(j["density"]) < 0.2 and abs(j["simulated"]) < 0.5 and len(j["density_columns"]) == 1 and j["residual"] >= 0)'
 if [ "$(wc -l <"$out")" = 11 ]; then pass; else fail "$command: not a line for each time, and one"; fi
 tail -n 1 "$out" >"$work/last"
-json "$work/last" 'j["verdict"] == "rough" and j["unexplained"] > 0.1 and j["density_misses"] < 0.1 and j["simulations_miss"] < 0.3 and j["trajectories"] == 200 and j["movement"] > 0.1'
+json "$work/last" 'j["verdict"] == "contradicted" and "unexplained" in j["reasons"] and j["unexplained"] > 0.1 and j["density_misses"] < 0.1 and j["simulations_miss"] < 0.3 and j["trajectories"] == 200 and j["movement"] > 0.1'
 awk -F, 'NR == 1 { print "t,x,f1,g1" } NR > 1 { printf "%s,%s,%.9g,3\n", $2, $3, -($3 - 20) / 2 }' "$data" >"$work/truth.csv"
 expect 0 sde eval "$work/fp.hollow" "$data" --truth "$work/truth.csv"
 tail -n 1 "$out" >"$work/last"
-json "$work/last" 'j["verdict"] == "sound" and j["unexplained"] < 0.1 and 0 < j["drift_mae"] < 1.5 and 0 < j["diffusion_mae"] < 1 and len(j["drift_mae_columns"]) == 1'
+json "$work/last" 'j["verdict"] == "consistent" and j["reasons"] == [] and j["steps"] > 0 and not j["drift"]["failed"] and j["unexplained"] < 0.1 and 0 < j["drift_mae"] < 1.5 and 0 < j["diffusion_mae"] < 1 and len(j["drift_mae_columns"]) == 1'
 expect 2 sde eval "$model" "$data" --truth "$data"
 stderr_has "data.csv: no column 'f1'"
 stdout_empty
@@ -400,7 +400,7 @@ stderr_has "try a smaller --lambda"
 file_there "$work/frozen.hollow"
 expect 0 sde eval "$work/frozen.hollow" "$work/pendulum.csv"
 tail -n 1 "$out" >"$work/last"
-json "$work/last" 'j["verdict"] == "frozen" and j["density_misses"] > 0.5 and j["residual"] < 0.5'
+json "$work/last" 'j["verdict"] == "contradicted" and "density" in j["reasons"] and j["density_misses"] > 0.5 and j["residual"] < 0.5'
 fit 0 "$work/pendulum.csv" "$work/moving.hollow" --components 4 --hidden 16 --iters 1000
 # Data that look the same at all times.
 paths 200 20 4 >"$work/still.csv"
@@ -412,9 +412,17 @@ fit 0 "$work/still.csv" "$work/still.hollow" --known-diffusion 'x=3'
 stderr_has "warning: "
 expect 0 sde eval "$work/still.hollow" "$work/still.csv"
 tail -n 1 "$out" >"$work/last"
-json "$work/last" 'j["verdict"] == "still" and j["density_misses"] is None and j["simulations_miss"] is None'
+json "$work/last" '"stationary data" in j["reasons"] and j["density_misses"] is None and j["simulations_miss"] is None'
 fit 0 "$work/still.csv" "$work/still.hollow" --method pseudo-ml
-if grep -q "warning" "$err"; then fail "$command: a warning"; else pass; fi
+if grep -q "at all times\|identif" "$err"; then fail "$command: steps need no movement"; else pass; fi
+# Drift and diffusion that both change with time.
+fit 0 "$work/snapshots.csv" "$work/times.hollow" --time-dependent
+stderr_has "warning: drift and diffusion both depend on t, and densities do not identify them"
+expect 0 sde eval "$work/times.hollow" "$work/snapshots.csv"
+tail -n 1 "$out" >"$work/last"
+json "$work/last" 'j["verdict"] != "consistent" and "time dependent" in j["reasons"] and j["steps"] == 0 and j["drift"]["effect"] is None'
+fit 0 "$work/snapshots.csv" "$work/times.hollow" --time-dependent --known-diffusion x=3
+if grep -q "do not identify" "$err"; then fail "$command: the diffusion is known"; else pass; fi
 # One path.
 fit 1 "$work/dates.csv" "$none" --time date --columns rate --method fp
 refused "1 trajectory" "a time that is seen once does not show its density" "--method pseudo-ml"

@@ -689,7 +689,7 @@ static void test_wrong_uses(void **state)
     double huge[] = { 1e300, -1e300, 3e299, 1e299 };
     hl_sde_fit *fit;
     (void)state;
-    refuse(sde, &(hl_sde_data){ 4, t, bad, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_NOT_FINITE, "row 1, column 0");
+    refuse(sde, &(hl_sde_data){ 4, t, bad, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_NOT_FINITE, "row 1, value 0");
     refuse(sde, &(hl_sde_data){ 4, bad, x, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_NOT_FINITE, "row 1: the time");
     refuse(sde, &(hl_sde_data){ 4, t, flat, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "constant");
     refuse(sde, &(hl_sde_data){ 4, flat, x, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "the same time");

@@ -98,7 +98,7 @@ static void test_data(void **state)
     CHECK_STATUS(ctx, hl_judge_rows(j, 0, HL_JUDGE_DENSITY, x), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_judge_rows(j, TIMES, HL_JUDGE_DATA, x), HL_ERR_INVALID);
     hl_verdict v = hl_judge_verdict(j);
-    assert_int_equal(v.kind, HL_VERDICT_SOUND);
+    assert_int_equal(v.answer, HL_CONSISTENT);
     assert_true(isnan(v.density) && isnan(v.simulated) && v.trajectories == PATHS);
     CHECK(v.movement > 0.05 && v.movement < 0.5 && moved > 0.1, "it moves");
     hl_judge_free(j);
@@ -115,18 +115,19 @@ static void test_data(void **state)
     /* what stands still is told, in any units; so are few trajectories */
     rows = make_data(&data, 0, PATHS);
     v = judge(ctx, &rows, NULL);
-    assert_int_equal(v.kind, HL_VERDICT_STILL);
+    assert_int_equal(v.answer, HL_NOT_DETERMINED);
+    assert_int_equal(v.reasons, HL_REASON_STATIONARY_DATA);
     CHECK_LE(fabs(v.movement), 0.01, "it does not move");
     for (size_t k = 0; k < PATHS * TIMES; k++)
         data.x[k] = 1e12 * data.x[k] - 1e15;
     hl_verdict huge = judge(ctx, &rows, NULL);
     CHECK_NEAR(huge.movement, v.movement, 1e-9, "huge units");
     rows = make_data(&data, 3, 9);
-    assert_int_equal(judge(ctx, &rows, NULL).kind, HL_VERDICT_FEW);
+    assert_int_equal(judge(ctx, &rows, NULL).reasons, HL_REASON_FEW_TRAJECTORIES);
     rows.trajectory = NULL; /* then each row stands for itself */
-    assert_true(judge(ctx, &rows, NULL).kind != HL_VERDICT_FEW);
+    assert_false(judge(ctx, &rows, NULL).reasons & HL_REASON_FEW_TRAJECTORIES);
     rows.rows = 2;
-    assert_int_equal(judge(ctx, &rows, NULL).kind, HL_VERDICT_FEW);
+    assert_int_equal(judge(ctx, &rows, NULL).reasons, HL_REASON_FEW_TRAJECTORIES);
     test_context_free(ctx, NULL);
 }
 
@@ -170,29 +171,33 @@ static void test_models(void **state)
     (void)state;
     hl_sde *sde = learn(ctx, &rows, 0.1);
     hl_verdict good = judge(ctx, &rows, sde), again = judge(ctx, &rows, sde);
-    assert_int_equal(good.kind, HL_VERDICT_SOUND);
+    assert_int_equal(good.answer, HL_CONSISTENT);
     CHECK_LE(good.density, 0.05, "the density follows");
     CHECK_LE(good.simulated, 0.1, "simulations follow");
     CHECK_LE(good.unexplained, 0.1, "drift and diffusion explain it");
     scale_bias(sde, 0, 0.3f);
     hl_verdict rough = judge(ctx, &rows, sde);
-    assert_int_equal(rough.kind, HL_VERDICT_ROUGH);
+    assert_int_equal(rough.answer, HL_CONTRADICTED);
+    assert_true(rough.reasons & HL_REASON_UNEXPLAINED);
     scale_bias(sde, 0, -0.3f);
     assert_memory_equal(&good, &again, sizeof good);
     /* a drift that is off: the density still follows, simulations do not */
     scale_bias(sde, 0, 3);
     hl_verdict off = judge(ctx, &rows, sde);
-    assert_int_equal(off.kind, HL_VERDICT_ASTRAY);
+    assert_int_equal(off.answer, HL_CONTRADICTED);
+    assert_true((off.reasons & HL_REASON_SIMULATIONS) && !(off.reasons & HL_REASON_DENSITY));
     CHECK_NEAR(off.density, good.density, 0, "the same density");
     CHECK(off.residual > good.residual, "and a residual");
     scale_bias(sde, 0, 1e30f); /* simulations that do not stay finite */
     off = judge(ctx, &rows, sde);
-    assert_int_equal(off.kind, HL_VERDICT_ASTRAY);
+    assert_int_equal(off.answer, HL_CONTRADICTED);
+    assert_true((off.reasons & HL_REASON_SIMULATIONS) && !(off.reasons & HL_REASON_DENSITY));
     hl_sde_free(sde);
     /* the trap: density and drift freeze at a small residual */
     sde = learn(ctx, &rows, 300);
     hl_verdict frozen = judge(ctx, &rows, sde);
-    assert_int_equal(frozen.kind, HL_VERDICT_FROZEN);
+    assert_int_equal(frozen.answer, HL_CONTRADICTED);
+    assert_true(frozen.reasons & HL_REASON_DENSITY);
     CHECK_LE(frozen.residual, good.residual, "a smaller residual than the good one's");
     CHECK(frozen.density > 0.5, "it misses the movement");
     hl_sde_free(sde);
@@ -239,7 +244,7 @@ static void test_failures(void **state)
     CHECK_STATUS(ctx, hl_judge_create(ctx, 1, &rows, NULL, NULL), HL_ERR_INVALID);
     data.x[7] = NAN;
     CHECK_STATUS(ctx, hl_judge_create(ctx, 1, &rows, NULL, &j), HL_ERR_NOT_FINITE);
-    check_message(ctx, "row 7, column 0");
+    check_message(ctx, "row 7, value 0");
     assert_null(j);
     data.x[7] = 1;
     CHECK_OK(ctx, hl_judge_create(ctx, 1, &rows, NULL, &j));

@@ -365,7 +365,7 @@ static void test_wrong(void **state)
                  HL_ERR_IO);
     o.x[17] = NAN;
     CHECK_STATUS(ctx, hl_sde_learn(ctx, &data, NULL, NULL, &sde, NULL), HL_ERR_NOT_FINITE);
-    assert_string_equal(hl_context_message(ctx), "row 17, column 0, is not finite");
+    assert_string_equal(hl_context_message(ctx), "row 17, value 0: not finite");
     assert_int_equal(*hl_sde_finding_text(NULL, 0, (char[8]){ 1 }, 8), 0);
     assert_null(hl_sde_finding_name((hl_sde_finding_kind)99));
     test_context_free(ctx, NULL);

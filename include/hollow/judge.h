@@ -2,7 +2,7 @@
  *
  *     hl_judge_create(ctx, 2, &data, NULL, &judge);          before training: do the data say enough?
  *     hl_judge_model(judge, sde);                            after it: does the model do as the data do?
- *     switch (hl_judge_verdict(judge).kind) ...
+ *     switch (hl_judge_verdict(judge).answer) ...
  *
  * A small residual of the Fokker-Planck equation is no success: a density and a drift that both stand still have none. What
  * counts is whether the density, and trajectories simulated from the first observations, move as the data do. */
@@ -49,34 +49,79 @@ typedef struct hl_judge_group {
     const double *density_columns, *simulated_columns; /* dim Wasserstein distances, in the user's units; borrowed */
 } hl_judge_group;
 
-typedef enum hl_verdict_kind {
-    HL_VERDICT_SOUND = 0,
-    HL_VERDICT_FEW, /* fewer than 10 trajectories: the density of a time, and so its movement, cannot be known */
-    HL_VERDICT_STILL, /* the observations look the same at all times: drift and diffusion cannot be told apart by density */
-    HL_VERDICT_FROZEN, /* the model's density does not move as the observations do */
-    HL_VERDICT_ASTRAY, /* its density does, but simulations do not */
-    HL_VERDICT_ROUGH /* both do, but drift and diffusion, learned from the density, leave more than a tenth of its change
-                      * unexplained */
-} hl_verdict_kind;
+/* Tests of the steps along given trajectories, of at least 100 of them. With z the residual of a step, standard normal and
+ * independent of all else if the model is right: */
+typedef enum hl_residual {
+    HL_RESIDUAL_DRIFT = 0,   /* the error of f that z shows where it depends on x, relative to f */
+    HL_RESIDUAL_DIFFUSION,   /* the error of g that z^2 shows, relative to g */
+    HL_RESIDUAL_DRIFT_TREND, /* the same where they depend on t */
+    HL_RESIDUAL_DIFFUSION_TREND,
+    HL_RESIDUAL_CORRELATION,     /* the largest |correlation| of two columns */
+    HL_RESIDUAL_AUTOCORRELATION, /* of neighbouring steps */
+    HL_RESIDUAL_KURTOSIS,        /* excess: rare large steps, such as jumps */
+    HL_RESIDUAL_TESTS
+} hl_residual;
+/* "drift", "diffusion", ...; NULL if there is no such test. */
+HL_API const char *hl_residual_name(hl_residual test);
+
+typedef struct hl_residual_test {
+    double effect; /* its noise is subtracted */
+    double sigma;  /* standard errors by which it differs from what chance makes */
+    int failed;    /* nonzero: the effect is large, and not by chance */
+} hl_residual_test;
+
+typedef enum hl_answer {
+    HL_CONSISTENT = 0, /* no test failed, and drift and diffusion are identified */
+    HL_CONTRADICTED,   /* a test failed: see reasons */
+    HL_NOT_DETERMINED  /* no test failed, but other drifts and diffusions would do as well */
+} hl_answer;
+/* "consistent", "contradicted", "not determined"; NULL if it is none of these. */
+HL_API const char *hl_answer_name(hl_answer answer);
+
+/* Why; bits of hl_verdict.reasons. */
+typedef enum hl_reason {
+    /* Contradicted. The model's density does not move as the observations do. */
+    HL_REASON_DENSITY = 1,
+    /* Simulations do not move as the observations do. */
+    HL_REASON_SIMULATIONS = 2,
+    /* Drift and diffusion, learned from the density, leave more than a tenth of its change unexplained. */
+    HL_REASON_UNEXPLAINED = 4,
+    /* The drift leaves more than half of the mean speed along the trajectories. */
+    HL_REASON_SPEED = 8,
+    /* Tests of residuals failed. */
+    HL_REASON_RESIDUALS = 16,
+    /* Not determined. Fewer than 10 trajectories do not show the density of a time, and its movement. */
+    HL_REASON_FEW_TRAJECTORIES = 32,
+    /* The observations look the same at all times: densities do not tell drift from diffusion. */
+    HL_REASON_STATIONARY_DATA = 64,
+    /* Drift and diffusion both depend on t: for every diffusion a drift gives the same densities. */
+    HL_REASON_TIME_DEPENDENT = 128,
+    /* Learned from steps, of which there are fewer than 100. */
+    HL_REASON_FEW_STEPS = 256,
+    /* Learned from steps, which determine the drift less well than to a quarter (90 % band). */
+    HL_REASON_WIDE_BAND = 512
+} hl_reason;
 
 typedef struct hl_verdict {
-    hl_verdict_kind kind;
+    hl_answer answer; /* without a model: consistent, or what the data do not determine */
+    uint32_t reasons; /* of hl_reason; those that do not decide the answer are there, too */
     size_t trajectories;
     double movement;  /* of the observations: mean of moved, over twice the mean distance of two observations; 0 to 1 */
     double noise;     /* what chance makes of it */
     double density;   /* the share of the movement that the density misses: 0 none, 1 all; NaN without a model */
     double simulated; /* the same of simulations, of the way from the first observations: 1 if they stay there */
     double residual;  /* mean |R| */
-    double
-        unexplained; /* the share of the density's change that drift and diffusion leave: of |R| in |d log p/dt|, up to 5
-                         * dimensions averaged over neighbours first, where ripples of the density count for little; NaN
-                         * if fewer than 1,000 rows are compared */
-    double steps; /* the share of the mean speed along given trajectories that the drift leaves; NaN where it cannot be
-                   * told: few or long steps, more than five dimensions, no model */
+    /* The share of the density's change that drift and diffusion leave: of |R| in |d log p/dt|, up to 5 dimensions averaged
+     * over neighbours first, where ripples of the density count for little; NaN if fewer than 1,000 rows are compared. */
+    double unexplained;
+    /* The share of the mean speed along given trajectories that the drift leaves; NaN where it cannot be told: few or long
+     * steps, more than five dimensions, no model. */
+    double speed;
+    size_t steps;        /* that were tested; 0: none */
+    int steps_simulated; /* nonzero: they are too long for Euler's, and were compared with simulations */
+    double band; /* half of the 90 % band of the drift that steps determine, relative to it; NaN without tests */
+    hl_residual_test test[HL_RESIDUAL_TESTS];
 } hl_verdict;
-
-/* "sound", "few", ...; NULL if there is no such kind. */
-HL_API const char *hl_verdict_name(hl_verdict_kind kind);
 
 typedef struct hl_judge hl_judge; /* opaque */
 /* Sort the observations into groups and see how they move. The data are copied, as far as they are needed. */

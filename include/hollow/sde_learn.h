@@ -2,7 +2,7 @@
  *
  *     hl_sde_observations data = { .rows = n, .dim = 2, .t = t, .x = x, .trajectory = id };
  *     hl_sde_learn(ctx, &data, NULL, NULL, &sde, &outcome);
- *     if (outcome->verdict.kind == HL_VERDICT_SOUND) ...
+ *     if (outcome->verdict.answer == HL_CONSISTENT) ...
  *
  * This is all of `hollow sde fit` but files and messages: checks of the data, the choice of the method, of the number of Gaussians and
  * of the scales of drift and diffusion, training, and the comparison of the model with the data. The same settings and data give
@@ -45,11 +45,17 @@ typedef enum hl_sde_finding_kind {
     HL_SDE_FINDING_STATIONARY,       /* the density moves by `value` of its spread; `other` is what chance makes */
     HL_SDE_FINDING_LITTLE_MOVEMENT,  /* it moves by `value`: drift and diffusion will be less accurate */
     HL_SDE_FINDING_METHOD,           /* pseudo-ml was chosen, as there are only `value` trajectories */
+    HL_SDE_FINDING_TIME_DEPENDENT,   /* drift and diffusion both depend on t: densities do not identify them */
+    HL_SDE_FINDING_FEW_STEPS,        /* pseudo-ml: there are too few steps to test the model */
+    HL_SDE_FINDING_WIDE_BAND,        /* pseudo-ml: steps determine the drift to the share `value` of it (90 % band) */
     HL_SDE_FINDING_UNEXPLAINED,    /* drift and diffusion leave the share `value` of the density's change unexplained */
     HL_SDE_FINDING_STEPS_MISSED,   /* the drift leaves the share `value` of the mean speed along trajectories */
     HL_SDE_FINDING_DENSITY_MISSES, /* the density misses the share `value` of the movement of the data */
     HL_SDE_FINDING_SIMULATIONS_MISS, /* simulations miss it */
-    HL_SDE_FINDING_STEPS_UNLIKELY /* pseudo-ml: its loss `value` is above `other`, that of constant drift and diffusion */
+    HL_SDE_FINDING_STEPS_UNLIKELY, /* pseudo-ml: its loss `value` is above `other`, that of constant drift and diffusion */
+    /* A test of residuals failed, by `value` and `other` standard errors; the other tests follow in the order of hl_residual. */
+    HL_SDE_FINDING_RESIDUALS,
+    HL_SDE_FINDING_LAST = HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_TESTS - 1
 } hl_sde_finding_kind;
 
 typedef struct hl_sde_finding {

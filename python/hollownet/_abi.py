@@ -78,12 +78,27 @@ HL_SDE_PSEUDO_LIKELIHOOD = 1
 HL_SDE_L1 = 0
 HL_SDE_L2 = 1
 HL_SDE_HUBER = 2
-HL_VERDICT_SOUND = 0
-HL_VERDICT_FEW = 1
-HL_VERDICT_STILL = 2
-HL_VERDICT_FROZEN = 3
-HL_VERDICT_ASTRAY = 4
-HL_VERDICT_ROUGH = 5
+HL_RESIDUAL_DRIFT = 0
+HL_RESIDUAL_DIFFUSION = 1
+HL_RESIDUAL_DRIFT_TREND = 2
+HL_RESIDUAL_DIFFUSION_TREND = 3
+HL_RESIDUAL_CORRELATION = 4
+HL_RESIDUAL_AUTOCORRELATION = 5
+HL_RESIDUAL_KURTOSIS = 6
+HL_RESIDUAL_TESTS = 7
+HL_CONSISTENT = 0
+HL_CONTRADICTED = 1
+HL_NOT_DETERMINED = 2
+HL_REASON_DENSITY = 1
+HL_REASON_SIMULATIONS = 2
+HL_REASON_UNEXPLAINED = 4
+HL_REASON_SPEED = 8
+HL_REASON_RESIDUALS = 16
+HL_REASON_FEW_TRAJECTORIES = 32
+HL_REASON_STATIONARY_DATA = 64
+HL_REASON_TIME_DEPENDENT = 128
+HL_REASON_FEW_STEPS = 256
+HL_REASON_WIDE_BAND = 512
 HL_JUDGE_DATA = 0
 HL_JUDGE_DENSITY = 1
 HL_JUDGE_SIMULATED = 2
@@ -96,11 +111,16 @@ HL_SDE_FINDING_FEW_TRAJECTORIES = 5
 HL_SDE_FINDING_STATIONARY = 6
 HL_SDE_FINDING_LITTLE_MOVEMENT = 7
 HL_SDE_FINDING_METHOD = 8
-HL_SDE_FINDING_UNEXPLAINED = 9
-HL_SDE_FINDING_STEPS_MISSED = 10
-HL_SDE_FINDING_DENSITY_MISSES = 11
-HL_SDE_FINDING_SIMULATIONS_MISS = 12
-HL_SDE_FINDING_STEPS_UNLIKELY = 13
+HL_SDE_FINDING_TIME_DEPENDENT = 9
+HL_SDE_FINDING_FEW_STEPS = 10
+HL_SDE_FINDING_WIDE_BAND = 11
+HL_SDE_FINDING_UNEXPLAINED = 12
+HL_SDE_FINDING_STEPS_MISSED = 13
+HL_SDE_FINDING_DENSITY_MISSES = 14
+HL_SDE_FINDING_SIMULATIONS_MISS = 15
+HL_SDE_FINDING_STEPS_UNLIKELY = 16
+HL_SDE_FINDING_RESIDUALS = 17
+HL_SDE_FINDING_LAST = 23
 HL_SDE_PHASE_CHOICE = 0
 HL_SDE_PHASE_TRAINING = 1
 HL_SDE_LOSS_RESIDUAL = 0
@@ -234,6 +254,8 @@ class hl_sde_fit_report(Structure): ...
 class hl_judge_options(Structure): ...
 
 class hl_judge_group(Structure): ...
+
+class hl_residual_test(Structure): ...
 
 class hl_verdict(Structure): ...
 
@@ -773,8 +795,14 @@ hl_judge_group._fields_ = [
     ("density_columns", c_void_p),
     ("simulated_columns", c_void_p),
 ]
+hl_residual_test._fields_ = [
+    ("effect", c_double),
+    ("sigma", c_double),
+    ("failed", c_int),
+]
 hl_verdict._fields_ = [
-    ("kind", c_int),
+    ("answer", c_int),
+    ("reasons", c_uint32),
     ("trajectories", c_size_t),
     ("movement", c_double),
     ("noise", c_double),
@@ -782,7 +810,11 @@ hl_verdict._fields_ = [
     ("simulated", c_double),
     ("residual", c_double),
     ("unexplained", c_double),
-    ("steps", c_double),
+    ("speed", c_double),
+    ("steps", c_size_t),
+    ("steps_simulated", c_int),
+    ("band", c_double),
+    ("test", (hl_residual_test * 7)),
 ]
 hl_root_options._fields_ = [
     ("method", c_char_p),
@@ -965,6 +997,7 @@ STRUCTS: dict[str, Any] = {
     "hl_sde_fit_report": hl_sde_fit_report,
     "hl_judge_options": hl_judge_options,
     "hl_judge_group": hl_judge_group,
+    "hl_residual_test": hl_residual_test,
     "hl_verdict": hl_verdict,
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
@@ -1259,7 +1292,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_sde_read": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p]),
     "hl_energy_distance": (c_double, [c_size_t, c_size_t, c_void_p, c_size_t, c_void_p]),
     "hl_wasserstein_distance": (c_double, [c_size_t, c_void_p, c_size_t, c_void_p]),
-    "hl_verdict_name": (c_char_p, [c_int]),
+    "hl_residual_name": (c_char_p, [c_int]),
+    "hl_answer_name": (c_char_p, [c_int]),
     "hl_judge_create": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_judge_free": (None, [c_void_p]),
     "hl_judge_model": (c_int, [c_void_p, c_void_p]),

@@ -316,7 +316,7 @@ class SDE(BaseEstimator):
             x, times = np.ascontiguousarray(x[order]), np.ascontiguousarray(times[order])
             trajectory = np.ascontiguousarray(numbers[order], dtype=np.uintp)
             data = abi.hl_sde_data(rows=len(x), t=pointer(times), x=pointer(x), trajectory=pointer(trajectory))
-        options = abi.hl_judge_options(seed=as_seed(random_state), pairs=int(model.note.startswith("method pseudo-ml")))
+        options = abi.hl_judge_options(seed=as_seed(random_state))
         with model._locked() as owner:
             arguments = (owner.handle, model.dim, ctypes.byref(data), ctypes.byref(options))
             judge = Handle(owner, lib.hl_judge_create, lib.hl_judge_free, *arguments, keep=model._handle)
@@ -356,8 +356,19 @@ class SDE(BaseEstimator):
 
 
 def _verdict(verdict: Any) -> dict[str, Any]:
-    result: dict[str, Any] = {"verdict": lib.hl_verdict_name(verdict.kind).decode()}
-    result.update({field[0]: getattr(verdict, field[0]) for field in abi.hl_verdict._fields_ if field[0] != "kind"})
+    result: dict[str, Any] = {"verdict": lib.hl_answer_name(verdict.answer).decode()}
+    result["reasons"] = [
+        name.removeprefix("HL_REASON_").lower().replace("_", " ")
+        for name, bit in vars(abi).items()
+        if name.startswith("HL_REASON_") and verdict.reasons & bit
+    ]
+    others = [field[0] for field in abi.hl_verdict._fields_ if field[0] not in ("answer", "reasons", "test")]
+    result.update({name: getattr(verdict, name) for name in others})
+    result["tests"] = {
+        lib.hl_residual_name(k).decode(): {"effect": t.effect, "sigma": t.sigma, "failed": bool(t.failed)}
+        for k, t in enumerate(verdict.test)
+        if verdict.steps
+    }
     return result
 
 

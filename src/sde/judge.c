@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "hollow/judge.h"
-#include "sde/sde.h"
+#include "sde/residuals.h"
 
 enum {
     STREAM_SPLIT = 20,
@@ -21,7 +21,12 @@ enum {
     LEAST_DRAWS = 1000,
     MOST_PATH = 1 << 24
 };
-static const double still = 0.01, frozen = 0.1, astray = 0.25, rough = 0.1; /* limits of the verdict */
+/* Limits of the verdict. */
+static const double stationary = 0.01, density_misses = 0.1, simulations_miss = 0.25, most_unexplained = 0.1,
+                    most_speed = 0.5, widest_band = 0.25;
+/* Of tests: the effect from which on it matters, and how many standard errors it must be away from chance. */
+static const double limits[HL_RESIDUAL_TESTS][2] = { { 0.15, 4 }, { 0.12, 4 }, { 0.15, 4 }, { 0.12, 4 },
+                                                     { 0.15, 5 }, { 0.1, 5 },  { 1, 5 } };
 
 typedef struct group {
     hl_judge_group seen;
@@ -46,7 +51,8 @@ struct hl_judge {
     hl_sde *sde;            /* with which the observations were compared */
     double interval;        /* of a path's steps */
     bool lost;              /* simulations failed */
-    double steps;           /* the share of the speed along trajectories that the drift leaves */
+    double speed;           /* the share of the speed along trajectories that the drift leaves */
+    hl_residuals residuals;
 };
 
 /* ---- distances ---- */
@@ -465,9 +471,11 @@ hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
         if (status == HL_OK)
             status = hl_check_stop(j->ctx);
     }
+    const hl_sde_data data = { j->rows, j->t, j->x, j->paired ? j->trajectory : NULL };
     if (status == HL_OK)
-        status = hl_sde_steps_missed(sde, &(hl_sde_data){ j->rows, j->t, j->x, j->paired ? j->trajectory : NULL },
-                                     &j->steps);
+        status = hl_sde_steps_missed(sde, &data, &j->speed);
+    if (status == HL_OK)
+        status = hl_sde_residuals(sde, &data, j->options.seed, &j->residuals);
     if (status != HL_OK)
         j->sde = NULL;
     return status;
@@ -517,10 +525,64 @@ static double share(double missed, double moved)
     return missed < 0 ? 0 : missed / moved;
 }
 
-const char *hl_verdict_name(hl_verdict_kind kind)
+const char *hl_answer_name(hl_answer answer)
 {
-    static const char *const names[] = { "sound", "few", "still", "frozen", "astray", "rough" };
-    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
+    static const char *const names[] = { "consistent", "contradicted", "not determined" };
+    return (size_t)answer < sizeof names / sizeof *names ? names[answer] : NULL;
+}
+
+const char *hl_residual_name(hl_residual test)
+{
+    static const char *const names[HL_RESIDUAL_TESTS] = { "drift",           "diffusion",   "drift trend",
+                                                          "diffusion trend", "correlation", "autocorrelation",
+                                                          "kurtosis" };
+    return (size_t)test < HL_RESIDUAL_TESTS ? names[test] : NULL;
+}
+
+/* Does a density tell drift from diffusion? In each column one of them must be known. */
+static bool all_known(const hl_sde *sde)
+{
+    for (size_t i = 0; i < sde->spec.dim; i++)
+        if (!sde->known || (!sde->known[i].drift && !sde->known[i].diffusion))
+            return false;
+    return true;
+}
+
+/* What the data do not say: for the method of the model, or for matching if there is none. */
+static uint32_t undetermined(const hl_judge *j, const hl_verdict *v)
+{
+    bool few = v->trajectories<FEW, moves = v->movement> stationary && v->movement > 3 * v->noise;
+    uint32_t reasons = few ? HL_REASON_FEW_TRAJECTORIES : moves ? 0 : HL_REASON_STATIONARY_DATA;
+    if (j->sde && j->sde->method == HL_SDE_FOKKER_PLANCK && j->sde->spec.time && !all_known(j->sde))
+        reasons |= HL_REASON_TIME_DEPENDENT;
+    if (j->sde && j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD && v->steps == 0)
+        reasons |= HL_REASON_FEW_STEPS;
+    if (j->sde && j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD && v->band > widest_band)
+        reasons |= HL_REASON_WIDE_BAND;
+    return reasons;
+}
+
+/* What speaks against the model. `doubt` is what chance may make of shares of the movement. */
+static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double doubt)
+{
+    bool matching = j->sde->method == HL_SDE_FOKKER_PLANCK;
+    uint32_t reasons = 0;
+    if (!(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA))) {
+        if (matching && !(v->density - doubt <= density_misses))
+            reasons |= HL_REASON_DENSITY;
+        if (!(v->simulated - doubt <= simulations_miss)) /* doubt: |P_k - P_0|^2 is larger yet */
+            reasons |= HL_REASON_SIMULATIONS;
+        if (matching && v->unexplained > most_unexplained)
+            reasons |= HL_REASON_UNEXPLAINED;
+    }
+    if (matching && v->speed > most_speed)
+        reasons |= HL_REASON_SPEED;
+    for (size_t k = 0; k < HL_RESIDUAL_TESTS && v->steps; k++) {
+        v->test[k].failed = v->test[k].effect > limits[k][0] && v->test[k].sigma > limits[k][1];
+        if (v->test[k].failed)
+            reasons |= HL_REASON_RESIDUALS;
+    }
+    return reasons;
 }
 
 hl_verdict hl_judge_verdict(const hl_judge *j)
@@ -530,27 +592,30 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
         return v;
     sums s = add_up(j);
     double chance = 0.5 * sqrt(s.square / s.groups); /* of whole groups: half of that between halves */
-    double doubt = 2 * chance * s.groups / s.moved;
     v.trajectories = j->trajectories;
     v.movement = s.moved / s.groups / j->spread;
     v.noise = chance / j->spread;
     v.density = share(s.density, s.moved);
     v.simulated = share(s.simulated, s.travelled);
     v.residual = s.residual / s.groups;
-    v.steps = j->sde ? j->steps : NAN;
+    v.speed = j->sde ? j->speed : NAN;
+    v.band = NAN;
     if (j->dim > NEAR_DIM)
         v.unexplained = s.residual / s.change;
     else /* of few pairs the sums are noise */
         v.unexplained = s.rows >= LEAST_DRAWS && s.averaged[1] > 0 ? sqrt(fmax(s.averaged[0], 0) / s.averaged[1]) : NAN;
-    if (v.trajectories < FEW)
-        v.kind = HL_VERDICT_FEW;
-    else if (!(v.movement > still && v.movement > 3 * v.noise))
-        v.kind = HL_VERDICT_STILL;
-    else if (j->sde && !(v.density - doubt <= frozen))
-        v.kind = HL_VERDICT_FROZEN;
-    else if (j->sde && !(v.simulated - doubt <= astray)) /* doubt: |P_k - P_0|^2 is larger yet */
-        v.kind = HL_VERDICT_ASTRAY;
-    else if (j->sde && hl_sde_trained_by(j->sde) == HL_SDE_FOKKER_PLANCK && v.unexplained > rough)
-        v.kind = HL_VERDICT_ROUGH;
+    if (j->sde) {
+        v.steps = j->residuals.steps;
+        v.steps_simulated = j->residuals.simulated;
+        v.band = j->residuals.band;
+        memcpy(v.test, j->residuals.test, sizeof v.test);
+    }
+    v.reasons = undetermined(j, &v);
+    /* Steps do not need a density that moves. */
+    bool steps = j->sde && (j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD || all_known(j->sde));
+    uint32_t open = v.reasons & ~(steps ? (uint32_t)(HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA) : 0U);
+    uint32_t against = j->sde ? contradictions(j, &v, 2 * chance * s.groups / s.moved) : 0;
+    v.reasons |= against;
+    v.answer = against ? HL_CONTRADICTED : open ? HL_NOT_DETERMINED : HL_CONSISTENT;
     return v;
 }

@@ -11,8 +11,7 @@
 
 #include "sde/learn.h"
 
-static const double turned = 0.5; /* of the mean speed along trajectories */
-static const double weak = 0.03;  /* movement: below it, drift and diffusion of an OU process were off by 20 % */
+static const double weak = 0.03; /* movement: below it, drift and diffusion of an OU process were off by 20 % */
 
 static hl_sde_finding finding_of(hl_sde_finding_kind kind, double value, double other)
 {
@@ -41,8 +40,8 @@ static hl_status check_movement(hl_learner *l)
     const hl_verdict *v = &o->verdict;
     if (!hl_learner_matching(l))
         return HL_OK;
-    bool open = both_open(l), few = v->kind == HL_VERDICT_FEW;
-    if (!few && v->kind != HL_VERDICT_STILL)
+    bool open = both_open(l), few = v->reasons & HL_REASON_FEW_TRAJECTORIES;
+    if (!few && !(v->reasons & HL_REASON_STATIONARY_DATA))
         return v->movement < weak && open
                    ? hl_learned_add(l->learned, finding_of(HL_SDE_FINDING_LITTLE_MOVEMENT, v->movement, 0))
                    : HL_OK;
@@ -193,28 +192,48 @@ static hl_status check_steps(hl_learner *l)
     return hl_learned_add(l->learned, finding);
 }
 
-/* What came of it: do density and simulations move as the data do? */
+/* What the verdict's reasons are, as findings. */
+static hl_status add_reasons(hl_learner *l)
+{
+    const hl_verdict *v = &l->outcome->verdict;
+    bool matching = hl_learner_matching(l);
+    const struct {
+        unsigned reason;
+        hl_sde_finding_kind kind;
+        double value;
+        bool fatal;
+    } rows[] = { { HL_REASON_TIME_DEPENDENT, HL_SDE_FINDING_TIME_DEPENDENT, NAN, false },
+                 { HL_REASON_FEW_STEPS, HL_SDE_FINDING_FEW_STEPS, NAN, false },
+                 { HL_REASON_WIDE_BAND, HL_SDE_FINDING_WIDE_BAND, v->band, false },
+                 { HL_REASON_UNEXPLAINED, HL_SDE_FINDING_UNEXPLAINED, v->unexplained, false },
+                 { HL_REASON_SPEED, HL_SDE_FINDING_STEPS_MISSED, v->speed, false },
+                 { HL_REASON_DENSITY, HL_SDE_FINDING_DENSITY_MISSES, v->density, true },
+                 { HL_REASON_SIMULATIONS, HL_SDE_FINDING_SIMULATIONS_MISS, v->simulated, matching } };
+    hl_status status = HL_OK;
+    for (size_t k = 0; k < HL_RESIDUAL_TESTS && status == HL_OK; k++)
+        if (v->test[k].failed)
+            status = hl_learned_add(l->learned, finding_of((hl_sde_finding_kind)(HL_SDE_FINDING_RESIDUALS + (int)k),
+                                                           v->test[k].effect, v->test[k].sigma));
+    for (size_t k = 0; k < sizeof rows / sizeof *rows && status == HL_OK; k++)
+        if (v->reasons & rows[k].reason) {
+            hl_sde_finding finding = finding_of(rows[k].kind, rows[k].value, 0);
+            finding.fatal = rows[k].fatal;
+            status = hl_learned_add(l->learned, finding);
+        }
+    return status;
+}
+
+/* What came of it: do density, simulations and steps do as the data do? */
 static hl_status judge(hl_learner *l)
 {
     hl_sde_outcome *o = l->outcome;
-    bool matching = hl_learner_matching(l);
     hl_status status = hl_judge_model(o->judge, l->sde);
     if (status != HL_OK)
         return status;
-    const hl_verdict v = o->verdict = hl_judge_verdict(o->judge);
+    o->verdict = hl_judge_verdict(o->judge);
     o->judged = 1;
-    if (v.kind == HL_VERDICT_ROUGH)
-        status = hl_learned_add(l->learned, finding_of(HL_SDE_FINDING_UNEXPLAINED, v.unexplained, 0));
-    if (status == HL_OK && matching && v.steps > turned)
-        status = hl_learned_add(l->learned, finding_of(HL_SDE_FINDING_STEPS_MISSED, v.steps, 0));
-    if (status == HL_OK && (v.kind == HL_VERDICT_FROZEN || v.kind == HL_VERDICT_ASTRAY)) {
-        bool density = matching && v.kind == HL_VERDICT_FROZEN;
-        hl_sde_finding finding = density ? finding_of(HL_SDE_FINDING_DENSITY_MISSES, v.density, 0)
-                                         : finding_of(HL_SDE_FINDING_SIMULATIONS_MISS, v.simulated, 0);
-        finding.fatal = matching;
-        status = hl_learned_add(l->learned, finding);
-    }
-    return status == HL_OK && !matching ? check_steps(l) : status;
+    status = add_reasons(l);
+    return status == HL_OK && !hl_learner_matching(l) ? check_steps(l) : status;
 }
 
 /* ---- the call ---- */

@@ -68,11 +68,14 @@ hl_status hl_learned_refuse(hl_learned *l, hl_sde_finding finding)
 
 const char *hl_sde_finding_name(hl_sde_finding_kind kind)
 {
-    static const char *const names[] = { "constant",         "same times",       "time order",   "no steps",
-                                         "time gap",         "few trajectories", "stationary",   "little movement",
-                                         "method",           "unexplained",      "steps missed", "density misses",
-                                         "simulations miss", "steps unlikely" };
-    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : NULL;
+    static const char *const names[HL_SDE_FINDING_RESIDUALS] = {
+        "constant",    "same times",      "time order",     "no steps",         "time gap",      "few trajectories",
+        "stationary",  "little movement", "method",         "time dependent",   "few steps",     "wide band",
+        "unexplained", "steps missed",    "density misses", "simulations miss", "steps unlikely"
+    };
+    return (size_t)kind < HL_SDE_FINDING_RESIDUALS
+               ? names[kind]
+               : hl_residual_name((hl_residual)((int)kind - (int)HL_SDE_FINDING_RESIDUALS));
 }
 
 /* Sentences about one number; NULL for kinds that need more. */
@@ -86,6 +89,11 @@ static const char *simple_text(hl_sde_finding_kind kind)
     case HL_SDE_FINDING_LITTLE_MOVEMENT:
         return "the density of x moves by only %.2g of its spread: drift and diffusion will be less accurate than "
                "where it moves more";
+    case HL_SDE_FINDING_TIME_DEPENDENT:
+        return "drift and diffusion both depend on t, and densities do not identify them: for every diffusion g(t, x) "
+               "there is a drift with the same densities";
+    case HL_SDE_FINDING_FEW_STEPS:
+        return "there are fewer than 100 steps along trajectories: the model cannot be tested";
     default:
         return NULL;
     }
@@ -94,7 +102,7 @@ static const char *simple_text(hl_sde_finding_kind kind)
 /* Sentences about a share, in percent. */
 static const char *share_text(hl_sde_finding_kind kind)
 {
-    switch (kind) {
+    switch ((int)kind) {
     case HL_SDE_FINDING_UNEXPLAINED:
         return "drift and diffusion leave %.0f %% of the change of the density unexplained (residual over d log "
                "p/dt), so they are rough";
@@ -106,6 +114,23 @@ static const char *share_text(hl_sde_finding_kind kind)
                "movement";
     case HL_SDE_FINDING_SIMULATIONS_MISS:
         return "simulations of the equation do not move as the data do: they miss %.0f %% of their movement";
+    case HL_SDE_FINDING_WIDE_BAND:
+        return "the steps determine the drift only to %.0f %% of its size (half of a 90 %% band)";
+    case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DRIFT:
+        return "steps along trajectories contradict the drift: it is wrong by %.0f %% as far as they show";
+    case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DIFFUSION:
+        return "steps along trajectories contradict the diffusion: it is wrong by %.0f %% as far as they show";
+    case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DRIFT_TREND:
+        return "steps along trajectories contradict the drift: it misses a change with time of %.0f %%";
+    case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DIFFUSION_TREND:
+        return "steps along trajectories contradict the diffusion: it misses a change with time of %.0f %%";
+    case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_CORRELATION:
+        return "the noise of different columns is correlated (%.0f %%), which the model is not";
+    case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_AUTOCORRELATION:
+        return "the residuals of neighbouring steps are correlated (%.0f %%): observations may be noisy, or a variable "
+               "is missing";
+    case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_KURTOSIS:
+        return "the residuals of steps have heavy tails (excess kurtosis %.0f %%): there may be jumps";
     default:
         return NULL;
     }

@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SETUP ?= scripts/setup.sh
 CMAKE_FLAGS ?=
 
-.PHONY: all setup build test test-memory test-clang demo bench asan tsan install format clean help
+.PHONY: all setup build test test-memory test-clang demo bench asan tsan test-python wheel install format clean help
 
 all: build
 
@@ -20,6 +20,12 @@ build: setup
 
 test: build
 	$(CTEST) --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+
+test-python: build
+	@scripts/python.sh test $(BUILD)
+
+wheel: setup
+	@scripts/python.sh wheel $(BUILD)
 
 # Builds the three programs alone; what make says is shown only if that fails.
 demo: setup
@@ -62,6 +68,8 @@ clean:
 help:
 	@echo "make           install what is missing and build; the program is $(BUILD)/hollow"
 	@echo "make test      build and run all tests"
+	@echo "make test-python  test the Python package with numpy, scikit-learn, torch, ... from PyPI in a virtual environment"
+	@echo "make wheel     make a Python wheel in $(BUILD)/dist, and test it"
 	@echo "make demo      build and run the demonstration"
 	@echo "make bench     build and run the benchmarks: one line of JSON for each case"
 	@echo "make test-clang   build in build-clang with clang, run the tests that compilers may break"

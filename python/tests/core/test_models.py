@@ -317,7 +317,7 @@ class TestDensity(unittest.TestCase):
         """A fit that was interrupted and resumed ends in the same bytes."""
 
         def make():
-            return hollownet.Density(model="realnvp", iters=2000, batch=32, hidden=8, patience=10000, random_state=1)
+            return hollownet.Density(model="realnvp", iters=10000, batch=32, hidden=8, patience=100000, random_state=1)
 
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "state")

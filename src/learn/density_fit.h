@@ -68,9 +68,6 @@ void hl_fit_plan_free(hl_context *ctx, hl_fit_plan *plan);
 /* All that decides the bits of the result, in one line; written as snprintf does. */
 int hl_fit_describe(const hl_fit_table *table, const hl_fit_plan *plan, const hl_flow *flow, char *to, size_t size);
 
-/* Number `index` of a stream of standard normals. */
-double hl_fit_normal(uint64_t seed, uint64_t index);
-
 /* ---- time ---- */
 
 /* Seconds of an iteration of each kind and of a validation, averaged; what is left of them is the time that is left. */

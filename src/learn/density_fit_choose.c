@@ -33,7 +33,7 @@ static const size_class classes[] = {
     { SIZE_MAX, "tree",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_FLOW_MATCHING, 1. / 3,  100,  128,   2000,  128, 5e-3 },
 };
 /* clang-format on */
-enum { DISCRETE_LAYERS = 2, SHUFFLE_COLUMNS = 8, ORDER_COLUMNS = 8192, ORDER_ROWS = 2000, STREAM_ORDER = 23 };
+enum { DISCRETE_LAYERS = 2, SHUFFLE_COLUMNS = 8, ORDER_COLUMNS = 8192, ORDER_ROWS = 2000, STREAM_ORDER = 43 };
 
 /* Few rows: noise on the rows, and decay of the weights, from these at FEW rows and less down to 0. */
 static const double FEW = 2000, JITTER = 0.3, JITTER_ROWS = 5000, DECAY = 0.1, DECAY_ROWS = 20000;
@@ -74,7 +74,7 @@ static hl_status choose_order(const hl_fit_table *t, const char *conditioner, ui
     for (size_t i = 0; i < t->dim; i++)
         order[i] = i;
     for (size_t i = t->dim; i > 1; i--) {
-        size_t k = (size_t)(fabs(hl_fit_normal(seed + STREAM_ORDER, i)) * 1e9) % i, keep = order[i - 1];
+        size_t k = (size_t)(hl_random_uniform(seed, STREAM_ORDER, i) * (double)i), keep = order[i - 1];
         order[i - 1] = order[k];
         order[k] = keep;
     }

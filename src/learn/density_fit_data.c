@@ -7,7 +7,8 @@
 #include "io/table.h"
 #include "learn/density_fit.h"
 
-enum { LEAST_ROWS = 10, STREAM_SPLIT = 17, STREAM_STEPS_TRAIN = 1, STREAM_STEPS_VALID = 2 };
+enum { LEAST_ROWS = 10 };
+enum { STREAM_SPLIT = 40, STREAM_STEPS_TRAIN = 41, STREAM_STEPS_VALID = 42 }; /* of random numbers */
 
 /* ---- checks of the call ---- */
 
@@ -85,26 +86,6 @@ static hl_status read_joined(void *user, size_t first, size_t count, double *out
     return HL_OK;
 }
 
-/* splitmix64's output function. */
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static double uniform(uint64_t seed, uint64_t index)
-{
-    uint64_t bits = mix(mix(seed + 0x9e3779b97f4a7c15u) + (index + 1) * 0x9e3779b97f4a7c15u);
-    return ((double)(bits >> 11) + 0.5) * 0x1p-53;
-}
-
-double hl_fit_normal(uint64_t seed, uint64_t index)
-{
-    const double tau = 6.283185307179586;
-    return sqrt(-2 * log(uniform(seed, 2 * index))) * cos(tau * uniform(seed, 2 * index + 1));
-}
-
 static void swap_rows(double *x, size_t width, size_t a, size_t b)
 {
     for (size_t i = 0; i < width; i++) {
@@ -121,7 +102,7 @@ static hl_status split(hl_fit_table *t, double share, uint64_t seed)
     if (count < 1)
         return HL_OK;
     for (size_t i = 0; i < count; i++) {
-        size_t left = rows - i, k = (size_t)(fabs(hl_fit_normal(seed + STREAM_SPLIT, i)) * 1e9) % left;
+        size_t left = rows - i, k = (size_t)(hl_random_uniform(seed, STREAM_SPLIT, i) * (double)left);
         swap_rows(t->train.x, t->dim, k, left - 1);
         swap_rows(t->train.c, t->context, k, left - 1);
     }
@@ -145,19 +126,18 @@ static double step_width(const hl_column_stats *s)
 }
 
 /* Uniform noise over the width of a step. */
-static void add_step_noise(const hl_fit_table *t, hl_fit_rows *rows, uint64_t seed)
+static void add_step_noise(const hl_fit_table *t, hl_fit_rows *rows, uint64_t seed, uint64_t stream)
 {
     for (size_t i = 0; i < t->dim; i++)
-        for (size_t r = 0; has_steps(&t->stats[i]) && r < rows->rows; r++) {
-            double u = 0.5 * (1 + erf(hl_fit_normal(seed, r * t->dim + i) / sqrt(2)));
-            rows->x[r * t->dim + i] += step_width(&t->stats[i]) * (u - 0.5);
-        }
+        for (size_t r = 0; has_steps(&t->stats[i]) && r < rows->rows; r++)
+            rows->x[r * t->dim + i] +=
+                step_width(&t->stats[i]) * (hl_random_uniform(seed, stream, r * t->dim + i) - 0.5);
 }
 
 static void dequantize(hl_fit_table *t, uint64_t seed)
 {
-    add_step_noise(t, &t->train, seed + STREAM_STEPS_TRAIN);
-    add_step_noise(t, &t->valid, seed + STREAM_STEPS_VALID);
+    add_step_noise(t, &t->train, seed, STREAM_STEPS_TRAIN);
+    add_step_noise(t, &t->valid, seed, STREAM_STEPS_VALID);
     for (size_t i = 0; i < t->dim; i++) {
         double width = has_steps(&t->stats[i]) ? step_width(&t->stats[i]) : 0;
         if (width > 0)

@@ -147,7 +147,7 @@ static hl_status fit_size(hl_context *ctx, const contestant *c, const set *s, si
 static hl_status learn(hl_flow *flow, const set *s, const bench_learning_options *o, outcome *out)
 {
     hl_fit *fit;
-    hl_fit_data train = { TRAIN, s->x, NULL }, valid = { VALID, s->x + (size_t)TRAIN * D, NULL };
+    hl_fit_data train = { TRAIN, s->x, NULL, NULL }, valid = { VALID, s->x + (size_t)TRAIN * D, NULL, NULL };
     hl_fit_options options = { .iterations = o->iterations,
                                .batch = 128,
                                .train_steps = 2,

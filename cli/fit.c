@@ -12,6 +12,7 @@ static const cli_option options[] = {
     { "columns", CLI_TEXT, AT(columns), "LIST", "use these columns of DATA only, such as 'a,b' or 1-5", 0, 0, NULL },
     { "exclude", CLI_TEXT, AT(exclude), "LIST", "leave these columns out", 0, 0, NULL },
     { "context", CLI_TEXT, AT(context), "LIST", "columns that the density of the others depends on", 0, 0, NULL },
+    { "weights", CLI_TEXT, AT(weights), "COLUMN", "a column of weights of the rows", 0, 0, NULL },
     { "drop-constant", CLI_FLAG, AT(drop_constant), NULL, "leave columns of one value out", 0, 0, NULL },
     { "drop-missing", CLI_FLAG, AT(drop), NULL, "leave rows with missing values out", 0, 0, NULL },
     { "array", CLI_TEXT, AT(array), "NAME", "npz: the array to read", 0, 0, NULL },
@@ -47,27 +48,43 @@ static int no_memory(void)
 
 /* ---- columns and rows ---- */
 
-/* The context's columns are those of the list, x all others. */
+/* Columns of a list go to j->index, from place `at` on. */
+static int take_columns(fit_job *j, const char *list, size_t *found, bool *taken, size_t at, size_t *count)
+{
+    hl_status status = list ? hl_table_find_in_file(j->table, list, found, count) : HL_OK;
+    if (status != HL_OK)
+        return cli_fail_library(&cli_fit, j->ctx, status);
+    for (size_t i = 0; i < *count; i++) {
+        if (taken[found[i]])
+            return cli_fail(&cli_fit, CLI_WRONG, "%s: column '%s' is context and weight at once", j->path,
+                            hl_table_name(j->table, found[i]));
+        taken[found[i]] = true;
+        j->index[at + i] = found[i];
+    }
+    return CLI_OK;
+}
+
+/* The context and the weights are the columns of their lists, x all others. */
 static int choose_columns(fit_job *j)
 {
     size_t all = hl_table_columns(j->table), n = 0, *found = calloc(all, sizeof *found);
     bool *taken = calloc(all, sizeof *taken);
-    j->index = calloc(all, sizeof *j->index);
+    j->index = calloc(2 * all + 1, sizeof *j->index);
     int result = found && taken && j->index ? CLI_OK : no_memory();
-    if (result == CLI_OK && j->set->context) {
-        hl_status status = hl_table_find_in_file(j->table, j->set->context, found, &j->context);
-        result = status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, j->ctx, status);
-    }
-    if (result == CLI_OK && j->context == all)
+    if (result == CLI_OK) /* behind all that x may have; moved down below */
+        result = take_columns(j, j->set->context, found, taken, all, &j->context);
+    if (result == CLI_OK)
+        result = take_columns(j, j->set->weights, found, taken, all + j->context, &j->weights);
+    if (result == CLI_OK && j->weights > 1)
+        result = cli_fail(&cli_fit, CLI_WRONG, "--weights: one column, not %zu", j->weights);
+    if (result == CLI_OK && j->context + j->weights == all)
         result = cli_fail(&cli_fit, CLI_WRONG, "%s: all columns are context; nothing is left to model", j->path);
-    j->dim = all - j->context;
-    for (size_t i = 0; result == CLI_OK && i < j->context; i++) {
-        taken[found[i]] = true;
-        j->index[j->dim + i] = found[i];
-    }
     for (size_t i = 0; result == CLI_OK && i < all; i++)
         if (!taken[i])
             j->index[n++] = i;
+    j->dim = n;
+    if (result == CLI_OK)
+        memmove(j->index + n, j->index + all, (j->context + j->weights) * sizeof *j->index);
     free(found);
     free(taken);
     return result;
@@ -76,9 +93,12 @@ static int choose_columns(fit_job *j)
 static int open_table(fit_job *j)
 {
     const fit_settings *s = j->set;
+    char extra[4096];
+    snprintf(extra, sizeof extra, "%s%s%s", s->context ? s->context : "", s->context && s->weights ? "," : "",
+             s->weights ? s->weights : "");
     hl_table_options o = { .columns = s->columns,
                            .exclude = s->exclude,
-                           .extra = s->context,
+                           .extra = *extra ? extra : NULL,
                            .drop_missing = s->drop,
                            .array = s->array,
                            .min_rows = LEAST_ROWS };
@@ -95,17 +115,20 @@ static int read_rows(const fit_job *j, hl_table *table, const size_t *index, fit
     size_t rows = hl_table_rows(table);
     to->x = calloc(rows * j->dim, sizeof *to->x);
     to->context = calloc(rows * j->context + 1, sizeof *to->context);
-    if (!to->x || !to->context)
+    to->weights = j->weights ? calloc(rows, sizeof *to->weights) : NULL;
+    if (!to->x || !to->context || (j->weights && !to->weights))
         return no_memory();
     hl_status status = hl_table_read_columns(table, 0, rows, j->dim, index, to->x);
     if (status == HL_OK && j->context)
         status = hl_table_read_columns(table, 0, rows, j->context, index + j->dim, to->context);
+    if (status == HL_OK && j->weights)
+        status = hl_table_read_columns(table, 0, rows, 1, index + j->dim + j->context, to->weights);
     return status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, j->ctx, status);
 }
 
 static int read_valid(fit_job *j)
 {
-    size_t all = j->dim + j->context, *index = calloc(all, sizeof *index);
+    size_t all = j->dim + j->context + j->weights, *index = calloc(all, sizeof *index);
     hl_table_options o = { .drop_missing = j->set->drop, .array = j->set->array };
     hl_status status = j->valid ? HL_OK : cli_open_columns(j->ctx, j->set->valid, &o, all, j->columns, &j->valid);
     int result = !index ? no_memory() : status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, j->ctx, status);
@@ -119,7 +142,8 @@ static int read_valid(fit_job *j)
 
 void fit_free_rows(fit_job *j)
 {
-    double *const blocks[] = { j->rows.x, j->rows.context, j->valid_rows.x, j->valid_rows.context };
+    double *const blocks[] = { j->rows.x,       j->rows.context,       j->rows.weights,
+                               j->valid_rows.x, j->valid_rows.context, j->valid_rows.weights };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         free(blocks[i]);
     j->rows = j->valid_rows = (fit_rows){ 0 };
@@ -128,7 +152,7 @@ void fit_free_rows(fit_job *j)
 /* Names and numbers of the columns in j->index. */
 static int load(fit_job *j)
 {
-    size_t all = j->dim + j->context;
+    size_t all = j->dim + j->context + j->weights;
     fit_free_rows(j);
     free(j->columns);
     free(j->names);
@@ -159,6 +183,7 @@ static bool drop_constant(fit_job *j, const hl_density_outcome *o)
         kept += !constant;
         dim += !constant && i < j->dim;
     }
+    j->index[kept] = j->index[all]; /* the weights, if there are any */
     bool some = kept < all && dim > 0;
     j->dim = dim;
     j->context = kept - dim;
@@ -170,9 +195,10 @@ static bool drop_constant(fit_job *j, const hl_density_outcome *o)
 static hl_status call_library(fit_job *j, hl_density **model, hl_density_outcome **outcome)
 {
     hl_density_data data = { .dim = j->dim, .context = j->context, .names = j->names };
-    data.train = (hl_density_rows){ hl_table_rows(j->table), j->rows.x, j->rows.context, NULL };
+    data.train = (hl_density_rows){ hl_table_rows(j->table), j->rows.x, j->rows.context, j->rows.weights };
     if (j->valid)
-        data.valid = (hl_density_rows){ hl_table_rows(j->valid), j->valid_rows.x, j->valid_rows.context, NULL };
+        data.valid =
+            (hl_density_rows){ hl_table_rows(j->valid), j->valid_rows.x, j->valid_rows.context, j->valid_rows.weights };
     hl_job job = { .progress = fit_progress,
                    .user = j,
                    .checkpoint = j->checkpoint,

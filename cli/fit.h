@@ -8,13 +8,13 @@
 typedef struct fit_settings {
     uint64_t threads;
     double save_every;
-    const char *out, *valid, *columns, *exclude, *context, *array, *log, *plot;
+    const char *out, *valid, *columns, *exclude, *context, *weights, *array, *log, *plot;
     bool resume, drop, drop_constant, quiet, json;
     cli_chosen chosen; /* the library's options */
 } fit_settings;
 
 typedef struct fit_rows {
-    double *x, *context;
+    double *x, *context, *weights;
 } fit_rows;
 
 /* A curve of training for pictures. */
@@ -30,7 +30,8 @@ typedef struct fit_job {
     hl_settings *settings;
     hl_table *table, *valid;
     size_t dim, context;        /* columns of x and of the context */
-    size_t *index;              /* of the table: x, then the context */
+    size_t weights;             /* 1 if the rows have weights, else 0 */
+    size_t *index;              /* of the table: x, the context, then the weights */
     hl_density_column *columns; /* their names, as functions of data.c want them */
     const char **names;         /* the same for the library */
     fit_rows rows, valid_rows;
@@ -55,7 +56,7 @@ bool fit_refuse(const fit_job *job, const hl_density_outcome *outcome);
 /* What came of a training; returns the exit status. */
 int fit_conclude(const fit_job *job, const hl_density_outcome *outcome);
 
-/* ---- pictures (fit_plot.c) ---- */
+/* ---- pictures (density_plot.c) ---- */
 
 void fit_curves_add(fit_curves *curves, const hl_density_progress *progress);
 /* Curves and densities, as PNG files in a directory. */

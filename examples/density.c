@@ -46,8 +46,8 @@ static hl_status train(hl_context *ctx, const char *path)
         status = hl_flow_init(hl_density_flow(model), 1);
     hl_density_standardise(model, ROWS + VALID, x, NULL);
     if (status == HL_OK)
-        status = hl_fit_create(hl_density_flow(model), &(hl_fit_data){ ROWS, x, NULL },
-                               &(hl_fit_data){ VALID, x + 2 * ROWS, NULL }, &options, &fit);
+        status = hl_fit_create(hl_density_flow(model), &(hl_fit_data){ .rows = ROWS, .x = x },
+                               &(hl_fit_data){ .rows = VALID, .x = x + 2 * ROWS }, &options, &fit);
     while (status == HL_OK)
         status = hl_fit_step(fit, &report);
     if (status == HL_STOPPED) /* all iterations are done */

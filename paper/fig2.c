@@ -97,7 +97,7 @@ static hl_status run_one(fig2 *a, size_t s, size_t m)
     if (status == HL_OK && settings[s].kappa > 0)
         stiff_net_weights(hl_flow_net(flow, 0), -settings[s].kappa, a->set->seed);
     if (status == HL_OK)
-        status = hl_fit_create(flow, &(hl_fit_data){ ROWS, a->x, NULL }, NULL, &options, &fit);
+        status = hl_fit_create(flow, &(hl_fit_data){ .rows = ROWS, .x = a->x }, NULL, &options, &fit);
     if (status == HL_OK)
         status = train(a, s, m, fit);
     hl_fit_free(fit);

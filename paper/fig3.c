@@ -70,7 +70,7 @@ static hl_status make_pair(fig3 *a, int layers, uint64_t seed, pair *p)
                                    .width = 32,
                                    .layers = layers,
                                    .activation = "swish" } };
-    hl_fit_data train = { a->rows, a->train, NULL }, valid = { a->valid_rows, a->valid, NULL };
+    hl_fit_data train = { a->rows, a->train, NULL, NULL }, valid = { a->valid_rows, a->valid, NULL, NULL };
     hl_status status = HL_OK;
     for (int t = 0; t < TRACES && status == HL_OK; t++) {
         hl_fit_options options = { .loss = HL_LOSS_LIKELIHOOD,

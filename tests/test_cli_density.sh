@@ -233,6 +233,19 @@ cp "$out" "$work/bare.txt"
 expect 0 logp "$work/bare.hollow" "$work/named.csv"
 same "$out" "$work/bare.txt"
 
+# ---- weights ----
+
+awk -F, 'NR == 1 { print $0 ",w" } NR > 1 { print $0 "," (NR % 2) }' "$data" >"$work/weighted.csv"
+fit 0 "$work/weighted.csv" "$work/w.hollow" --weights w
+stderr_has "360 rows and 40 for validation, 2 columns"
+fit 0 "$work/weighted.csv" "$work/w2.hollow" --columns a,b --weights 3 # found in the file
+same "$work/w2.hollow" "$work/w.hollow"
+fit 0 "$work/weighted.csv" "$work/w2.hollow" --weights w --valid "$work/weighted.csv"
+fit 2 "$work/weighted.csv" "$work/none.hollow" --weights b
+refused "$work/none.hollow" "it must be 0 or more"
+fit 2 "$work/weighted.csv" "$work/none.hollow" --weights w --context w
+refused "$work/none.hollow" "column 'w' is context and weight at once"
+
 # ---- calibration, tolerances, integers ----
 
 expect 0 logp "$model" "$data" --calibrate

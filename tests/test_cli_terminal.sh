@@ -33,6 +33,15 @@ for width in 40 80 200; do
     in_terminal xterm $width "(lambda width: $place and j[\"scrolled\"] == 1 and \"mean log p\" in j[\"last\"])($width)" \
         logp "$work/m" "$work/many.csv" --threads 1
 done
+# A training says its size first and its outcome last; between them is one line, whose last state stays.
+small="--iters 60 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
+for width in 40 80 200; do
+    # shellcheck disable=SC2086
+    in_terminal xterm $width "(lambda width: $place and j[\"scrolled\"] <= 6 and \"validation\" in j[\"last\"])($width)" \
+        fit "$data" -o "$work/t" $small
+done
+# shellcheck disable=SC2086
+in_terminal xterm 80 'j["status"] == 0 and j["drawn"] == 0 and j["scrolled"] == 0' fit "$data" -o "$work/t" $small --quiet
 # A terminal that does not know its width: that of COLUMNS, or 80.
 COLUMNS=30 in_terminal xterm 0 "(lambda width: $place)(30)" sample "$work/m" -n 120000 --threads 1
 in_terminal xterm 0 "(lambda width: $place)(80)" sample "$work/m" -n 120000 --threads 1

@@ -458,7 +458,7 @@ static hl_density *train(hl_context *ctx, const char *kind, bool context, double
 {
     static double x[2 * TRAIN], side[TRAIN];
     hl_flow_spec spec = { .kind = kind, .net = { .dim = 2, .context = context, .hidden = 24, .width = 16 } };
-    hl_fit_data data = { TRAIN, x, context ? side : NULL };
+    hl_fit_data data = { TRAIN, x, context ? side : NULL, NULL };
     hl_fit_options options = { .iterations = iterations, .batch = 128, .optimizer = { .rate = 1e-2 } };
     hl_density *model;
     hl_fit *fit;
@@ -717,7 +717,7 @@ static hl_status begin(training *t, hl_context *ctx, const char *kind)
     if (!status)
         status = hl_flow_init(hl_density_flow(t->model), 1);
     hl_density_standardise(t->model, CHECKPOINT_ROWS, t->x, NULL);
-    hl_fit_data data = { 100, t->x, NULL }, valid = { 20, t->x + 200, NULL };
+    hl_fit_data data = { 100, t->x, NULL, NULL }, valid = { 20, t->x + 200, NULL, NULL };
     if (!status)
         status = hl_fit_create(hl_density_flow(t->model), &data, &valid, &options, &t->fit);
     return status;

@@ -388,6 +388,53 @@ static void zero_is_a_setting(void **state)
     hl_context_free(ctx);
 }
 
+/* ---- weights ---- */
+
+/* Rows of weight 0 are as if they were not there; validations and the fall back to a normal distribution are weighted, too. */
+static void rows_have_weights(void **state)
+{
+    (void)state;
+    hl_context *ctx = context();
+    static double x[ROWS * DIM], w[ROWS], even[ROWS];
+    for (size_t r = 0; r < ROWS; r++) { /* two clouds, of which the weights see the one at 10 thrice, that at -10 not */
+        w[r] = r % 2 ? 3 : 0;
+        even[r] = 0.125;
+        for (size_t i = 0; i < DIM; i++)
+            x[r * DIM + i] = (r % 2 ? 10 : -10) + hl_random_normal(4, 0, r * DIM + i);
+    }
+    hl_settings *s = small_settings(ctx, NULL);
+    hl_density_data data = { .dim = DIM, .train = { .rows = ROWS, .x = x, .weights = w } };
+    hl_density *model = NULL, *plain = NULL, *same = NULL;
+    hl_density_outcome *o = NULL;
+    double logp[2], point[2 * DIM] = { 10, 10, -10, -10 };
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
+    CHECK_NEAR(hl_density_get_column(model, 0).mean, 10, 0.3, "mean of what has a weight");
+    CHECK_NEAR(hl_density_get_column(model, 0).deviation, 1, 0.2, "and its deviation");
+    CHECK_NEAR(o->best, 2.84, 1, "a normal cloud");
+    CHECK_NEAR(o->normal, 2.84, 1, "a normal cloud");
+    CHECK_OK(ctx, hl_density_logp(model, 2, point, NULL, logp));
+    CHECK_LE(logp[1], logp[0] - 20, "nothing where the weights are 0");
+    hl_density_free(model);
+    hl_density_outcome_free(o);
+    /* Equal weights of any size: an epoch has every row once, in another order of the same rows. */
+    data.train.weights = even;
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &same, &o));
+    data.train.weights = NULL;
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &plain, NULL));
+    CHECK_NEAR(hl_density_get_column(same, 1).deviation, hl_density_get_column(plain, 1).deviation, 1e-9, "deviation");
+    hl_density_free(same);
+    hl_density_free(plain);
+    hl_density_outcome_free(o);
+    w[5] = -1;
+    data.train.weights = w;
+    CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, NULL, &model, NULL), HL_ERR_INVALID);
+    assert_int_equal(hl_context_failure(ctx).row, 5);
+    memset(w, 0, sizeof w);
+    CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, NULL, &model, NULL), HL_ERR_INVALID);
+    hl_settings_free(s);
+    hl_context_free(ctx);
+}
+
 /* ---- memory ---- */
 
 static hl_status fit_once(hl_context *ctx, void *user)
@@ -436,6 +483,7 @@ int main(void)
         cmocka_unit_test_teardown(a_solve_may_be_stopped, empty_directory),
         cmocka_unit_test(verdicts_do_not_depend_on_units),
         cmocka_unit_test(zero_is_a_setting),
+        cmocka_unit_test(rows_have_weights),
         cmocka_unit_test_teardown(memory_runs_out, empty_directory),
     };
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

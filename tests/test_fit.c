@@ -155,7 +155,7 @@ static void test_learns(void **state)
         hl_fit *fit;
         hl_fit_report report;
         hl_fit_options options = { .loss = cases[i].loss, .iterations = cases[i].iterations, .batch = 128 };
-        hl_fit_data data[] = { { 4 * ROWS, train, NULL }, { ROWS, valid, NULL } };
+        hl_fit_data data[] = { { 4 * ROWS, train, NULL, NULL }, { ROWS, valid, NULL, NULL } };
         hl_status status;
         size_t validations = 0;
         double before = mean_nll(ctx, flow, ROWS, test);
@@ -208,7 +208,7 @@ static size_t run(int threads, size_t save, bool resume, hl_loss loss, hl_trace 
                                .jitter = 0.1,
                                .seed = 5,
                                .train_steps = 1 };
-    hl_fit_data data[] = { { ROWS, train, NULL }, { 50, valid, NULL } };
+    hl_fit_data data[] = { { ROWS, train, NULL, NULL }, { 50, valid, NULL, NULL } };
     hl_fit *fit;
     make_data(ROWS, 1, train);
     make_data(ROWS, 2, valid);
@@ -265,7 +265,7 @@ static void test_guard(void **state)
                                .train_steps = 1,
                                .validate_every = 10,
                                .patience = 100 };
-    hl_fit_data data = { ROWS, train, NULL };
+    hl_fit_data data = { ROWS, train, NULL, NULL };
     hl_fit *fit;
     hl_fit_report report;
     size_t doubled = 0;
@@ -286,7 +286,8 @@ static void test_wrong(void **state)
     hl_context *ctx = test_context(&allocator, 1);
     hl_flow *flow = make_flow(ctx, "cnf", 4), *maf = make_flow(ctx, "maf", 4);
     double x[6] = { 1, 2, 3, 4, 5, NAN };
-    hl_fit_data good = { 2, x, NULL }, bad = { 3, x, NULL }, none = { 0, x, NULL }, empty = { 2, NULL, NULL };
+    hl_fit_data good = { 2, x, NULL, NULL }, bad = { 3, x, NULL, NULL }, none = { 0, x, NULL, NULL },
+                empty = { 2, NULL, NULL, NULL };
     hl_fit *fit;
     (void)state;
     CHECK_STATUS(ctx, hl_fit_create(NULL, &good, NULL, NULL, &fit), HL_ERR_INVALID);

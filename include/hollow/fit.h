@@ -27,6 +27,7 @@ typedef struct hl_fit_data {
     size_t rows;
     const double *x;       /* rows x dim */
     const double *context; /* rows x context, or NULL */
+    const double *weights; /* rows, not negative, not all 0; or NULL: all equal */
 } hl_fit_data;
 
 typedef enum hl_loss {

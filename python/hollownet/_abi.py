@@ -477,6 +477,7 @@ hl_fit_data._fields_ = [
     ("rows", c_size_t),
     ("x", c_void_p),
     ("context", c_void_p),
+    ("weights", c_void_p),
 ]
 hl_fit_options._fields_ = [
     ("loss", c_int),

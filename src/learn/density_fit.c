@@ -78,9 +78,13 @@ static double normal_nll(const run *r)
 {
     const hl_fit_table *t = &r->table;
     size_t rows = hl_fit_validation_rows(r->fit);
-    double sum = 0;
-    for (size_t i = 0; i < rows * t->dim; i++)
-        sum += 0.5 * t->valid.x[i] * t->valid.x[i] / (double)rows;
+    double sum = 0, weight = 0;
+    for (size_t r = 0; t->valid.w && r < rows; r++)
+        weight += t->valid.w[r];
+    for (size_t i = 0; i < rows * t->dim; i++) {
+        double half = 0.5 * t->valid.x[i] * t->valid.x[i];
+        sum += t->valid.w ? half * (t->valid.w[i / t->dim] / weight) : half / (double)rows;
+    }
     return sum + 0.5 * (double)t->dim * log(2 * 3.14159265358979323846) + r->scale;
 }
 
@@ -265,8 +269,8 @@ static hl_status create(run *r, const hl_settings *settings)
     hl_status status = hl_fit_choose(t, settings, &r->plan);
     if (status == HL_OK)
         status = create_model(r);
-    hl_fit_data train_rows = { t->train.rows, t->train.x, t->context ? t->train.c : NULL };
-    hl_fit_data valid_rows = { t->valid.rows, t->valid.x, t->context ? t->valid.c : NULL };
+    hl_fit_data train_rows = { t->train.rows, t->train.x, t->context ? t->train.c : NULL, t->train.w };
+    hl_fit_data valid_rows = { t->valid.rows, t->valid.x, t->context ? t->valid.c : NULL, t->valid.w };
     if (status == HL_OK)
         status = hl_fit_create(hl_density_flow(r->model), &train_rows, &valid_rows, &r->plan.options, &r->fit);
     if (status != HL_OK)

@@ -19,6 +19,7 @@
 typedef struct hl_fit_rows {
     size_t rows;
     double *x, *c; /* rows x dim, rows x context */
+    double *w;     /* weights of the rows, their mean being 1; or NULL */
 } hl_fit_rows;
 
 /* A table on its way to training. */

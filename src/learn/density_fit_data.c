@@ -17,6 +17,15 @@ static hl_status check_rows(hl_fit_table *t, const char *what, const hl_density_
     if (!rows->x || (t->context && !rows->context))
         return hl_fail(t->ctx, HL_ERR_INVALID, "hl_density_fit: the %s rows have no %s", what,
                        rows->x ? "context" : "values");
+    double sum = 0;
+    for (size_t r = 0; rows->weights && r < rows->rows; r++) {
+        sum += rows->weights[r];
+        if (!(rows->weights[r] >= 0) || !isfinite(rows->weights[r]))
+            return hl_fail_at(t->ctx, HL_ERR_INVALID, hl_at(r, HL_NOWHERE),
+                              "the weight of this %s row is %g; it must be 0 or more", what, rows->weights[r]);
+    }
+    if (rows->weights && !(sum > 0 && isfinite(sum)))
+        return hl_fail(t->ctx, HL_ERR_INVALID, "the weights of the %s rows add up to %g", what, sum);
     for (size_t i = 0; i < rows->rows * t->dim; i++)
         if (!isfinite(rows->x[i]))
             return hl_fail(t->ctx, HL_ERR_NOT_FINITE, "%s row %zu, column '%.60s' is not finite", what, i / t->dim + 1,
@@ -71,7 +80,23 @@ static hl_status copy_rows(hl_fit_table *t, const hl_density_rows *from, hl_fit_
     memcpy(to->x, from->x, values * sizeof *to->x);
     if (contexts)
         memcpy(to->c, from->context, contexts * sizeof *to->c);
+    if (!from->weights)
+        return HL_OK;
+    to->w = hl_calloc(t->ctx, from->rows, sizeof *to->w);
+    if (!to->w)
+        return HL_ERR_NOMEM;
+    memcpy(to->w, from->weights, from->rows * sizeof *to->w);
     return HL_OK;
+}
+
+/* Weights of mean 1. */
+static void scale_weights(hl_fit_rows *rows)
+{
+    double sum = 0;
+    for (size_t r = 0; rows->w && r < rows->rows; r++)
+        sum += rows->w[r];
+    for (size_t r = 0; rows->w && r < rows->rows; r++)
+        rows->w[r] *= (double)rows->rows / sum;
 }
 
 /* Training rows for hl_rows_stats: x and context side by side. */
@@ -105,12 +130,15 @@ static hl_status split(hl_fit_table *t, double share, uint64_t seed)
         size_t left = rows - i, k = (size_t)(hl_random_uniform(seed, STREAM_SPLIT, i) * (double)left);
         swap_rows(t->train.x, t->dim, k, left - 1);
         swap_rows(t->train.c, t->context, k, left - 1);
+        if (t->train.w)
+            swap_rows(t->train.w, 1, k, left - 1);
     }
-    t->train.rows = rows - count;
+    rows = t->train.rows = rows - count;
     return copy_rows(t,
                      &(hl_density_rows){ .rows = count,
-                                         .x = t->train.x + t->train.rows * t->dim,
-                                         .context = t->train.c + t->train.rows * t->context },
+                                         .x = t->train.x + rows * t->dim,
+                                         .context = t->train.c + rows * t->context,
+                                         .weights = t->train.w ? t->train.w + rows : NULL },
                      &t->valid);
 }
 
@@ -169,9 +197,32 @@ static void hash_rows(hl_fit_table *t, const hl_fit_rows *rows)
 {
     hash_values(&t->hash, rows->x, rows->rows * t->dim);
     hash_values(&t->hash, rows->c, rows->rows * t->context);
+    hash_values(&t->hash, rows->w, rows->w ? rows->rows : 0);
 }
 
 /* ---- all of it ---- */
+
+/* Mean and deviation of a column, `at` of the first row on, by the rows' weights. */
+static void weigh_column(const hl_fit_rows *rows, const double *at, size_t stride, hl_density_column *column)
+{
+    double n = (double)rows->rows, mean = 0, square = 0;
+    for (size_t r = 0; r < rows->rows; r++)
+        mean += rows->w[r] / n * (at[r * stride] - column->mean);
+    mean += column->mean;
+    for (size_t r = 0; r < rows->rows; r++)
+        square += rows->w[r] / n * (at[r * stride] - mean) * (at[r * stride] - mean);
+    column->mean = mean;
+    if (square > 0) /* else all that has a weight is one value */
+        column->deviation = sqrt(square);
+}
+
+static void weigh_columns(hl_fit_table *t)
+{
+    for (size_t i = 0; t->train.w && i < t->dim; i++)
+        weigh_column(&t->train, t->train.x + i, t->dim, &t->column[i]);
+    for (size_t i = 0; t->train.w && i < t->context; i++)
+        weigh_column(&t->train, t->train.c + i, t->context, &t->column[t->dim + i]);
+}
 
 /* Statistics and the findings that they are enough for. */
 static hl_status look_at_columns(hl_fit_table *t, bool dequantized)
@@ -183,6 +234,7 @@ static hl_status look_at_columns(hl_fit_table *t, bool dequantized)
     }
     if (status == HL_OK)
         status = hl_fit_check_columns(t, dequantized);
+    weigh_columns(t);
     return status == HL_OK ? hl_fit_check_far(t) : status;
 }
 
@@ -195,6 +247,7 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
     hl_status status = check_data(t, data);
     if (status == HL_OK)
         status = copy_rows(t, &data->train, &t->train);
+    scale_weights(&t->train);
     if (status == HL_OK)
         status = look_at_columns(t, dequantized);
     if (status == HL_OK)
@@ -202,6 +255,8 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
                                   : split(t, hl_settings_real(settings, "validation-share", 0.1), seed);
     if (status != HL_OK)
         return status;
+    scale_weights(&t->train);
+    scale_weights(&t->valid);
     if (dequantized)
         dequantize(t, seed);
     standardise(t, &t->train);
@@ -224,8 +279,8 @@ double hl_fit_table_scale(const hl_fit_table *t)
 
 void hl_fit_table_free(hl_fit_table *t)
 {
-    void *const blocks[] = { t->column,  t->names,   t->stats,  t->train.x, t->train.c,
-                             t->valid.x, t->valid.c, t->factor, t->finding };
+    void *const blocks[] = { t->column,  t->names,   t->stats,   t->train.x, t->train.c, t->train.w,
+                             t->valid.x, t->valid.c, t->valid.w, t->factor,  t->finding };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(t->ctx, blocks[i]);
 }

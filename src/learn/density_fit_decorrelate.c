@@ -21,10 +21,10 @@ static void correlations(const hl_fit_rows *rows, size_t dim, double *mean, doub
     double n = (double)rows->rows;
     for (size_t r = 0; r < rows->rows; r++)
         for (size_t i = 0; i < dim; i++)
-            mean[i] += rows->x[r * dim + i] / n;
+            mean[i] += (rows->w ? rows->w[r] : 1) * rows->x[r * dim + i] / n;
     for (size_t r = 0; r < rows->rows; r++)
         for (size_t i = 0; i < dim; i++) {
-            double y = rows->x[r * dim + i] - mean[i];
+            double y = (rows->w ? rows->w[r] : 1) * (rows->x[r * dim + i] - mean[i]);
             for (size_t j = 0; j <= i; j++)
                 c[i * dim + j] += y * (rows->x[r * dim + j] - mean[j]) / n;
         }

@@ -9,8 +9,8 @@
 #include "learn/fit.h"
 #include "learn/match.h"
 
-enum { STREAM_SHUFFLE = 1, STREAM_JITTER = 4 }; /* of random numbers; match.c has others */
-enum { MOST_STEPS = 256, HEAD = 8 };            /* HEAD: scalars of a saved state */
+enum { STREAM_SHUFFLE = 1, STREAM_JITTER = 4, STREAM_RESAMPLE = 5 }; /* of random numbers; match.c has others */
+enum { MOST_STEPS = 256, HEAD = 8 };                                 /* HEAD: scalars of a saved state */
 static const size_t no_epoch = SIZE_MAX;
 
 struct hl_fit {
@@ -25,9 +25,10 @@ struct hl_fit {
     size_t iteration, steps, epoch, *shuffle; /* epoch: the one that `shuffle` is of */
     size_t best_iteration, worse;             /* worse: validations since the best */
     double best;
-    bool fixed;       /* the flow's solver is that of training */
-    bool pending;     /* the last iteration's validation was stopped and must be done first */
-    double last_loss; /* of the last iteration */
+    double weight, valid_weight; /* sums of the weights, if there are any */
+    bool fixed;                  /* the flow's solver is that of training */
+    bool pending;                /* the last iteration's validation was stopped and must be done first */
+    double last_loss;            /* of the last iteration */
     double *gradient, *best_values;
     double *x, *c, *logp; /* a batch */
 };
@@ -99,6 +100,21 @@ static hl_status check_data(hl_fit *fit, const char *what, const hl_fit_data *da
         if (!isfinite(data->context[i]))
             return hl_fail_at(fit->ctx, HL_ERR_NOT_FINITE, hl_at(i / fit->context, i % fit->context),
                               "the context of the %s data is not finite", what);
+    return HL_OK;
+}
+
+/* The weights of rows are numbers that can be shares. */
+static hl_status add_weights(hl_fit *fit, const char *what, const hl_fit_data *data, double *sum)
+{
+    *sum = 0;
+    for (size_t r = 0; data->weights && r < data->rows; r++) {
+        if (!(data->weights[r] >= 0) || !isfinite(data->weights[r]))
+            return hl_fail_at(fit->ctx, HL_ERR_INVALID, hl_at(r, HL_NOWHERE),
+                              "the weight of a %s row is %g; it must be 0 or more", what, data->weights[r]);
+        *sum += data->weights[r];
+    }
+    if (data->weights && !(*sum > 0 && isfinite(*sum)))
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "the weights of the %s rows add up to %g", what, *sum);
     return HL_OK;
 }
 
@@ -211,6 +227,10 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
         return status;
     set_options(fit, options);
     status = check_loss(fit, spec.kind);
+    if (status == HL_OK)
+        status = add_weights(fit, "training", &fit->train, &fit->weight);
+    if (status == HL_OK)
+        status = add_weights(fit, "validation", &fit->valid, &fit->valid_weight);
     if (status != HL_OK)
         return status;
     fit->best = INFINITY;
@@ -280,6 +300,20 @@ void hl_fit_free(hl_fit *fit)
 
 /* ---- batches ---- */
 
+/* A row of weight w, in units of the mean, stands w times in an epoch: that many, rounded up or down at random, so that every loss is
+ * weighted without bias (systematic sampling). */
+static void resample(hl_fit *fit, size_t epoch)
+{
+    size_t rows = fit->train.rows, row = 0;
+    double total = fit->weight, sum = fit->train.weights[0],
+           u = hl_random_uniform(fit->options.seed, STREAM_RESAMPLE, epoch);
+    for (size_t i = 0; i < rows; i++) {
+        while (row + 1 < rows && sum <= ((double)i + u) / (double)rows * total)
+            sum += fit->train.weights[++row];
+        fit->shuffle[i] = row;
+    }
+}
+
 /* The rows of an epoch in a random order (Fisher and Yates). */
 static void shuffle(hl_fit *fit, size_t epoch)
 {
@@ -287,7 +321,9 @@ static void shuffle(hl_fit *fit, size_t epoch)
     if (fit->epoch == epoch)
         return;
     fit->epoch = epoch;
-    for (size_t i = 0; i < rows; i++)
+    if (fit->train.weights)
+        resample(fit, epoch);
+    for (size_t i = 0; i < rows && !fit->train.weights; i++)
         fit->shuffle[i] = i;
     for (size_t i = rows; i > 1; i--) {
         size_t k = (size_t)(hl_random_uniform(fit->options.seed, STREAM_SHUFFLE, epoch * rows + i) * (double)i);
@@ -342,7 +378,8 @@ static hl_status mean_nll(hl_fit *fit, bool training, double *mean)
         status = hl_flow_logp(fit->flow, fit->valid.rows, fit->valid.x, fit->valid.context, fit->logp);
     *mean = 0;
     for (size_t r = 0; r < fit->valid.rows; r++)
-        *mean -= fit->logp[r] / (double)fit->valid.rows;
+        *mean -= fit->valid.weights ? fit->logp[r] * (fit->valid.weights[r] / fit->valid_weight)
+                                    : fit->logp[r] / (double)fit->valid.rows;
     return status == HL_IMPRECISE ? HL_OK : status;
 }
 

@@ -1,4 +1,4 @@
-/* fit_plot.c - `hollow fit --plot`: curves of training; data, density and samples in two dimensions; pairs of columns otherwise. */
+/* density_plot.c - `hollow fit --plot`: curves of training; data, density and samples in two dimensions; pairs of columns otherwise. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

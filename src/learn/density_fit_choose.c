@@ -1,6 +1,6 @@
 /* density_fit_choose.c - what the settings leave open: sizes of networks and training, by the number of columns and rows.
  *
- * The table of size classes is the only place where these numbers stand; docs/fit.md prints it. */
+ * The table of size classes is the only place where these numbers stand; docs/density.md prints it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

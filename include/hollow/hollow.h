@@ -22,6 +22,7 @@
 #include "hollow/root.h"
 #include "hollow/sde.h"
 #include "hollow/sde_learn.h"
+#include "hollow/sde_regress.h"
 #include "hollow/simulate.h"
 #include "hollow/table.h"
 #include "hollow/vae.h"

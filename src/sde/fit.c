@@ -73,24 +73,44 @@ void hl_sde_column_scale(size_t rows, size_t dim, size_t column, const double *x
     *deviation = sqrt(square) > 1e-12 ? sqrt(square) * top : 0;
 }
 
-/* Means and deviations to the model; a column that is constant has no scale. */
-static hl_status set_scale(hl_sde_fit *fit, const hl_sde_data *data)
+/* Two passes, scaled by the largest value, so that huge ones do not overflow. */
+hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t d, double *t_first, double *t_last,
+                         double *mean, double *deviation)
 {
-    size_t d = fit->sde->spec.dim, n = data->rows;
-    double first = data->t[0], last = data->t[0], *mean = fit->gradient, *deviation = mean + d;
+    size_t n = data->rows;
+    double first = data->t[0], last = data->t[0];
     for (size_t r = 0; r < n; r++) {
         first = fmin(first, data->t[r]);
         last = fmax(last, data->t[r]);
     }
     if (!(last > first))
-        return hl_fail(fit->ctx, HL_ERR_INVALID, "all observations have the same time %g: nothing to learn from",
-                       first);
+        return hl_fail(ctx, HL_ERR_INVALID, "all observations have the same time %g: nothing to learn from", first);
     for (size_t i = 0; i < d; i++) {
-        hl_sde_column_scale(n, d, i, data->x, &mean[i], &deviation[i]);
-        if (!(deviation[i] > 0))
-            return hl_fail(fit->ctx, HL_ERR_INVALID, "column %zu is constant (%g): leave it out", i, data->x[i]);
+        double top = 0, sum = 0, square = 0;
+        for (size_t r = 0; r < n; r++)
+            top = fmax(top, fabs(data->x[r * d + i]));
+        for (size_t r = 0; r < n && top > 0; r++)
+            sum += data->x[r * d + i] / top / (double)n;
+        for (size_t r = 0; r < n && top > 0; r++) {
+            double gap = data->x[r * d + i] / top - sum;
+            square += gap * gap / (double)n;
+        }
+        if (!(sqrt(square) > 1e-12))
+            return hl_fail(ctx, HL_ERR_INVALID, "column %zu is constant (%g): leave it out", i, data->x[i]);
+        mean[i] = sum * top;
+        deviation[i] = sqrt(square) * top;
     }
-    return hl_sde_set_scale(fit->sde, first, last, mean, deviation);
+    *t_first = first;
+    *t_last = last;
+    return HL_OK;
+}
+
+/* The data's scale to the model. */
+static hl_status set_scale(hl_sde_fit *fit, const hl_sde_data *data)
+{
+    double first, last, *mean = fit->gradient, *deviation = mean + fit->sde->spec.dim;
+    hl_status status = hl_sde_measure(fit->ctx, data, fit->sde->spec.dim, &first, &last, mean, deviation);
+    return status == HL_OK ? hl_sde_set_scale(fit->sde, first, last, mean, deviation) : status;
 }
 
 /* Are there fewer different times than FEW_TIMES? */

@@ -182,6 +182,9 @@ void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *i
 
 /* ---- fits (fit.c) ---- */
 
+/* First and last time, means and deviations (dim each) of data; HL_ERR_INVALID if a column or time is constant. */
+hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t dim, double *t_first, double *t_last,
+                         double *mean, double *deviation);
 hl_context *hl_sde_fit_context(const hl_sde_fit *fit);
 size_t hl_sde_fit_iteration(const hl_sde_fit *fit); /* done so far */
 /* Mean and deviation of a column of x (rows x dim); a column that is constant has deviation 0. */

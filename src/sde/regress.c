@@ -1,0 +1,573 @@
+/* regress.c - regression of drift and diffusion: the data as it needs them, dictionaries, candidates, iterations.
+ *
+ * The weights of the conditions, and the residuals of steps of which the diffusion is learnt, depend on the coefficients.
+ * So the conditions are made a few times, each time with the estimate before. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sde/regress.h"
+#include "sde/sde.h"
+
+enum { ROUNDS = 3, MOST_CANDIDATES = 64, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 400 };
+enum { FULL_CUBIC = 3, FULL_QUADRATIC = 6 }; /* most columns with all such products */
+enum { LEAST_PAIRS = 30 };
+static const double drift_width = 0.7, noise_width = 1, floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
+
+/* ---- data ---- */
+
+static hl_status set_options(hl_regress *p, const hl_sde_regress_options *given)
+{
+    static const char *const forms[] = { "auto", "linear", "poly3", "radial", NULL };
+    static const char *const noises[] = { "auto", "diagonal", "full", NULL };
+    static const char *const uses[] = { "auto", "snapshots", "steps", NULL };
+    const struct {
+        const char **value;
+        const char *const *choices, *name;
+    } texts[] = { { &p->options.form, forms, "form" },
+                  { &p->options.noise, noises, "noise" },
+                  { &p->options.use, uses, "use" } };
+    p->options = given ? *given : (hl_sde_regress_options){ 0 };
+    for (size_t k = 0; k < 3; k++) {
+        const char *const *c = texts[k].choices;
+        while (*c && *texts[k].value && strcmp(*c, *texts[k].value) != 0)
+            c++;
+        if (!*c)
+            return hl_fail(p->ctx, HL_ERR_INVALID, "hl_sde_regress: unknown %s '%.60s'", texts[k].name,
+                           *texts[k].value);
+        *texts[k].value = *c;
+    }
+    for (size_t i = 0; p->options.known && i < p->dim; i++)
+        if ((p->options.known[i].drift && p->options.known[i].drift_form) ||
+            (p->options.known[i].diffusion && p->options.known[i].diffusion_form))
+            return hl_fail(p->ctx, HL_ERR_UNSUPPORTED, "hl_sde_regress: known forms that are functions");
+    return HL_OK;
+}
+
+static hl_status check_data(hl_context *ctx, const hl_sde_data *data, size_t dim)
+{
+    if (dim < 1 || dim > 1000 || !data->t || !data->x || data->rows < 2)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_regress: 1 to 1000 columns and at least two rows are needed");
+    for (size_t r = 0; r < data->rows; r++) {
+        bool good = isfinite(data->t[r]);
+        for (size_t i = 0; i < dim; i++)
+            good = good && isfinite(data->x[r * dim + i]);
+        if (!good)
+            return hl_fail(ctx, HL_ERR_NOT_FINITE, "hl_sde_regress: a value of row %zu is not finite", r);
+    }
+    return HL_OK;
+}
+
+static bool follows(const hl_sde_data *data, size_t r)
+{
+    return (!data->trajectory || data->trajectory[r] == data->trajectory[r - 1]) && data->t[r] > data->t[r - 1];
+}
+
+/* Pairs of neighbours, and folds: whole trajectories, or rows, or blocks of time where there are few trajectories. */
+static void set_pairs(hl_regress *p, const hl_sde_data *data)
+{
+    size_t paths = 1, path = 0;
+    bool one = true;
+    for (size_t r = 1; r < p->rows; r++) {
+        paths += data->trajectory && data->trajectory[r] != data->trajectory[r - 1];
+        one = one && data->t[r] > data->t[r - 1];
+    }
+    bool linked = data->trajectory || one;
+    for (size_t r = 0; r < p->rows; r++) {
+        path += r > 0 && data->trajectory && data->trajectory[r] != data->trajectory[r - 1];
+        bool blocks = linked && paths < FEW_PATHS;
+        size_t group = !linked ? r : blocks ? r * HL_REGRESS_FOLDS * BLOCKS / p->rows : path;
+        p->fold[r] = (unsigned char)(group % HL_REGRESS_FOLDS);
+        if (r > 0 && linked && follows(data, r))
+            p->pair[p->pairs++] = (hl_pair){ r - 1, r, p->u[r] - p->u[r - 1] };
+    }
+}
+
+/* What is known at every row, standardised. */
+static void set_known(hl_regress *p, const hl_sde_simple *s)
+{
+    size_t d = p->dim;
+    double unit = (s->t_last - s->t_first) / HL_SDE_SPAN;
+    for (size_t i = 0; i < d; i++) {
+        const hl_sde_known *k = p->options.known ? &p->options.known[i] : NULL;
+        p->open[0][i] = !(k && k->drift);
+        p->open[1][i] = !(k && k->diffusion);
+        for (size_t r = 0; r < p->rows && k; r++) {
+            double *to = p->known + r * 2 * d, sum = k->drift_constant;
+            for (size_t j = 0; j < d && k->drift_linear; j++)
+                sum += k->drift_linear[j] * (s->mean[j] + s->deviation[j] * p->z[r * p->inputs + j]);
+            double g = k->diffusion_value / s->deviation[i];
+            to[i] = k->drift ? sum * unit / s->deviation[i] : 0;
+            to[d + i] = k->diffusion ? g * g * unit : 0;
+        }
+    }
+}
+
+static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
+{
+    hl_context *ctx = p->ctx;
+    size_t d = p->dim, n = data->rows;
+    hl_status status = hl_sde_measure(ctx, data, d, &s->t_first, &s->t_last, s->mean, s->deviation);
+    if (status != HL_OK)
+        return status;
+    bool cross = strcmp(p->options.noise, "diagonal") != 0 && d > 1 && d <= FULL_QUADRATIC;
+    p->rows = n;
+    p->entries = cross ? d * (d + 1) / 2 : d;
+    p->z = hl_calloc(ctx, hl_size_mul(n, p->inputs), sizeof *p->z);
+    p->u = hl_calloc(ctx, n, sizeof *p->u);
+    p->fold = hl_calloc(ctx, n, 1);
+    p->known = hl_calloc(ctx, hl_size_mul(n, 2 * d), sizeof *p->known);
+    p->pair = hl_calloc(ctx, n, sizeof *p->pair);
+    p->entry = hl_calloc(ctx, p->entries, sizeof *p->entry);
+    p->open[0] = hl_calloc(ctx, 2 * d, sizeof **p->open);
+    if (!p->z || !p->u || !p->fold || !p->known || !p->pair || !p->entry || !p->open[0])
+        return HL_ERR_NOMEM;
+    p->open[1] = p->open[0] + d;
+    double unit = (s->t_last - s->t_first) / HL_SDE_SPAN;
+    for (size_t r = 0; r < n; r++) {
+        p->u[r] = (data->t[r] - s->t_first) / unit;
+        for (size_t i = 0; i < d; i++)
+            p->z[r * p->inputs + i] = (data->x[r * d + i] - s->mean[i]) / s->deviation[i];
+        if (p->inputs > d)
+            p->z[r * p->inputs + d] = hl_sde_clock(p->u[r]);
+    }
+    for (size_t i = 0, e = d; i < d; i++) {
+        p->entry[i][0] = p->entry[i][1] = i;
+        for (size_t j = i + 1; j < d && cross; j++, e++) {
+            p->entry[e][0] = i;
+            p->entry[e][1] = j;
+        }
+    }
+    set_pairs(p, data);
+    set_known(p, s);
+    return HL_OK;
+}
+
+/* ---- dictionaries ---- */
+
+/* Products up to `degree` of n inputs: all, or beyond degree `mixed` only powers; to b, or counted if that is NULL. */
+static size_t list_products(size_t n, int degree, int mixed, hl_basis *b)
+{
+    size_t count = 0;
+    for (int k = 0; k <= degree; k++) {
+        size_t at[HL_BASIS_FACTORS] = { 0 };
+        for (bool more = true; more;) {
+            bool power = true;
+            for (int l = 1; l < k; l++)
+                power = power && at[l] == at[0];
+            if (k <= mixed || power) {
+                for (int l = 0; l < k && b; l++)
+                    b->factor[count][l] = (unsigned short)(at[l] + 1);
+                count++;
+            }
+            int l = k - 1;
+            while (l >= 0 && at[l] + 1 >= n)
+                l--;
+            more = l >= 0;
+            for (size_t next = more ? at[l] + 1 : 0; more && l < k; l++)
+                at[l] = next;
+        }
+    }
+    return count;
+}
+
+/* Centres far from each other among some of the rows. */
+static void spread_centres(const hl_regress *p, hl_basis *b, double *gap)
+{
+    size_t n = p->rows < SPREAD_ROWS ? p->rows : SPREAD_ROWS, m = p->inputs, best = 0;
+    for (size_t k = 0; k < n; k++)
+        gap[k] = INFINITY;
+    for (size_t c = 0; c < b->bumps; c++) {
+        const double *z = p->z + best * p->rows / n * m;
+        memcpy(b->centre + c * m, z, m * sizeof *z);
+        for (size_t k = 0; k < n; k++) {
+            const double *y = p->z + k * p->rows / n * m;
+            double square = 0;
+            for (size_t i = 0; i < m; i++)
+                square += (y[i] - z[i]) * (y[i] - z[i]);
+            gap[k] = fmin(gap[k], square);
+        }
+        best = 0;
+        for (size_t k = 1; k < n; k++)
+            if (gap[k] > gap[best])
+                best = k;
+    }
+}
+
+static hl_status make_basis(hl_regress *p)
+{
+    size_t n = p->inputs, bumps = p->dim == 1 ? 12 : p->dim <= FULL_CUBIC ? 24 : 0;
+    bool linear = strcmp(p->options.form, "linear") == 0;
+    if (linear || strcmp(p->options.form, "poly3") == 0)
+        bumps = 0;
+    double *gap = hl_calloc(p->ctx, SPREAD_ROWS, sizeof *gap);
+    hl_status status = gap ? HL_OK : HL_ERR_NOMEM;
+    for (size_t part = 0; part < 2 && status == HL_OK; part++) {
+        int degree = part ? 2 : linear ? 1 : 3;
+        int mixed = p->dim <= FULL_CUBIC ? 3 : p->dim <= FULL_QUADRATIC && !part ? 2 : 1;
+        size_t products = list_products(n, degree, mixed, NULL);
+        status = hl_basis_create(p->ctx, n, products, part ? bumps / 2 : bumps, &p->basis[part]);
+        if (status == HL_OK) {
+            list_products(n, degree, mixed, &p->basis[part]);
+            spread_centres(p, &p->basis[part], gap);
+            p->basis[part].width = part ? noise_width : drift_width;
+            p->size[part] = hl_basis_size(&p->basis[part]);
+        }
+    }
+    hl_free(p->ctx, gap);
+    p->cross_size = p->dim <= 2 ? p->basis[1].products : 1;
+    p->columns = hl_regress_noise(p, p->entries);
+    if (status == HL_OK)
+        p->theta = hl_calloc(p->ctx, p->columns, sizeof *p->theta);
+    return status == HL_OK && !p->theta ? HL_ERR_NOMEM : status;
+}
+
+static bool wanted(const hl_regress *p, const char *form)
+{
+    return strcmp(p->options.form, "auto") == 0 || strcmp(p->options.form, form) == 0;
+}
+
+/* Drifts times diffusions times with and without correlations. */
+static size_t list_candidates(const hl_regress *p, hl_candidate *c)
+{
+    const struct {
+        const char *name, *form;
+        int degree;
+        bool own;
+        size_t bumps;
+    } drifts[] = { { "linear", "linear", 1, false, 0 },       { "additive", "poly3", 3, true, 0 },
+                   { "cubic", "poly3", 3, false, 0 },         { "radial", "radial", 1, false, 8 },
+                   { "radial", "radial", 1, false, 16 },      { "radial", "radial", 1, false, 24 },
+                   { "cubic radial", "radial", 3, false, 24 } },
+      noises[] = { { "constant", "", 0, false, 0 },
+                   { "linear", "", 1, false, 0 },
+                   { "own quadratic", "", 2, true, 0 },
+                   { "quadratic", "", 2, false, 0 },
+                   { "radial", "", 1, false, 12 } };
+    bool off = strcmp(p->options.noise, "full") != 0, on = p->entries > p->dim;
+    size_t count = 0, most = p->basis[0].bumps;
+    for (size_t f = 0; f < sizeof drifts / sizeof *drifts; f++)
+        for (size_t g = 0; g < sizeof noises / sizeof *noises; g++)
+            for (int crossed = !off && on; crossed <= (on ? 1 : 0); crossed++) {
+                size_t bumps = drifts[f].bumps < most ? drifts[f].bumps : most;
+                bool twin = p->dim == 1 && (drifts[f].own || noises[g].own || drifts[f].bumps == 16);
+                bool idle = (drifts[f].bumps && !most) || (noises[g].bumps && !bumps);
+                if (twin || idle || !wanted(p, drifts[f].form) || count == MOST_CANDIDATES)
+                    continue;
+                c[count++] = (hl_candidate){ .name = { drifts[f].name, noises[g].name },
+                                             .degree = { drifts[f].degree, noises[g].degree },
+                                             .own = { drifts[f].own, noises[g].own },
+                                             .bumps = { bumps, noises[g].bumps ? p->basis[1].bumps : 0 },
+                                             .crossed = crossed };
+            }
+    return count;
+}
+
+/* ---- the estimate ---- */
+
+static void values_at(const hl_regress *p, const double *z, double *value, double *f, double *a)
+{
+    double *noise = value + p->size[0];
+    hl_basis_eval(&p->basis[0], z, value);
+    hl_basis_eval(&p->basis[1], z, noise);
+    for (size_t i = 0; i < p->dim; i++)
+        f[i] = hl_dot(p->size[0], p->theta + hl_regress_drift(p, i), value);
+    for (size_t e = 0; e < p->entries; e++)
+        a[e] = hl_dot(hl_regress_noise_size(p, e), p->theta + hl_regress_noise(p, e), noise);
+}
+
+void hl_regress_values(const hl_regress *p, size_t row, double *value, double *f, double *a)
+{
+    const double *known = p->known + row * 2 * p->dim;
+    values_at(p, p->z + row * p->inputs, value, f, a);
+    for (size_t i = 0; i < p->dim; i++) {
+        f[i] += known[i];
+        a[i] += known[p->dim + i];
+    }
+}
+
+/* Root mean square of the derivatives of f: how fast things change. */
+static double rate(const hl_regress *p, double *scratch)
+{
+    size_t d = p->dim, stride = p->rows / RATE_ROWS + 1, count = 0;
+    double *z = scratch, *f = z + p->inputs, *f1 = f + d, *a = f1 + d, *value = a + p->entries, sum = 0;
+    const double gap = 0.05;
+    for (size_t r = 0; r < p->rows; r += stride, count++)
+        for (size_t i = 0; i < d; i++) {
+            memcpy(z, p->z + r * p->inputs, p->inputs * sizeof *z);
+            z[i] += gap;
+            values_at(p, z, value, f1, a);
+            z[i] -= 2 * gap;
+            values_at(p, z, value, f, a);
+            for (size_t j = 0; j < d; j++)
+                sum += (f1[j] - f[j]) * (f1[j] - f[j]) / (4 * gap * gap);
+        }
+    return sqrt(sum / (double)(count * d));
+}
+
+static size_t short_pairs(const hl_regress *p)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < p->pairs; k++)
+        count += p->pair[k].step <= p->longest;
+    return count;
+}
+
+typedef struct sources {
+    hl_weak *weak;
+    hl_steps *steps;
+    hl_conditions rows;
+    hl_candidate candidate[MOST_CANDIDATES];
+    size_t candidates;
+    hl_choice choice;
+} sources;
+
+static hl_status round_of(hl_regress *p, sources *s, bool weak, bool steps)
+{
+    hl_status status = HL_OK;
+    size_t first = weak ? hl_weak_count(s->weak) : 0;
+    s->rows.count = first + (steps ? hl_steps_count(s->steps) : 0);
+    if (weak)
+        status = hl_weak_rows(s->weak, &s->rows, 0);
+    if (status == HL_OK && steps)
+        status = hl_steps_rows(s->steps, &s->rows, first);
+    if (status == HL_OK)
+        status = hl_check_stop(p->ctx);
+    return status == HL_OK ? hl_regress_choose(p, &s->rows, s->candidates, s->candidate, &s->choice) : status;
+}
+
+static hl_status rounds(hl_regress *p, sources *s, bool weak, bool steps)
+{
+    hl_status status = HL_OK;
+    for (size_t k = 0; k < ROUNDS && status == HL_OK; k++)
+        status = round_of(p, s, weak, steps);
+    return status;
+}
+
+static int by_step(const void *a, const void *b)
+{
+    double p = *(const double *)a, q = *(const double *)b;
+    return (p > q) - (p < q);
+}
+
+/* Sets p->longest by the estimate, but so that a tenth of the pairs is used. Are most of them close? */
+static hl_status set_longest(hl_regress *p, bool *most)
+{
+    size_t size = p->inputs + 2 * p->dim + p->entries + p->size[0] + p->size[1];
+    double *scratch = hl_calloc(p->ctx, size + p->pairs, sizeof *scratch), *step = scratch + size;
+    if (!scratch)
+        return HL_ERR_NOMEM;
+    double r = rate(p, scratch);
+    for (size_t k = 0; k < p->pairs; k++)
+        step[k] = p->pair[k].step;
+    qsort(step, p->pairs, sizeof *step, by_step);
+    *most = step[p->pairs / 2] * r <= close_step;
+    p->longest = fmax(longest_step / r, step[p->pairs / 10]);
+    hl_free(p->ctx, scratch);
+    return HL_OK;
+}
+
+/* Steps alone, if nearly all rows have a neighbour and their steps are short; otherwise snapshots first, and then with them
+ * the steps that are short against what they show. */
+static hl_status iterate(hl_regress *p, sources *s, hl_sde_regress_report *report)
+{
+    hl_status status = HL_OK;
+    bool weak = s->weak != NULL, steps = s->steps != NULL, linked = steps && 5 * p->pairs >= 4 * p->rows, done = false;
+    p->longest = INFINITY;
+    if (steps && (!weak || linked)) {
+        status = rounds(p, s, false, true);
+        if (status == HL_OK && weak)
+            status = set_longest(p, &done);
+        if (!weak || done)
+            weak = false, done = true;
+    }
+    if (status == HL_OK && !done) {
+        if (!linked)
+            status = rounds(p, s, true, false);
+        if (status == HL_OK && steps)
+            status = set_longest(p, &done);
+        steps = steps && short_pairs(p) >= LEAST_PAIRS;
+        for (size_t k = 0; k < 2 && status == HL_OK && steps; k++) {
+            status = rounds(p, s, true, true);
+            if (status == HL_OK)
+                status = set_longest(p, &done);
+        }
+    }
+    report->snapshots = weak;
+    report->steps = steps;
+    return status;
+}
+
+static hl_status estimate(hl_regress *p, sources *s, hl_sde_regress_report *report)
+{
+    hl_status status = HL_OK;
+    if (strcmp(p->options.use, "steps") != 0)
+        status = hl_weak_create(p, &s->weak);
+    if (status == HL_OK && strcmp(p->options.use, "snapshots") != 0 && p->pairs >= LEAST_PAIRS)
+        status = hl_steps_create(p, &s->steps);
+    if (status == HL_OK && !s->weak && !s->steps)
+        return hl_fail(p->ctx, HL_ERR_NO_SOLUTION,
+                       "hl_sde_regress: too few times with enough rows, and too few steps, for a regression");
+    size_t most = hl_weak_count(s->weak) + hl_steps_count(s->steps);
+    if (status == HL_OK)
+        s->rows.rows = hl_calloc(p->ctx, hl_size_mul(HL_REGRESS_FOLDS * most, p->columns + 1), sizeof *s->rows.rows);
+    if (status == HL_OK && !s->rows.rows)
+        status = HL_ERR_NOMEM;
+    s->candidates = list_candidates(p, s->candidate);
+    if (status == HL_OK)
+        status = iterate(p, s, report);
+    const hl_candidate *c = &s->candidate[s->choice.candidate];
+    report->conditions = s->rows.count;
+    report->ridge = s->choice.ridge;
+    report->misfit = s->choice.score;
+    report->correlated = c->crossed;
+    if (status == HL_OK)
+        snprintf(report->form, sizeof report->form, "%s, %s", c->name[0], c->name[1]);
+    return status;
+}
+
+/* ---- the result ---- */
+
+/* Copies the functions that have a coefficient, and with them the constant and the columns, to the result. */
+static hl_status pack_part(const hl_regress *p, hl_sde_simple *s, size_t part)
+{
+    const hl_basis *b = &p->basis[part];
+    size_t size = p->size[part], kept = 0, products = 0;
+    size_t *index = hl_calloc(p->ctx, size, sizeof *index);
+    if (!index)
+        return HL_ERR_NOMEM;
+    for (size_t a = 0; a < size; a++) {
+        bool used = a <= p->inputs;
+        for (size_t i = 0; i < p->dim && !used; i++)
+            used = p->theta[(part ? hl_regress_noise(p, i) : hl_regress_drift(p, i)) + a] != 0;
+        if (used)
+            index[kept++] = a;
+        products += used && a < b->products;
+    }
+    hl_basis *to = &s->basis[part];
+    hl_status status = hl_basis_create(p->ctx, p->inputs, products, kept - products, to);
+    s->coefficient[part] = hl_calloc(p->ctx, kept * p->dim, sizeof *s->coefficient[part]);
+    if (!s->coefficient[part])
+        status = HL_ERR_NOMEM;
+    for (size_t k = 0; k < kept && status == HL_OK; k++) {
+        if (k < products)
+            memcpy(to->factor[k], b->factor[index[k]], sizeof *to->factor);
+        else
+            memcpy(to->centre + (k - products) * p->inputs, b->centre + (index[k] - b->products) * p->inputs,
+                   p->inputs * sizeof *to->centre);
+        for (size_t i = 0; i < p->dim; i++)
+            s->coefficient[part][i * kept + k] =
+                p->theta[(part ? hl_regress_noise(p, i) : hl_regress_drift(p, i)) + index[k]];
+    }
+    to->width = b->width;
+    s->report.functions[part] = kept;
+    hl_free(p->ctx, index);
+    return status;
+}
+
+/* Known parts are functions of the dictionary, too: its first are the constant and the columns. */
+static void pack_known(const hl_regress *p, hl_sde_simple *s)
+{
+    double unit = (s->t_last - s->t_first) / HL_SDE_SPAN;
+    for (size_t i = 0; p->options.known && i < p->dim; i++) {
+        const hl_sde_known *k = &p->options.known[i];
+        double *f = s->coefficient[0] + i * hl_basis_size(&s->basis[0]), scale = unit / s->deviation[i];
+        double g = k->diffusion_value / s->deviation[i];
+        if (k->drift)
+            f[0] = k->drift_constant * scale;
+        for (size_t j = 0; j < p->dim && k->drift && k->drift_linear; j++) {
+            f[0] += k->drift_linear[j] * s->mean[j] * scale;
+            f[j + 1] = k->drift_linear[j] * s->deviation[j] * scale;
+        }
+        if (k->diffusion)
+            s->coefficient[1][i * hl_basis_size(&s->basis[1])] = g * g * unit;
+    }
+}
+
+/* Floors of A, and the mean correlation of the noise. */
+static hl_status pack_noise(const hl_regress *p, hl_sde_simple *s)
+{
+    size_t d = p->dim;
+    double *value = hl_calloc(p->ctx, p->size[0] + p->size[1] + 2 * d + p->entries + 2 * d * d, sizeof *value);
+    if (!value)
+        return HL_ERR_NOMEM;
+    double *f = value + p->size[0] + p->size[1], *mean = f + d, *a = mean + d, *up = a + p->entries, *down = up + d * d;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t r = 0; r < p->rows; r++) {
+            hl_regress_values(p, r, value, f, a);
+            for (size_t i = 0; i < d && !pass; i++)
+                mean[i] += fmax(a[i], 0) / (double)p->rows;
+            for (size_t e = d; e < p->entries && pass; e++) {
+                size_t i = p->entry[e][0], j = p->entry[e][1];
+                double size = hl_sde_simple_positive(a[i], s->least[i]) * hl_sde_simple_positive(a[j], s->least[j]);
+                up[i * d + j] += a[e] * sqrt(size);
+                down[i * d + j] += size;
+            }
+        }
+        for (size_t i = 0; i < d && !pass; i++)
+            s->least[i] = fmax(floor_share * mean[i], 1e-10);
+    }
+    for (size_t e = d; e < p->entries; e++) {
+        size_t i = p->entry[e][0], j = p->entry[e][1];
+        double c = down[i * d + j] > 0 ? up[i * d + j] / down[i * d + j] : 0;
+        s->correlation[i * d + j] = s->correlation[j * d + i] = fmax(-0.999, fmin(0.999, c));
+    }
+    hl_sde_simple_factor(s);
+    hl_free(p->ctx, value);
+    return HL_OK;
+}
+
+static void release(hl_regress *p, sources *s)
+{
+    hl_weak_free(s->weak);
+    hl_steps_free(s->steps);
+    hl_free(p->ctx, s->rows.rows);
+    hl_basis_free(p->ctx, &p->basis[0]);
+    hl_basis_free(p->ctx, &p->basis[1]);
+    void *const blocks[] = { p->z, p->u, p->fold, p->known, p->pair, p->entry, p->open[0], p->theta };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(p->ctx, blocks[i]);
+}
+
+hl_status hl_sde_regress(hl_context *ctx, const hl_sde_data *data, size_t dim, const hl_sde_regress_options *options,
+                         hl_sde_simple **simple)
+{
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!data || !simple)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_regress: the data or the result is NULL");
+    *simple = NULL;
+    hl_status status = check_data(ctx, data, dim);
+    if (status != HL_OK)
+        return status;
+    hl_regress p = { .ctx = ctx, .dim = dim };
+    sources *s = hl_calloc(ctx, 1, sizeof *s);
+    hl_sde_simple *to = NULL;
+    if (!s)
+        return HL_ERR_NOMEM;
+    status = set_options(&p, options);
+    p.inputs = dim + (p.options.time != 0);
+    if (status == HL_OK)
+        status = hl_sde_simple_create(ctx, dim, p.inputs, &to);
+    if (status == HL_OK)
+        status = load(&p, data, to);
+    if (status == HL_OK)
+        status = make_basis(&p);
+    if (status == HL_OK)
+        status = estimate(&p, s, &to->report);
+    for (size_t part = 0; part < 2 && status == HL_OK; part++)
+        status = pack_part(&p, to, part);
+    if (status == HL_OK)
+        status = pack_noise(&p, to);
+    if (status == HL_OK)
+        pack_known(&p, to);
+    release(&p, s);
+    hl_free(ctx, s);
+    if (status != HL_OK) {
+        hl_sde_simple_free(to);
+        return status;
+    }
+    *simple = to;
+    return HL_OK;
+}

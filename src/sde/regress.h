@@ -1,0 +1,149 @@
+/* regress.h - inside the regression of drift and diffusion: dictionaries, rows of moment conditions, and their solution.
+ *
+ * Drift and squared diffusion are sums of functions of a dictionary, f_i = sum_a F_ia b_a and A_e = sum_a G_ea c_a, where e
+ * numbers the diagonal of A = g g' and then, with correlated noise, the pairs i < j. All conditions on the coefficients are
+ * linear: W theta = y, with rows of unit variance. Each of the folds of the data gives such rows of its own; their mean is
+ * solved by least squares. The error of a candidate is the product of the residuals of two folds, with coefficients from
+ * the others: its mean is the squared misfit itself, without the noise of the rows, which a plain held-out sum of squares
+ * contains and which favours coefficients that are too small. */
+#ifndef HL_REGRESS_H
+#define HL_REGRESS_H
+
+#include "base/base.h"
+#include "hollow/sde_regress.h"
+
+enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3 };
+
+/* ---- dictionaries (basis.c) ---- */
+
+/* Functions of the inputs: products of at most three of them, then Gaussians. */
+typedef struct hl_basis {
+    size_t inputs, products, bumps;
+    unsigned short (*factor)[HL_BASIS_FACTORS]; /* [products]: number of the input + 1, or 0 */
+    double *centre;                             /* [bumps][inputs] */
+    double width;
+} hl_basis;
+
+static inline size_t hl_basis_size(const hl_basis *b)
+{
+    return b->products + b->bumps;
+}
+hl_status hl_basis_create(hl_context *ctx, size_t inputs, size_t products, size_t bumps, hl_basis *b);
+void hl_basis_free(hl_context *ctx, hl_basis *b);
+void hl_basis_eval(const hl_basis *b, const double *z, double *value);
+int hl_basis_degree(const hl_basis *b, size_t product);
+
+/* What was learnt. Everything is in standardised columns and time (0..5), as in models. */
+struct hl_sde_simple {
+    hl_context *ctx;
+    size_t dim, inputs;     /* inputs: the columns, then time if f and g depend on it */
+    hl_basis basis[2];      /* of f, of A */
+    double *coefficient[2]; /* [dim][size] each; A: its diagonal */
+    double *least;          /* [dim]: scale of the smooth floor of A, see hl_sde_simple_positive */
+    double *correlation;    /* [dim][dim] of the noise */
+    double *factor;         /* its lower triangular factor C */
+    double t_first, t_last, *mean, *deviation;
+    hl_sde_regress_report report;
+};
+hl_status hl_sde_simple_create(hl_context *ctx, size_t dim, size_t inputs, hl_sde_simple **simple);
+/* least log(1 + exp(value / least)): value where it is well above the floor, and always positive. */
+double hl_sde_simple_positive(double value, double least);
+/* Lower triangular factor of `correlation`, which is shrunk towards the identity until it has one. */
+void hl_sde_simple_factor(hl_sde_simple *simple);
+
+/* ---- linear algebra (regress_solve.c) ---- */
+
+double hl_dot(size_t n, const double *a, const double *b);
+void hl_axpy(size_t n, double a, const double *x, double *y); /* y += a x */
+/* a (n x n, lower half) to its Cholesky factor; false if it is not positive definite. */
+bool hl_cholesky(size_t n, double *a);
+void hl_cholesky_solve(size_t n, const double *l, double *x);
+/* Rows b (n x columns) to L^-1 b, where l (n x n) is lower triangular. */
+void hl_forward_rows(size_t n, const double *l, size_t columns, double *b);
+
+/* ---- the problem (regress.c) ---- */
+
+typedef struct hl_pair {
+    size_t from, to;
+    double step;
+} hl_pair;
+
+typedef struct hl_regress {
+    hl_context *ctx;
+    hl_sde_regress_options options;    /* defaults filled in */
+    size_t dim, inputs, rows, entries; /* entries of A that are free: dim, or with correlated noise dim (dim + 1) / 2 */
+    double *z, *u;                     /* [rows][inputs], [rows]; standardised */
+    unsigned char *fold;               /* [rows] */
+    hl_basis basis[2];
+    size_t size[2], columns;
+    size_t cross_size;  /* functions of an entry off the diagonal: the first of A's */
+    size_t (*entry)[2]; /* [entries]: i, j */
+    double *known;      /* [rows][2 dim]: what is known of f and of the diagonal of A; 0 elsewhere */
+    bool *open[2];      /* [dim]: f_i is not known; A_ii is not known */
+    double *theta;      /* [columns]: the estimate so far */
+    bool started;       /* theta holds one */
+    size_t pairs;
+    hl_pair *pair;
+    double longest; /* step of a pair that is used */
+} hl_regress;
+
+static inline size_t hl_regress_drift(const hl_regress *p, size_t i)
+{
+    return i * p->size[0];
+}
+static inline size_t hl_regress_noise(const hl_regress *p, size_t entry)
+{
+    size_t own = entry < p->dim ? entry : p->dim;
+    return p->dim * p->size[0] + own * p->size[1] + (entry - own) * p->cross_size;
+}
+static inline size_t hl_regress_noise_size(const hl_regress *p, size_t entry)
+{
+    return entry < p->dim ? p->size[1] : p->cross_size;
+}
+
+/* f (dim) and A (entries) of the estimate at a row, known parts included. `value` holds both dictionaries' functions. */
+void hl_regress_values(const hl_regress *p, size_t row, double *value, double *f, double *a);
+
+/* Rows of conditions: [HL_REGRESS_FOLDS][count][columns + 1], the last column is y. */
+typedef struct hl_conditions {
+    size_t count;
+    double *rows;
+} hl_conditions;
+
+/* ---- sources of conditions ---- */
+
+typedef struct hl_weak hl_weak; /* weak form (regress_weak.c) */
+/* NULL if there are too few times or rows for it. Sums over the data; borrows the problem. */
+hl_status hl_weak_create(hl_regress *p, hl_weak **weak);
+void hl_weak_free(hl_weak *weak);
+size_t hl_weak_count(const hl_weak *weak);
+/* Weighted by the covariance that the estimate implies. */
+hl_status hl_weak_rows(hl_weak *weak, hl_conditions *c, size_t first);
+
+typedef struct hl_steps hl_steps; /* pairs of neighbours in time (regress_pairs.c) */
+hl_status hl_steps_create(hl_regress *p, hl_steps **steps);
+void hl_steps_free(hl_steps *steps);
+size_t hl_steps_count(const hl_steps *steps);
+hl_status hl_steps_rows(hl_steps *steps, hl_conditions *c, size_t first);
+
+/* ---- choice (regress_choose.c) ---- */
+
+/* Which functions a candidate has: products up to a degree, and the first so many Gaussians. */
+typedef struct hl_candidate {
+    const char *name[2];
+    int degree[2];
+    bool own[2]; /* beyond degree 1 only powers of the component's own column */
+    size_t bumps[2];
+    bool crossed; /* entries of A off the diagonal */
+} hl_candidate;
+
+typedef struct hl_choice {
+    double score;
+    size_t candidate;
+    double ridge;
+} hl_choice;
+/* The best of the candidates to p->theta. */
+hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
+                            hl_choice *best);
+
+#endif

@@ -1,0 +1,274 @@
+/* regress_choose.c - least squares of the conditions for every candidate and ridge, and the one of the least error.
+ *
+ * For split s the folds s and s + 1 are held out; the error is r_s . r_(s+1), the product of their residuals, whose noises
+ * are independent. */
+#include <math.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "sde/regress.h"
+
+enum { SETS = HL_REGRESS_FOLDS + 1 }; /* splits, then all folds */
+static const double ridges[] = { 1e-8, 1e-6, 1e-5, 1e-4, 1e-3 };
+static const double tolerance = 1;    /* standard errors by which a smaller dictionary may be worse */
+enum { MOST_WORSE = 3 };              /* splits in which it may be worse */
+static const double left_share = 0.3; /* of every direction of the equations that is left without noise */
+enum { RIDGES = sizeof ridges / sizeof *ridges };
+
+typedef struct work {
+    const hl_regress *p;
+    const hl_conditions *c;
+    size_t candidates, team;
+    const hl_candidate *candidate;
+    double *mean;    /* for each thread [count][columns + 1] */
+    double *normal;  /* [SETS][columns + 1][columns + 1] */
+    double *noise;   /* its part that is noise of the regressors */
+    double *scratch; /* for each thread: matrix, its scaled copy, scale, theta, columns' numbers */
+    size_t scratch_size;
+    double *score;   /* [candidates][RIDGES][folds]: of each split */
+    size_t *columns; /* [candidates]: their numbers */
+} work;
+
+/* ---- normal equations ---- */
+
+static bool held_out(size_t set, size_t fold)
+{
+    return set < HL_REGRESS_FOLDS && (fold == set || fold == (set + 1) % HL_REGRESS_FOLDS);
+}
+
+/* The part of the normal equations that is noise of the regressors: products of a fold with itself in excess of those with
+ * others. */
+static void add_noise(work *w, size_t set, double share)
+{
+    size_t n = w->p->columns + 1, size = w->c->count * n;
+    double *to = w->noise + set * n * n, folds = 1 / share;
+    for (size_t q = 0; q < HL_REGRESS_FOLDS; q++)
+        for (size_t r = 0; r < w->c->count && !held_out(set, q); r++) {
+            const double *row = w->c->rows + q * size + r * n;
+            for (size_t i = 0; i < n; i++)
+                if (row[i] != 0)
+                    hl_axpy(i + 1, row[i], row, to + i * n);
+        }
+    for (size_t k = 0; k < n * n; k++)
+        to[k] = (to[k] * share - w->normal[set * n * n + k]) / (folds - 1);
+}
+
+static void normal_job(void *user, int thread)
+{
+    work *w = user;
+    size_t n = w->p->columns + 1, size = w->c->count * n;
+    double *mean = w->mean + (size_t)thread * size;
+    for (size_t set = (size_t)thread; set < SETS; set += w->team) {
+        double *to = w->normal + set * n * n, share = 1. / (HL_REGRESS_FOLDS - (set < HL_REGRESS_FOLDS ? 2 : 0));
+        memset(mean, 0, size * sizeof *mean);
+        for (size_t q = 0; q < HL_REGRESS_FOLDS; q++)
+            for (size_t k = 0; k < size && !held_out(set, q); k++)
+                mean[k] += share * w->c->rows[q * size + k];
+        for (size_t r = 0; r < w->c->count; r++) {
+            const double *row = mean + r * n;
+            for (size_t i = 0; i < n; i++)
+                if (row[i] != 0)
+                    hl_axpy(i + 1, row[i], row, to + i * n);
+        }
+        add_noise(w, set, share);
+    }
+}
+
+/* ---- candidates ---- */
+
+static bool has(const hl_regress *p, const hl_candidate *c, size_t part, size_t entry, size_t function)
+{
+    const hl_basis *b = &p->basis[part];
+    if (part && entry >= p->dim && !c->crossed)
+        return false;
+    if ((part == 0 || entry < p->dim) && !p->open[part][entry])
+        return false;
+    if (function >= b->products)
+        return (part == 0 || entry < p->dim) && function - b->products < c->bumps[part];
+    int degree = hl_basis_degree(b, function);
+    if (degree > c->degree[part])
+        return false;
+    size_t own = part && entry >= p->dim ? p->dim : entry;
+    for (size_t k = 0; k < HL_BASIS_FACTORS && degree > 1 && c->own[part]; k++)
+        if (b->factor[function][k] && b->factor[function][k] != own + 1)
+            return false;
+    return true;
+}
+
+/* The candidate's columns to `index`; returns their number. */
+static size_t columns_of(const hl_regress *p, const hl_candidate *c, size_t *index)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < p->dim; i++)
+        for (size_t a = 0; a < p->size[0]; a++)
+            if (has(p, c, 0, i, a))
+                index[count++] = hl_regress_drift(p, i) + a;
+    for (size_t e = 0; e < p->entries; e++)
+        for (size_t a = 0; a < hl_regress_noise_size(p, e); a++)
+            if (has(p, c, 1, e, a))
+                index[count++] = hl_regress_noise(p, e) + a;
+    return count;
+}
+
+/* normal - share * noise of the chosen columns, scaled, with `keep` times normal taken away and a ridge; to l. False if it
+ * is not positive. */
+static bool factor(const double *normal, const double *noise, size_t wide, size_t n, const size_t *index, double share,
+                   double keep, double ridge, const double *scale, double *l)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double *a = normal + index[i] * wide, *b = noise + index[i] * wide;
+        for (size_t j = 0; j <= i; j++)
+            l[i * n + j] = ((1 - keep) * a[index[j]] - share * b[index[j]]) * scale[i] * scale[j];
+        l[i * n + i] += ridge + (scale[i] == 0);
+    }
+    return hl_cholesky(n, l);
+}
+
+/* theta (n) of the chosen columns; `l` and `scale` are scratch. As much of the noise is taken out of the equations as leaves
+ * a share of every direction. */
+static void solve(const double *normal, const double *noise, size_t wide, size_t n, const size_t *index, double ridge,
+                  double *l, double *scale, double *theta)
+{
+    double share = 1;
+    const double *y = normal + (wide - 1) * wide, *noisy = noise + (wide - 1) * wide;
+    for (size_t k = 0; k < n; k++) {
+        double v = normal[index[k] * wide + index[k]];
+        scale[k] = v > 0 ? 1 / sqrt(v) : 0;
+    }
+    while (share > 0 && !factor(normal, noise, wide, n, index, share, left_share, 1e-8, scale, l))
+        share = share > 0.1 ? share - 0.25 : 0;
+    while (n && !factor(normal, noise, wide, n, index, share, 0, ridge, scale, l) && ridge < 1e6)
+        ridge *= 10;
+    for (size_t k = 0; k < n; k++)
+        theta[k] = (y[index[k]] - share * noisy[index[k]]) * scale[k];
+    hl_cholesky_solve(n, l, theta);
+    for (size_t k = 0; k < n; k++)
+        theta[k] *= scale[k];
+}
+
+/* Product of the residuals of the two folds that split `set` holds out. */
+static double error(const work *w, size_t set, size_t n, const size_t *index, const double *theta)
+{
+    size_t columns = w->p->columns + 1, count = w->c->count;
+    const double *a = w->c->rows + set * count * columns;
+    const double *b = w->c->rows + (set + 1) % HL_REGRESS_FOLDS * count * columns;
+    double sum = 0;
+    for (size_t r = 0; r < count; r++, a += columns, b += columns) {
+        double ra = a[columns - 1], rb = b[columns - 1];
+        for (size_t k = 0; k < n; k++) {
+            ra -= a[index[k]] * theta[k];
+            rb -= b[index[k]] * theta[k];
+        }
+        sum += ra * rb;
+    }
+    return sum;
+}
+
+static void candidate_job(void *user, int thread)
+{
+    work *w = user;
+    size_t wide = w->p->columns + 1;
+    double *l = w->scratch + (size_t)thread * w->scratch_size, *scale = l + wide * wide, *theta = scale + wide;
+    size_t *index = (size_t *)(theta + wide);
+    for (size_t k = (size_t)thread; k < w->candidates; k += w->team) {
+        size_t n = w->columns[k] = columns_of(w->p, &w->candidate[k], index);
+        for (size_t r = 0; r < RIDGES; r++) {
+            for (size_t set = 0; set < HL_REGRESS_FOLDS; set++) {
+                solve(w->normal + set * wide * wide, w->noise + set * wide * wide, wide, n, index, ridges[r], l, scale,
+                      theta);
+                w->score[(k * RIDGES + r) * HL_REGRESS_FOLDS + set] = error(w, set, n, index, theta);
+            }
+        }
+    }
+}
+
+static void run(work *w, void (*job)(void *user, int thread))
+{
+    if (w->p->ctx->team)
+        hl_team_run(w->p->ctx->team, job, w);
+    else
+        job(w, 0);
+}
+
+static double mean_score(const work *w, size_t k)
+{
+    double sum = 0;
+    for (size_t set = 0; set < HL_REGRESS_FOLDS; set++)
+        sum += w->score[k * HL_REGRESS_FOLDS + set] / HL_REGRESS_FOLDS;
+    return isfinite(sum) ? sum : INFINITY;
+}
+
+/* Is k as good as the best, as far as the splits tell? A large deviation of one split is not enough. */
+static bool equals(const work *w, size_t k, size_t best)
+{
+    const double *a = w->score + k * HL_REGRESS_FOLDS, *b = w->score + best * HL_REGRESS_FOLDS;
+    double gap = mean_score(w, k) - mean_score(w, best), square = 0;
+    size_t worse = 0;
+    for (size_t set = 0; set < HL_REGRESS_FOLDS; set++) {
+        square += (a[set] - b[set] - gap) * (a[set] - b[set] - gap);
+        worse += a[set] > b[set];
+    }
+    return gap <= tolerance * sqrt(square / (HL_REGRESS_FOLDS * (HL_REGRESS_FOLDS - 1))) && worse <= MOST_WORSE;
+}
+
+/* The one of the fewest functions among those that are as good as the best; of its ridges the best. */
+static size_t best_of(const work *w)
+{
+    size_t best = 0, at;
+    for (size_t k = 1; k < w->candidates * RIDGES; k++)
+        if (mean_score(w, k) < mean_score(w, best))
+            best = k;
+    at = best;
+    for (size_t k = 0; k < w->candidates * RIDGES; k++) {
+        size_t few = w->columns[at / RIDGES], own = w->columns[k / RIDGES];
+        if (equals(w, k, best) && (own < few || (own == few && mean_score(w, k) < mean_score(w, at))))
+            at = k;
+    }
+    return at;
+}
+
+static void take_best(const work *w, hl_regress *p, hl_choice *best)
+{
+    size_t wide = p->columns + 1;
+    double *l = w->scratch, *scale = l + wide * wide, *theta = scale + wide;
+    size_t *index = (size_t *)(theta + wide), at = best_of(w);
+    *best = (hl_choice){ mean_score(w, at), at / RIDGES, ridges[at % RIDGES] };
+    size_t n = columns_of(p, &w->candidate[best->candidate], index);
+    solve(w->normal + HL_REGRESS_FOLDS * wide * wide, w->noise + HL_REGRESS_FOLDS * wide * wide, wide, n, index,
+          best->ridge, l, scale, theta);
+    memset(p->theta, 0, p->columns * sizeof *p->theta);
+    for (size_t k = 0; k < n; k++)
+        p->theta[index[k]] = theta[k];
+    p->started = true;
+}
+
+hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
+                            hl_choice *best)
+{
+    hl_context *ctx = p->ctx;
+    size_t wide = p->columns + 1;
+    work w = { .p = p, .c = c, .candidates = candidates, .candidate = candidate };
+    w.team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1;
+    w.scratch_size = wide * wide + 3 * wide;
+    w.mean = hl_calloc(ctx, hl_size_mul(w.team * c->count, wide), sizeof *w.mean);
+    w.normal = hl_calloc(ctx, hl_size_mul(SETS * wide, wide), sizeof *w.normal);
+    w.noise = hl_calloc(ctx, hl_size_mul(SETS * wide, wide), sizeof *w.noise);
+    w.scratch = hl_calloc(ctx, w.team * w.scratch_size, sizeof *w.scratch);
+    w.score = hl_calloc(ctx, candidates * RIDGES * HL_REGRESS_FOLDS, sizeof *w.score);
+    w.columns = hl_calloc(ctx, candidates, sizeof *w.columns);
+    hl_status status = w.mean && w.normal && w.noise && w.scratch && w.score && w.columns ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        run(&w, normal_job);
+        run(&w, candidate_job);
+        take_best(&w, p, best);
+        if (!isfinite(best->score))
+            status = hl_fail(ctx, HL_ERR_NO_SOLUTION, "hl_sde_regress: no candidate has a finite error");
+    }
+    hl_free(ctx, w.mean);
+    hl_free(ctx, w.normal);
+    hl_free(ctx, w.noise);
+    hl_free(ctx, w.scratch);
+    hl_free(ctx, w.score);
+    hl_free(ctx, w.columns);
+    return status;
+}

@@ -1,0 +1,208 @@
+/* regress_pairs.c - conditions from neighbours in time of one trajectory.
+ *
+ *   x' - x = h (f(x) + f(x')) / 2 + e,   e_i e_j = h (A_ij(x) + A_ij(x')) / 2 on average,
+ *
+ * both with an error of second order in h: in e the noise of the mean slope does not correlate with the increment. As
+ * f(x') depends on the noise, these are no regressions; multiplied by functions of x, all those of the dictionary over the
+ * variance of a row, and summed over the pairs, they are conditions whose noise has mean 0. */
+#include <math.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "sde/regress.h"
+
+static const double variance_share = 0.05; /* of the mean variance, the least one used as a weight */
+
+/* One entry of f or A: sums of instruments times regressors and y for each fold, and their covariance. */
+typedef struct block {
+    size_t part, entry, size; /* part: 0 f, 1 A */
+    double *sum;              /* [FOLDS][size][size + 1] */
+    double *square;           /* [FOLDS][size][size] */
+} block;
+
+struct hl_steps {
+    hl_regress *p;
+    size_t blocks;
+    block *block;
+    double *least, *scratch; /* [dim]; for each thread */
+    size_t scratch_size;
+};
+
+hl_status hl_steps_create(hl_regress *p, hl_steps **steps)
+{
+    hl_context *ctx = p->ctx;
+    *steps = NULL;
+    hl_steps *s = hl_calloc(ctx, 1, sizeof *s);
+    if (!s)
+        return HL_ERR_NOMEM;
+    s->p = p;
+    s->blocks = p->dim + p->entries;
+    size_t team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1;
+    s->scratch_size = 4 * (p->size[0] + p->size[1]) + 6 * p->dim + 2 * p->entries;
+    s->block = hl_calloc(ctx, s->blocks, sizeof *s->block);
+    s->least = hl_calloc(ctx, p->dim, sizeof *s->least);
+    s->scratch = hl_calloc(ctx, team * s->scratch_size, sizeof *s->scratch);
+    bool good = s->block && s->least && s->scratch;
+    for (size_t k = 0; good && k < s->blocks; k++) {
+        block *b = &s->block[k];
+        b->part = k >= p->dim;
+        b->entry = k - b->part * p->dim;
+        b->size = b->part ? hl_regress_noise_size(p, b->entry) : p->size[0];
+        b->sum = hl_calloc(ctx, HL_REGRESS_FOLDS * b->size * (b->size + 1), sizeof *b->sum);
+        b->square = hl_calloc(ctx, HL_REGRESS_FOLDS * b->size * b->size, sizeof *b->square);
+        good = b->sum && b->square;
+    }
+    if (!good) {
+        hl_steps_free(s);
+        return HL_ERR_NOMEM;
+    }
+    *steps = s;
+    return HL_OK;
+}
+
+void hl_steps_free(hl_steps *s)
+{
+    if (!s)
+        return;
+    hl_context *ctx = s->p->ctx;
+    for (size_t k = 0; s->block && k < s->blocks; k++) {
+        hl_free(ctx, s->block[k].sum);
+        hl_free(ctx, s->block[k].square);
+    }
+    hl_free(ctx, s->block);
+    hl_free(ctx, s->least);
+    hl_free(ctx, s->scratch);
+    hl_free(ctx, s);
+}
+
+size_t hl_steps_count(const hl_steps *s)
+{
+    return s ? s->p->columns : 0;
+}
+
+/* Least variances: a share of the mean over the pairs. */
+static void set_least(hl_steps *s)
+{
+    hl_regress *p = s->p;
+    double *value = s->scratch, *f = value + p->size[0] + p->size[1], *a = f + p->dim, used = 0;
+    double *raw = a + p->entries;
+    memset(s->least, 0, p->dim * sizeof *s->least);
+    memset(raw, 0, p->dim * sizeof *raw);
+    for (size_t k = 0; k < p->pairs; k++) {
+        const hl_pair *q = &p->pair[k];
+        if (q->step > p->longest)
+            continue;
+        used++;
+        if (p->started)
+            hl_regress_values(p, q->from, value, f, a);
+        for (size_t i = 0; i < p->dim; i++) {
+            double gap = p->z[q->to * p->inputs + i] - p->z[q->from * p->inputs + i];
+            raw[i] += gap * gap / q->step;
+            s->least[i] += p->started ? fmax(a[i], 0) : 0;
+        }
+    }
+    for (size_t i = 0; i < p->dim && used > 0; i++)
+        s->least[i] = p->started ? fmax(variance_share * s->least[i], 1e-4 * raw[i]) / used : raw[i] / used;
+}
+
+/* Adds instruments z (size) times (regressors, y), and z z' times `variance`. */
+static void add(block *b, size_t fold, const double *z, double weight, const double *regressor, double scale, double y,
+                double variance)
+{
+    size_t n = b->size;
+    double *sum = b->sum + fold * n * (n + 1), *square = b->square + fold * n * n;
+    for (size_t k = 0; k < n; k++, sum += n + 1, square += n) {
+        double u = weight * z[k], v = u * scale, w = u * weight * variance;
+        hl_axpy(n, v, regressor, sum);
+        sum[n] += u * y;
+        hl_axpy(k + 1, w, z, square);
+    }
+}
+
+static void add_pair(hl_steps *s, const hl_pair *q, double *value)
+{
+    const hl_regress *p = s->p;
+    size_t d = p->dim, both = p->size[0] + p->size[1], fold = p->fold[q->from];
+    double *after = value + both, *f = after + both, *f1 = f + d, *a = f1 + d, *a1 = a + p->entries;
+    double *gap = a1 + p->entries, *e = gap + d, *v = e + d, h = q->step;
+    const double *known = p->known + q->from * 2 * d, *known1 = p->known + q->to * 2 * d;
+    hl_regress_values(p, q->from, value, f, a);
+    hl_regress_values(p, q->to, after, f1, a1);
+    for (size_t i = 0; i < d; i++) {
+        gap[i] = p->z[q->to * p->inputs + i] - p->z[q->from * p->inputs + i];
+        e[i] = gap[i] - 0.5 * h * (f[i] + f1[i]);
+        v[i] = p->started ? fmax(a[i], s->least[i]) : s->least[i];
+    }
+    for (size_t k = 0; k < both; k++)
+        after[k] += value[k];
+    for (size_t k = 0; k < s->blocks; k++) {
+        block *b = &s->block[k];
+        if (b->part == 0) {
+            size_t i = b->entry;
+            add(b, fold, value, 1 / v[i], after, 0.5 * h, gap[i] - 0.5 * h * (known[i] + known1[i]), v[i] * h);
+        } else {
+            size_t i = p->entry[b->entry][0], j = p->entry[b->entry][1];
+            double given = i == j ? 0.5 * h * (known[d + i] + known1[d + i]) : 0, size = v[i] * v[j];
+            add(b, fold, value + p->size[0], 1 / size, after + p->size[0], 0.5 * h, e[i] * e[j] - given,
+                size * h * h * (1 + (i == j)));
+        }
+    }
+}
+
+static void sum_job(void *user, int thread)
+{
+    hl_steps *s = user;
+    const hl_regress *p = s->p;
+    int team = p->ctx->team ? hl_team_size(p->ctx->team) : 1;
+    for (size_t k = 0; k < p->pairs; k++)
+        if (p->fold[p->pair[k].from] % team == thread && p->pair[k].step <= p->longest)
+            add_pair(s, &p->pair[k], s->scratch + (size_t)thread * s->scratch_size);
+}
+
+/* Rows of unit variance of one block, to `row` of each fold. */
+static bool whiten(const hl_regress *p, block *b, hl_conditions *c, size_t row)
+{
+    size_t n = b->size, columns = p->columns + 1;
+    size_t at = b->part ? hl_regress_noise(p, b->entry) : hl_regress_drift(p, b->entry);
+    double *l = b->square;
+    for (size_t q = 1; q < HL_REGRESS_FOLDS; q++)
+        for (size_t k = 0; k < n * n; k++)
+            l[k] += b->square[q * n * n + k];
+    for (size_t k = 0; k < n; k++)
+        l[k * n + k] = l[k * n + k] * (1 + 1e-8) + 1e-300;
+    if (!hl_cholesky(n, l))
+        return false;
+    for (size_t q = 0; q < HL_REGRESS_FOLDS; q++) {
+        double *sum = b->sum + q * n * (n + 1), *to = c->rows + (q * c->count + row) * columns;
+        hl_forward_rows(n, l, n + 1, sum);
+        memset(to, 0, n * columns * sizeof *to);
+        for (size_t k = 0; k < n; k++, to += columns) {
+            for (size_t a = 0; a < n; a++)
+                to[at + a] = HL_REGRESS_FOLDS * sum[k * (n + 1) + a];
+            to[p->columns] = HL_REGRESS_FOLDS * sum[k * (n + 1) + n];
+        }
+    }
+    return true;
+}
+
+hl_status hl_steps_rows(hl_steps *s, hl_conditions *c, size_t first)
+{
+    hl_regress *p = s->p;
+    for (size_t k = 0; k < s->blocks; k++) {
+        block *b = &s->block[k];
+        memset(b->sum, 0, HL_REGRESS_FOLDS * b->size * (b->size + 1) * sizeof *b->sum);
+        memset(b->square, 0, HL_REGRESS_FOLDS * b->size * b->size * sizeof *b->square);
+    }
+    set_least(s);
+    if (p->ctx->team)
+        hl_team_run(p->ctx->team, sum_job, s);
+    else
+        sum_job(s, 0);
+    for (size_t k = 0; k < s->blocks; k++) {
+        if (!whiten(p, &s->block[k], c, first))
+            return hl_fail(p->ctx, HL_ERR_NO_SOLUTION,
+                           "hl_sde_regress: the functions are not independent on the steps");
+        first += s->block[k].size;
+    }
+    return HL_OK;
+}

@@ -1,0 +1,543 @@
+/* regress_weak.c - conditions from snapshots: the weak form of the equation, integrated between neighbouring times.
+ *
+ *   E[phi](t_j+1) - E[phi](t_j) = integral from t_j to t_j+1 of E[L phi],   L phi = f . grad phi + A : Hess phi / 2
+ *
+ * with means over the observations of each time, and the integral by the cubic through four times. Both sides are multiplied
+ * by cosines c_k(t) and summed over the intervals: sum_l d_kl E[phi](t_l) = sum_l w_kl E[L phi](t_l). Few cosines see all of a
+ * smooth change, and average the noise of the regressors, whose squares would make the estimate too small.
+ *
+ * A row's noise is that of sum_l (d_kl phi - w_kl L phi), averaged over the rows of time l. Its covariance over test functions
+ * and cosines follows from the covariances of (phi, L phi) at each time; its Cholesky factor makes the rows independent. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "sde/regress.h"
+
+enum { MOST_TIMES = 60, LEAST_TIMES = 3, LEAST_ROWS = 40, NODES = 4, MOST_WAVES = 12 };
+enum { TRIAL_BUMPS = 60, MOST_TESTS = 56, NARROW_DIM = 2, TRIAL_ROWS = 4000, COVARIANCE_ROWS = 400, STREAM_TEST = 31 };
+static const double test_width = 0.7, narrow = 0.5, test_variance = 1e-4, covariance_floor = 1e-3;
+
+/* A test function: the product of one or two columns, or a Gaussian. */
+typedef struct test {
+    unsigned short factor[2]; /* column + 1 or 0; both 0: a Gaussian */
+    const double *centre;     /* [inputs] */
+    double width;
+} test;
+
+struct hl_weak {
+    hl_regress *p;
+    size_t times, tests, nodes; /* nodes: times of a quadrature */
+    double width;
+    size_t *index, *start; /* rows by time; [times + 1] */
+    double *at, *weight;   /* [times]; [waves][times]: integrals of the waves' right sides */
+    double *jump;          /* [waves][times]: of their left sides */
+    size_t waves;
+    test test[MOST_TESTS];
+    double *cell;  /* [FOLDS][times][tests][columns + 2]: sums of L phi of each function, of known parts, and of phi */
+    double *count; /* [FOLDS][times] */
+    double *variance; /* [times][2 tests][2 tests] of phi and L phi, then their mean */
+    double *factor;   /* of the rows' covariance */
+    double *scratch;  /* for each thread */
+    size_t scratch_size;
+    double *rows; /* of a job */
+    size_t first, total, next;
+};
+
+static size_t cell_width(const hl_weak *w)
+{
+    return w->p->columns + 2;
+}
+
+static double *cell_of(const hl_weak *w, size_t fold, size_t time)
+{
+    return w->cell + (fold * w->times + time) * w->tests * cell_width(w);
+}
+
+/* ---- times ---- */
+
+typedef struct stamp {
+    double u;
+    size_t row;
+} stamp;
+
+static int by_time(const void *a, const void *b)
+{
+    const stamp *p = a, *q = b;
+    return p->u != q->u ? (p->u > q->u) - (p->u < q->u) : (p->row > q->row) - (p->row < q->row);
+}
+
+/* Groups of rows of one time, or, if the times are too many or too thin, of neighbouring times. False if there are too
+ * few rows. */
+static bool group(hl_weak *w, const stamp *s)
+{
+    size_t n = w->p->rows, distinct = 1, thin = 0, run = 1;
+    for (size_t r = 1; r <= n; r++, run++)
+        if (r == n || s[r].u != s[r - 1].u) {
+            thin += run < LEAST_ROWS;
+            run = 0;
+            distinct += r < n;
+        }
+    bool exact = distinct <= MOST_TIMES && 4 * thin <= distinct;
+    size_t groups = n / LEAST_ROWS < MOST_TIMES ? n / LEAST_ROWS : MOST_TIMES;
+    w->times = 0;
+    for (size_t r = 0; r < n;) {
+        size_t end = exact || !groups ? r + 1 : r + n / groups < n ? r + n / groups : n;
+        while (end < n && s[end].u == s[end - 1].u)
+            end++;
+        double sum = 0;
+        for (size_t k = r; k < end; k++)
+            sum += s[k].u - s[r].u;
+        if (end - r >= 2 * HL_REGRESS_FOLDS) { /* thinner times are left out */
+            for (size_t k = r; k < end; k++)
+                w->index[w->start[w->times] + k - r] = s[k].row;
+            w->at[w->times] = s[r].u + sum / (double)(end - r);
+            w->start[w->times + 1] = w->start[w->times] + end - r;
+            w->times++;
+        }
+        r = end;
+    }
+    return w->times >= LEAST_TIMES;
+}
+
+static hl_status find_times(hl_weak *w)
+{
+    hl_regress *p = w->p;
+    stamp *s = hl_calloc(p->ctx, p->rows, sizeof *s);
+    w->index = hl_calloc(p->ctx, p->rows, sizeof *w->index);
+    w->start = hl_calloc(p->ctx, p->rows + 1, sizeof *w->start);
+    w->at = hl_calloc(p->ctx, p->rows, sizeof *w->at);
+    hl_status status = s && w->index && w->start && w->at ? HL_OK : HL_ERR_NOMEM;
+    for (size_t r = 0; r < p->rows && status == HL_OK; r++)
+        s[r] = (stamp){ p->u[r], r };
+    if (status == HL_OK) {
+        qsort(s, p->rows, sizeof *s, by_time);
+        if (!group(w, s))
+            w->times = 0;
+    }
+    hl_free(p->ctx, s);
+    return status;
+}
+
+/* Lagrange's quadrature of interval j: weights of the times low.., `nodes` of them. */
+static size_t interval_weights(const hl_weak *w, size_t j, double *weight)
+{
+    static const double point[] = { 0.1127016653792583, 0.5, 0.8872983346207417 }, share[] = { 5, 8, 5 };
+    size_t m = w->times, k = w->nodes, low = k == 2 ? j : j ? j - 1 : 0;
+    double h = w->at[j + 1] - w->at[j];
+    low = low + k > m ? m - k : low;
+    for (size_t n = 0; n < k; n++) { /* Gauss' three points are exact for the cubic */
+        double sum = 0;
+        for (size_t q = 0; q < 3; q++) {
+            double at = w->at[j] + h * point[q], value = share[q] / 18;
+            for (size_t o = 0; o < k; o++)
+                value *= o == n ? 1 : (at - w->at[low + o]) / (w->at[low + n] - w->at[low + o]);
+            sum += value;
+        }
+        weight[n] = h * sum;
+    }
+    return low;
+}
+
+/* Cosines of the intervals' middles times both sides of the conditions, summed over the intervals. */
+static void set_weights(hl_weak *w)
+{
+    const double pi = 3.14159265358979323846;
+    size_t m = w->times;
+    double weight[NODES], span = w->at[m - 1] - w->at[0];
+    w->nodes = m < NODES ? 2 : NODES;
+    for (size_t j = 0; j + 1 < m; j++) {
+        size_t low = interval_weights(w, j, weight);
+        double middle = (0.5 * (w->at[j] + w->at[j + 1]) - w->at[0]) / span;
+        for (size_t k = 0; k < w->waves; k++) {
+            double wave = cos(pi * (double)k * middle);
+            for (size_t n = 0; n < w->nodes; n++)
+                w->weight[k * m + low + n] += wave * weight[n];
+            w->jump[k * m + j] -= wave;
+            w->jump[k * m + j + 1] += wave;
+        }
+    }
+}
+
+/* ---- test functions ---- */
+
+/* phi, its gradient [dim] and its second derivatives [entries]. */
+static double eval_test(const hl_weak *w, const test *t, const double *z, double *slope, double *bend)
+{
+    const hl_regress *p = w->p;
+    size_t d = p->dim;
+    double square = 0, value;
+    if (t->factor[0]) {
+        size_t a = t->factor[0] - 1, b = t->factor[1] ? t->factor[1] - 1 : 0;
+        memset(slope, 0, d * sizeof *slope);
+        memset(bend, 0, p->entries * sizeof *bend);
+        slope[a] = t->factor[1] ? z[b] : 1;
+        for (size_t e = 0; t->factor[1] && e < p->entries; e++)
+            bend[e] = p->entry[e][0] == a && p->entry[e][1] == b ? 1 + (a == b) : 0;
+        if (t->factor[1])
+            slope[b] += z[a];
+        return t->factor[1] ? z[a] * z[b] : z[a];
+    }
+    for (size_t i = 0; i < d; i++) {
+        slope[i] = (z[i] - t->centre[i]) / t->width;
+        square += slope[i] * slope[i];
+    }
+    value = exp(-0.5 * square);
+    for (size_t e = 0; e < p->entries; e++) {
+        size_t i = p->entry[e][0], j = p->entry[e][1];
+        bend[e] = value * (slope[i] * slope[j] - (i == j)) / (t->width * t->width);
+    }
+    for (size_t i = 0; i < d; i++)
+        slope[i] *= -value / t->width;
+    return value;
+}
+
+/* All that might serve: columns, their products, Gaussians at observations. */
+static size_t propose(hl_weak *w, test *trial)
+{
+    const hl_regress *p = w->p;
+    size_t count = 0, rows = w->start[w->times];
+    for (size_t a = 0; a < p->dim; a++)
+        trial[count++] = (test){ .factor = { (unsigned short)(a + 1) } };
+    for (size_t a = 0; a < p->dim; a++)
+        for (size_t b = a; b < p->dim; b++)
+            trial[count++] = (test){ .factor = { (unsigned short)(a + 1), (unsigned short)(b + 1) } };
+    for (size_t k = 0; k < TRIAL_BUMPS; k++) {
+        size_t row = w->index[hl_random_bits(p->options.seed, STREAM_TEST, k) % rows];
+        trial[count++] = (test){ .centre = p->z + row * p->inputs,
+                                 .width = w->width * (k % 2 && p->dim <= NARROW_DIM ? narrow : 1) };
+    }
+    return count;
+}
+
+/* Covariances within times of the proposed functions over some rows, to s (count x count), scaled to a unit diagonal. */
+static void trial_covariance(const hl_weak *w, size_t count, const test *trial, double *s, double *value)
+{
+    const hl_regress *p = w->p;
+    size_t stride = w->start[w->times] / TRIAL_ROWS + 1;
+    double *mean = value + count, *slope = mean + count, *bend = slope + p->dim;
+    memset(s, 0, count * count * sizeof *s);
+    for (size_t t = 0; t < w->times; t++)
+        for (int pass = 0; pass < 2; pass++) {
+            size_t n = 0;
+            if (!pass)
+                memset(mean, 0, count * sizeof *mean);
+            for (size_t r = w->start[t]; r < w->start[t + 1]; r += stride, n++)
+                for (size_t k = 0; k < count; k++) {
+                    value[k] = eval_test(w, &trial[k], p->z + w->index[r] * p->inputs, slope, bend) - mean[k] * pass;
+                    if (!pass)
+                        mean[k] += value[k];
+                    for (size_t l = 0; l <= k && pass; l++)
+                        s[k * count + l] += value[k] * value[l];
+                }
+            for (size_t k = 0; k < count && !pass; k++)
+                mean[k] /= (double)n;
+        }
+    for (size_t k = 0; k < count; k++)
+        for (size_t l = 0; l < k; l++)
+            s[l * count + k] = s[k * count + l] /= sqrt(s[k * count + k] * s[l * count + l]) + 1e-300;
+    for (size_t k = 0; k < count; k++)
+        s[k * count + k] = 1;
+}
+
+/* Those that are not nearly combinations of others: Cholesky's factorisation with pivots, to a remaining variance. */
+static void take_tests(hl_weak *w, size_t count, const test *trial, double *s)
+{
+    for (w->tests = 0; w->tests < MOST_TESTS && w->tests < count; w->tests++) {
+        size_t best = 0;
+        for (size_t k = 1; k < count; k++)
+            if (s[k * count + k] > s[best * count + best])
+                best = k;
+        double top = s[best * count + best];
+        if (!(top > test_variance))
+            break;
+        w->test[w->tests] = trial[best];
+        for (size_t k = 0; k < count; k++)
+            for (size_t l = 0; l < count; l++)
+                if (k != best && l != best)
+                    s[k * count + l] -= s[k * count + best] * s[best * count + l] / top;
+        for (size_t k = 0; k < count; k++)
+            s[k * count + best] = s[best * count + k] = 0;
+    }
+}
+
+static hl_status find_tests(hl_weak *w)
+{
+    hl_regress *p = w->p;
+    size_t most = p->dim + p->dim * (p->dim + 1) / 2 + TRIAL_BUMPS;
+    test *trial = hl_calloc(p->ctx, most, sizeof *trial);
+    double *s = hl_calloc(p->ctx, hl_size_mul(most, most), sizeof *s);
+    double *value = hl_calloc(p->ctx, 2 * most + p->dim + p->entries, sizeof *value);
+    hl_status status = trial && s && value ? HL_OK : HL_ERR_NOMEM;
+    w->width = test_width * sqrt(fmax(1, (double)p->dim / 2));
+    if (status == HL_OK) {
+        size_t count = propose(w, trial);
+        trial_covariance(w, count, trial, s, value);
+        take_tests(w, count, trial, s);
+    }
+    hl_free(p->ctx, trial);
+    hl_free(p->ctx, s);
+    hl_free(p->ctx, value);
+    return status;
+}
+
+/* ---- sums over the data ---- */
+
+/* Adds row r to its cell. scratch: functions of both dictionaries, slope, bend. */
+static void add_row(hl_weak *w, size_t time, size_t r, double *value)
+{
+    const hl_regress *p = w->p;
+    const double *z = p->z + r * p->inputs, *known = p->known + r * 2 * p->dim;
+    double *noise = value + p->size[0], *slope = noise + p->size[1], *bend = slope + p->dim;
+    double *to = cell_of(w, p->fold[r], time);
+    w->count[p->fold[r] * w->times + time]++;
+    hl_basis_eval(&p->basis[0], z, value);
+    hl_basis_eval(&p->basis[1], z, noise);
+    for (size_t k = 0; k < w->tests; k++, to += cell_width(w)) {
+        double phi = eval_test(w, &w->test[k], z, slope, bend);
+        for (size_t i = 0; i < p->dim; i++) {
+            hl_axpy(p->size[0], slope[i], value, to + hl_regress_drift(p, i));
+            to[p->columns] += slope[i] * known[i] + 0.5 * bend[i] * known[p->dim + i];
+        }
+        for (size_t e = 0; e < p->entries; e++)
+            hl_axpy(hl_regress_noise_size(p, e), e < p->dim ? 0.5 * bend[e] : bend[e], noise,
+                    to + hl_regress_noise(p, e));
+        to[p->columns + 1] += phi;
+    }
+}
+
+static void sum_job(void *user, int thread)
+{
+    hl_weak *w = user;
+    int team = w->p->ctx->team ? hl_team_size(w->p->ctx->team) : 1;
+    for (size_t t = (size_t)thread; t < w->times; t += (size_t)team)
+        for (size_t r = w->start[t]; r < w->start[t + 1]; r++)
+            add_row(w, t, w->index[r], w->scratch + (size_t)thread * w->scratch_size);
+}
+
+static void run(hl_weak *w, void (*job)(void *user, int thread))
+{
+    if (w->p->ctx->team)
+        hl_team_run(w->p->ctx->team, job, w);
+    else
+        job(w, 0);
+}
+
+static hl_status make_arrays(hl_weak *w)
+{
+    hl_regress *p = w->p;
+    hl_context *ctx = p->ctx;
+    size_t team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1, m = w->times, r = w->tests;
+    size_t cells = hl_size_mul(hl_size_mul(HL_REGRESS_FOLDS * m, r), cell_width(w));
+    w->scratch_size = p->size[0] + p->size[1] + p->dim + 2 * p->entries + p->dim + 4 * r;
+    w->cell = hl_calloc(ctx, cells, sizeof *w->cell);
+    w->count = hl_calloc(ctx, HL_REGRESS_FOLDS * m, sizeof *w->count);
+    w->waves = m - 1 < MOST_WAVES ? m - 1 : MOST_WAVES;
+    w->weight = hl_calloc(ctx, w->waves * m, sizeof *w->weight);
+    w->jump = hl_calloc(ctx, w->waves * m, sizeof *w->jump);
+    w->variance = hl_calloc(ctx, (m + 1) * 4 * r * r, sizeof *w->variance);
+    w->factor = hl_calloc(ctx, hl_size_mul(w->waves * r, w->waves * r), sizeof *w->factor);
+    w->scratch = hl_calloc(ctx, team * w->scratch_size, sizeof *w->scratch);
+    return w->cell && w->count && w->weight && w->jump && w->variance && w->factor && w->scratch ? HL_OK : HL_ERR_NOMEM;
+}
+
+hl_status hl_weak_create(hl_regress *p, hl_weak **weak)
+{
+    *weak = NULL;
+    hl_weak *w = hl_calloc(p->ctx, 1, sizeof *w);
+    if (!w)
+        return HL_ERR_NOMEM;
+    w->p = p;
+    hl_status status = find_times(w);
+    if (status == HL_OK && w->times)
+        status = find_tests(w);
+    if (status == HL_OK && w->times)
+        status = make_arrays(w);
+    if (status != HL_OK || !w->times) {
+        hl_weak_free(w);
+        return status;
+    }
+    set_weights(w);
+    run(w, sum_job);
+    for (size_t k = 0; k < HL_REGRESS_FOLDS * w->times; k++)
+        if (w->count[k] == 0) { /* a fold without rows at some time: too few trajectories */
+            hl_weak_free(w);
+            return HL_OK;
+        }
+    *weak = w;
+    return HL_OK;
+}
+
+void hl_weak_free(hl_weak *w)
+{
+    if (!w)
+        return;
+    hl_context *ctx = w->p->ctx;
+    void *const blocks[] = { w->index, w->start,    w->at,     w->weight,  w->cell,
+                             w->count, w->variance, w->factor, w->scratch, w->jump };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(ctx, blocks[i]);
+    hl_free(ctx, w);
+}
+
+size_t hl_weak_count(const hl_weak *w)
+{
+    return w ? w->waves * w->tests : 0;
+}
+
+/* ---- covariance of the rows ---- */
+
+/* phi and L phi of all tests at row r, to v [2 tests]. */
+static void row_values(const hl_weak *w, size_t r, double *v, double *value)
+{
+    const hl_regress *p = w->p;
+    double *slope = value + p->size[0] + p->size[1], *bend = slope + p->dim, *f = bend + p->entries, *a = f + p->dim;
+    if (p->started)
+        hl_regress_values(p, r, value, f, a);
+    for (size_t k = 0; k < w->tests; k++) {
+        double sum = 0;
+        v[k] = eval_test(w, &w->test[k], p->z + r * p->inputs, slope, bend);
+        for (size_t i = 0; p->started && i < p->dim; i++)
+            sum += slope[i] * f[i];
+        for (size_t e = 0; p->started && e < p->entries; e++)
+            sum += (e < p->dim ? 0.5 : 1) * bend[e] * a[e];
+        v[w->tests + k] = sum;
+    }
+}
+
+static void covariance_job(void *user, int thread)
+{
+    hl_weak *w = user;
+    const hl_regress *p = w->p;
+    size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1, r2 = 2 * w->tests;
+    double *value = w->scratch + (size_t)thread * w->scratch_size, *v = value + w->scratch_size - 4 * w->tests,
+           *mean = v + r2;
+    for (size_t t = (size_t)thread; t < w->times; t += team) {
+        double *s = w->variance + t * r2 * r2;
+        size_t stride = (w->start[t + 1] - w->start[t]) / COVARIANCE_ROWS + 1, n = 0;
+        memset(s, 0, r2 * r2 * sizeof *s);
+        memset(mean, 0, r2 * sizeof *mean);
+        for (size_t q = w->start[t]; q < w->start[t + 1]; q += stride, n++) {
+            row_values(w, w->index[q], v, value);
+            for (size_t k = 0; k < r2; k++) {
+                mean[k] += v[k];
+                hl_axpy(k + 1, v[k], v, s + k * r2);
+            }
+        }
+        for (size_t k = 0; k < r2; k++)
+            for (size_t l = 0; l <= k; l++)
+                s[k * r2 + l] = s[l * r2 + k] = (s[k * r2 + l] - mean[k] * mean[l] / (double)n) / (double)n;
+    }
+}
+
+static double rows_of(const hl_weak *w, size_t time)
+{
+    return (double)(w->start[time + 1] - w->start[time]);
+}
+
+/* Each time's covariance is drawn to the mean of all, and divided by its number of rows. */
+static void shrink(hl_weak *w)
+{
+    size_t size = 4 * w->tests * w->tests, r2 = 2 * w->tests;
+    double *mean = w->variance + w->times * size;
+    memset(mean, 0, size * sizeof *mean);
+    for (size_t t = 0; t < w->times; t++)
+        for (size_t k = 0; k < size; k++)
+            mean[k] += w->variance[t * size + k] / (double)w->times;
+    for (size_t t = 0; t < w->times; t++) {
+        double n = rows_of(w, t), weight = (double)w->tests;
+        for (size_t k = 0; k < size; k++) {
+            double *v = w->variance + t * size + k, floor = k / r2 < w->tests && k % r2 < w->tests;
+            *v = ((n * *v + weight * mean[k]) / (n + weight) + covariance_floor * floor * mean[k]) / n;
+        }
+    }
+}
+
+/* Block (j, k) of the rows' covariance, k <= j. */
+static void add_block(hl_weak *w, size_t j, size_t k)
+{
+    size_t r = w->tests, m = w->times, n = w->waves * r;
+    for (size_t l = 0; l < m; l++) {
+        double dj = w->jump[j * m + l], dk = w->jump[k * m + l], wj = -w->weight[j * m + l], wk = -w->weight[k * m + l];
+        const double *s = w->variance + l * 4 * r * r;
+        for (size_t a = 0; a < r; a++) {
+            double *to = w->factor + (j * r + a) * n + k * r;
+            hl_axpy(r, dj * dk, s + a * 2 * r, to);
+            hl_axpy(r, dj * wk, s + a * 2 * r + r, to);
+            hl_axpy(r, wj * dk, s + (r + a) * 2 * r, to);
+            hl_axpy(r, wj * wk, s + (r + a) * 2 * r + r, to);
+        }
+    }
+}
+
+static void block_job(void *user, int thread)
+{
+    hl_weak *w = user;
+    size_t team = w->p->ctx->team ? (size_t)hl_team_size(w->p->ctx->team) : 1;
+    for (size_t j = (size_t)thread; j < w->waves; j += team)
+        for (size_t k = 0; k <= j; k++)
+            add_block(w, j, k);
+}
+
+/* The Cholesky factor of the rows' covariance; a diagonal is added until there is one. Without an estimate: as if the
+ * rows were independent. */
+static hl_status factor(hl_weak *w)
+{
+    size_t n = w->waves * w->tests;
+    run(w, covariance_job);
+    shrink(w);
+    for (double more = 1e-9; more < 1; more *= 100) {
+        memset(w->factor, 0, n * n * sizeof *w->factor);
+        run(w, block_job);
+        for (size_t i = 0; i < n; i++) {
+            w->factor[i * n + i] *= 1 + more;
+            if (!w->p->started)
+                memset(w->factor + i * n, 0, i * sizeof *w->factor);
+        }
+        if (hl_cholesky(n, w->factor))
+            return HL_OK;
+    }
+    return hl_fail(w->p->ctx, HL_ERR_NO_SOLUTION, "hl_sde_regress: the covariance of the conditions is not positive");
+}
+
+/* ---- rows ---- */
+
+static void rows_job(void *user, int thread)
+{
+    hl_weak *w = user;
+    const hl_regress *p = w->p;
+    size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1, r = w->tests, m = w->times;
+    size_t columns = p->columns + 1, wide = cell_width(w);
+    for (size_t q = (size_t)thread; q < HL_REGRESS_FOLDS; q += team) {
+        double *to = w->rows + (q * w->total + w->first) * columns;
+        memset(to, 0, w->waves * r * columns * sizeof *to);
+        for (size_t j = 0; j < w->waves; j++)
+            for (size_t l = 0; l < m; l++) {
+                double n = w->count[q * m + l], weight = w->weight[j * m + l] / n;
+                double jump = w->jump[j * m + l] / n;
+                const double *from = cell_of(w, q, l);
+                if (weight == 0 && jump == 0)
+                    continue;
+                for (size_t k = 0; k < r; k++) {
+                    double *row = to + (j * r + k) * columns;
+                    const double *c = from + k * wide;
+                    hl_axpy(p->columns, weight, c, row);
+                    row[p->columns] += jump * c[p->columns + 1] - weight * c[p->columns];
+                }
+            }
+        hl_forward_rows(w->waves * r, w->factor, columns, to);
+    }
+}
+
+hl_status hl_weak_rows(hl_weak *w, hl_conditions *c, size_t first)
+{
+    hl_status status = factor(w);
+    if (status != HL_OK)
+        return status;
+    w->rows = c->rows;
+    w->total = c->count;
+    w->first = first;
+    run(w, rows_job);
+    return HL_OK;
+}

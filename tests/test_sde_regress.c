@@ -1,0 +1,288 @@
+/* test_sde_regress.c - drift and diffusion by regression: exact flows, known equations from snapshots, steps and one path,
+ * correlated noise, known parts; memory, threads, and refusals. */
+#include "support.h"
+
+#include "hollow/sde_regress.h"
+#include "sde/regress.h"
+
+/* Paths of dx = f(x) dt + g(x) C dW by small Euler steps, rows by path; dim <= 2. */
+typedef void motion_fn(const double *x, double *f, double *g);
+
+enum { SUB = 10, MOST = 24000 };
+static double t_all[MOST], x_all[2 * MOST];
+static size_t id_all[MOST];
+
+static hl_sde_data simulate(size_t dim, motion_fn *motion, double start, double spread, double correlation,
+                            size_t paths, size_t times, double step)
+{
+    size_t row = 0;
+    for (size_t p = 0; p < paths; p++) {
+        double x[2], f[2], g[2], w[2];
+        for (size_t i = 0; i < dim; i++)
+            x[i] = (i ? -start : start) + spread * hl_random_normal(1, 1, 2 * p + i);
+        for (size_t j = 0; j < times; j++, row++) {
+            t_all[row] = step * (double)j;
+            id_all[row] = p;
+            memcpy(x_all + row * dim, x, dim * sizeof *x);
+            for (size_t k = 0; k < SUB; k++) {
+                motion(x, f, g);
+                for (size_t i = 0; i < dim; i++)
+                    w[i] = hl_random_normal(2, p, (j * SUB + k) * 2 + i);
+                w[1] = correlation * w[0] + sqrt(1 - correlation * correlation) * (dim > 1 ? w[1] : 0);
+                for (size_t i = 0; i < dim; i++)
+                    x[i] += f[i] * step / SUB + g[i] * sqrt(step / SUB) * w[i];
+            }
+        }
+    }
+    return (hl_sde_data){ row, t_all, x_all, id_all };
+}
+
+/* The same rows, time by time, without the paths. */
+static hl_sde_data unlink(hl_sde_data data, size_t dim, size_t paths)
+{
+    static double t[MOST], x[2 * MOST];
+    size_t times = data.rows / paths;
+    for (size_t r = 0; r < data.rows; r++) {
+        size_t from = r % paths * times + r / paths;
+        t[r] = data.t[from];
+        memcpy(x + r * dim, data.x + from * dim, dim * sizeof *x);
+    }
+    return (hl_sde_data){ data.rows, t, x, NULL };
+}
+
+static void decay(const double *x, double *f, double *g)
+{
+    f[0] = -0.8 * x[0] + 0.4;
+    g[0] = 0.5;
+}
+static void well(const double *x, double *f, double *g)
+{
+    f[0] = x[0] - x[0] * x[0] * x[0];
+    g[0] = 0.5;
+}
+static void growth(const double *x, double *f, double *g)
+{
+    f[0] = 0.5 * x[0];
+    g[0] = 0.4 * x[0];
+}
+static void pair(const double *x, double *f, double *g)
+{
+    for (size_t i = 0; i < 2; i++) {
+        f[i] = -x[i];
+        g[i] = 0.6;
+    }
+}
+
+static void values(hl_sde_simple *s, double x, double *f, double *g)
+{
+    CHECK_OK(s->ctx, hl_sde_simple_eval(s, 1, (double[]){ 0 }, &x, f, g));
+}
+
+/* ---- tests ---- */
+
+/* Without noise: x(t) = x0 exp(-t / 2) is a linear drift and no diffusion, up to what is exchanged between the two. */
+static void test_flow(void **state)
+{
+    enum { PATHS = 200, TIMES = 21 };
+    hl_context *ctx = *state;
+    hl_sde_simple *s;
+    double f, g;
+    for (size_t r = 0; r < PATHS * TIMES; r++) {
+        t_all[r] = 0.1 * (double)(r / PATHS);
+        x_all[r] = (1 + (double)(r % PATHS) / PATHS) * exp(-0.5 * t_all[r]);
+    }
+    CHECK_OK(ctx, hl_sde_regress(ctx, &(hl_sde_data){ PATHS * TIMES, t_all, x_all, NULL }, 1, NULL, &s));
+    for (double x = 0.5; x < 1.8; x += 0.3) {
+        values(s, x, &f, &g);
+        CHECK_NEAR(f, -0.5 * x, 0.08, "drift");
+        CHECK_LE(g, 0.15, "diffusion");
+    }
+    hl_sde_simple_free(s);
+}
+
+static void check_decay(hl_context *ctx, const hl_sde_data *data, const char *use, double slack)
+{
+    hl_sde_simple *s;
+    double f, g;
+    CHECK_OK(ctx, hl_sde_regress(ctx, data, 1, &(hl_sde_regress_options){ .use = use }, &s));
+    hl_sde_regress_report r = hl_sde_simple_report(s);
+    assert_int_equal(r.snapshots, strcmp(use, "snapshots") == 0);
+    assert_int_equal(r.steps, strcmp(use, "steps") == 0);
+    for (double x = 0.2; x < 2; x += 0.4) {
+        values(s, x, &f, &g);
+        CHECK_NEAR(f, -0.8 * x + 0.4, slack, use);
+        CHECK_NEAR(g, 0.5, slack, use);
+    }
+    hl_sde_simple_free(s);
+}
+
+static void test_sources(void **state)
+{
+    hl_sde_data data = simulate(1, decay, 2, 0.2, 0, 600, 20, 0.15), loose = unlink(data, 1, 600);
+    check_decay(*state, &data, "steps", 0.06);
+    check_decay(*state, &data, "snapshots", 0.2);
+    check_decay(*state, &loose, "snapshots", 0.2);
+}
+
+/* Steps of 0.5, over which Euler's regression would find -(1 - exp(-0.4)) / 0.5 = -0.66 for the slope. */
+static void test_long_steps(void **state)
+{
+    hl_sde_data data = simulate(1, decay, 2, 0.2, 0, 1500, 8, 0.5);
+    check_decay(*state, &data, "steps", 0.06);
+}
+
+/* One path: two wells and a hill between them. */
+static void test_one_path(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(1, well, 1, 0, 0, 1, 20000, 0.02);
+    hl_sde_simple *s;
+    double f[5], g;
+    data.trajectory = NULL;
+    CHECK_OK(ctx, hl_sde_regress(ctx, &data, 1, NULL, &s));
+    for (size_t k = 0; k < 5; k++)
+        values(s, -1.25 + 0.625 * (double)k, &f[k], &g);
+    CHECK(f[0] > 0.2 && f[1] < -0.1 && f[3] > 0.1 && f[4] < -0.2, "signs of the drift");
+    CHECK_NEAR(f[2], 0, 0.15, "the hill");
+    CHECK_NEAR(g, 0.5, 0.03, "diffusion");
+    hl_sde_simple_free(s);
+}
+
+static void test_state_dependent(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(1, growth, 1, 0.2, 0, 800, 20, 0.05), loose = unlink(data, 1, 800);
+    for (int linked = 0; linked < 2; linked++) {
+        hl_sde_simple *s;
+        double f, g, tolerance = linked ? 0.06 : 0.3;
+        CHECK_OK(ctx, hl_sde_regress(ctx, linked ? &data : &loose, 1, NULL, &s));
+        for (double x = 0.8; x < 2; x += 0.4) {
+            values(s, x, &f, &g);
+            CHECK_NEAR(f, 0.5 * x, tolerance * x, "drift");
+            CHECK_NEAR(g, 0.4 * x, tolerance * x, "diffusion");
+        }
+        hl_sde_simple_free(s);
+    }
+}
+
+static void test_correlated(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(2, pair, 2, 0.2, 0.9, 400, 20, 0.1);
+    hl_sde_simple *s;
+    CHECK_OK(ctx, hl_sde_regress(ctx, &data, 2, NULL, &s));
+    assert_true(hl_sde_simple_report(s).correlated);
+    CHECK_NEAR(hl_sde_simple_correlation(s, 0, 1), 0.9, 0.03, "correlation");
+    CHECK_NEAR(s->factor[2], hl_sde_simple_correlation(s, 1, 0), 1e-12, "factor");
+    CHECK_NEAR(s->factor[2] * s->factor[2] + s->factor[3] * s->factor[3], 1, 1e-12, "rows of length 1");
+    hl_sde_simple_free(s);
+    CHECK_OK(ctx, hl_sde_regress(ctx, &data, 2, &(hl_sde_regress_options){ .noise = "diagonal" }, &s));
+    CHECK_NEAR(hl_sde_simple_correlation(s, 0, 1), 0, 0, "diagonal");
+    hl_sde_simple_free(s);
+}
+
+/* What is known stands in the result as it was given. */
+static void test_known(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(1, decay, 2, 0.2, 0, 300, 20, 0.15), loose = unlink(data, 1, 300);
+    hl_sde_known known = { .drift = 1, .drift_constant = 0.4, .drift_linear = (double[]){ -0.8 } };
+    hl_sde_simple *s;
+    double f, g;
+    CHECK_OK(ctx, hl_sde_regress(ctx, &loose, 1, &(hl_sde_regress_options){ .known = &known }, &s));
+    values(s, 1.5, &f, &g);
+    CHECK_NEAR(f, -0.8, 1e-12, "known drift");
+    CHECK_NEAR(g, 0.5, 0.05, "its diffusion");
+    hl_sde_simple_free(s);
+    known = (hl_sde_known){ .diffusion = 1, .diffusion_value = 0.5 };
+    CHECK_OK(ctx, hl_sde_regress(ctx, &data, 1, &(hl_sde_regress_options){ .known = &known }, &s));
+    values(s, 1.5, &f, &g);
+    CHECK_NEAR(f, -0.8, 0.1, "its drift");
+    CHECK_NEAR(g, 0.5, 1e-6, "known diffusion");
+    hl_sde_simple_free(s);
+}
+
+static void test_positive(void **state)
+{
+    (void)state;
+    CHECK_NEAR(hl_sde_simple_positive(3, 0.1), 3, 1e-12, "well above");
+    CHECK_NEAR(hl_sde_simple_positive(0, 0.1), 0.1 * log(2), 1e-15, "at 0");
+    CHECK(hl_sde_simple_positive(-2, 0.1) > 0 && hl_sde_simple_positive(-2, 0.1) < 1e-8, "below");
+}
+
+static void test_refusals(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_simple *s;
+    double t[] = { 0, 0, 1, 1 }, x[] = { 0, 1, 2, NAN };
+    hl_sde_data data = { 4, t, x, NULL };
+    CHECK_STATUS(ctx, hl_sde_regress(ctx, &data, 1, NULL, &s), HL_ERR_NOT_FINITE);
+    x[3] = 3;
+    CHECK_STATUS(ctx, hl_sde_regress(ctx, &data, 1, NULL, &s), HL_ERR_NO_SOLUTION);
+    CHECK_STATUS(ctx, hl_sde_regress(ctx, &data, 1, &(hl_sde_regress_options){ .form = "quartic" }, &s),
+                 HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_sde_regress(ctx, &data, 1, &(hl_sde_regress_options){ .noise = "red" }, &s), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_sde_regress(ctx, &data, 0, NULL, &s), HL_ERR_INVALID);
+    assert_null(s);
+}
+
+static hl_status small_fit(hl_context *ctx, double *f)
+{
+    hl_sde_data data = { 1200, t_all, x_all, id_all };
+    hl_sde_simple *s = NULL;
+    hl_status status = hl_sde_regress(ctx, &data, 2, NULL, &s);
+    double g[2];
+    if (status == HL_OK)
+        status = hl_sde_simple_eval(s, 1, (double[]){ 0 }, (double[]){ 0.5, -0.5 }, f, g);
+    hl_sde_simple_free(s);
+    return status;
+}
+
+static void test_threads(void **state)
+{
+    double one[2], three[2];
+    (void)state;
+    simulate(2, pair, 2, 0.2, 0.5, 120, 10, 0.2);
+    for (int k = 0; k < 2; k++) {
+        test_allocator allocator = { 0 };
+        hl_context *ctx = test_context(&allocator, k ? 3 : 1);
+        CHECK_OK(ctx, small_fit(ctx, k ? three : one));
+        hl_context_free(ctx);
+    }
+    assert_memory_equal(one, three, sizeof one);
+}
+
+static hl_status scenario(hl_context *ctx, void *user)
+{
+    return small_fit(ctx, user);
+}
+
+static void test_memory(void **state)
+{
+    double f[2];
+    (void)state;
+    simulate(2, pair, 2, 0.2, 0.5, 120, 10, 0.2);
+    check_every_allocation(1, scenario, f);
+}
+
+static int setup(void **state)
+{
+    return hl_context_create(NULL, (hl_context **)state);
+}
+
+static int teardown(void **state)
+{
+    hl_context_free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flow),       cmocka_unit_test(test_sources),  cmocka_unit_test(test_long_steps),
+        cmocka_unit_test(test_one_path),   cmocka_unit_test(test_known),    cmocka_unit_test(test_state_dependent),
+        cmocka_unit_test(test_correlated), cmocka_unit_test(test_positive), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_threads),    cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -271,6 +271,10 @@ class hl_sde_outcome(Structure): ...
 
 class hl_sde_progress(Structure): ...
 
+class hl_sde_regress_options(Structure): ...
+
+class hl_sde_regress_report(Structure): ...
+
 class hl_table_options(Structure): ...
 
 class hl_column_stats(Structure): ...
@@ -879,6 +883,24 @@ hl_sde_progress._fields_ = [
     ("gradient_norm", (c_double * 3)),
     ("outcome", c_void_p),
 ]
+hl_sde_regress_options._fields_ = [
+    ("form", c_char_p),
+    ("noise", c_char_p),
+    ("time", c_int),
+    ("use", c_char_p),
+    ("known", c_void_p),
+    ("seed", c_uint64),
+]
+hl_sde_regress_report._fields_ = [
+    ("form", (c_char * 32)),
+    ("ridge", c_double),
+    ("misfit", c_double),
+    ("conditions", c_size_t),
+    ("functions", (c_size_t * 2)),
+    ("snapshots", c_int),
+    ("steps", c_int),
+    ("correlated", c_int),
+]
 hl_table_options._fields_ = [
     ("columns", c_char_p),
     ("exclude", c_char_p),
@@ -1006,6 +1028,8 @@ STRUCTS: dict[str, Any] = {
     "hl_sde_finding": hl_sde_finding,
     "hl_sde_outcome": hl_sde_outcome,
     "hl_sde_progress": hl_sde_progress,
+    "hl_sde_regress_options": hl_sde_regress_options,
+    "hl_sde_regress_report": hl_sde_regress_report,
     "hl_table_options": hl_table_options,
     "hl_column_stats": hl_column_stats,
     "hl_table_writer_options": hl_table_writer_options,
@@ -1316,6 +1340,11 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_sde_finding_name": (c_char_p, [c_int]),
     "hl_sde_finding_text": (c_char_p, [c_void_p, c_size_t, c_char_p, c_size_t]),
     "hl_sde_learn": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_sde_regress": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
+    "hl_sde_simple_free": (None, [c_void_p]),
+    "hl_sde_simple_report": (hl_sde_regress_report, [c_void_p]),
+    "hl_sde_simple_eval": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_sde_simple_correlation": (c_double, [c_void_p, c_size_t, c_size_t]),
     "hl_date_scan": (c_char_p, [c_char_p, c_void_p]),
     "hl_table_open": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
     "hl_table_free": (None, [c_void_p]),

@@ -53,13 +53,13 @@ void hl_sde_simple_factor(hl_sde_simple *simple);
 
 /* ---- linear algebra (regress_solve.c) ---- */
 
-double hl_dot(size_t n, const double *a, const double *b);
-void hl_axpy(size_t n, double a, const double *x, double *y); /* y += a x */
+double hl_regress_dot(size_t n, const double *a, const double *b);
+void hl_regress_axpy(size_t n, double a, const double *x, double *y); /* y += a x */
 /* a (n x n, lower half) to its Cholesky factor; false if it is not positive definite. */
-bool hl_cholesky(size_t n, double *a);
-void hl_cholesky_solve(size_t n, const double *l, double *x);
+bool hl_regress_cholesky(size_t n, double *a);
+void hl_regress_solve(size_t n, const double *l, double *x);
 /* Rows b (n x columns) to L^-1 b, where l (n x n) is lower triangular. */
-void hl_forward_rows(size_t n, const double *l, size_t columns, double *b);
+void hl_regress_forward(size_t n, const double *l, size_t columns, double *b);
 
 /* ---- the problem (regress.c) ---- */
 

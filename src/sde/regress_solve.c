@@ -14,7 +14,7 @@ static lanes get(const double *from)
     return v;
 }
 
-double hl_dot(size_t n, const double *a, const double *b)
+double hl_regress_dot(size_t n, const double *a, const double *b)
 {
     lanes s[4] = { { 0 } };
     size_t k = 0;
@@ -28,7 +28,7 @@ double hl_dot(size_t n, const double *a, const double *b)
     return sum;
 }
 
-void hl_axpy(size_t n, double a, const double *x, double *y)
+void hl_regress_axpy(size_t n, double a, const double *x, double *y)
 {
     size_t k = 0;
     for (; k + LANES <= n; k += LANES) {
@@ -39,11 +39,11 @@ void hl_axpy(size_t n, double a, const double *x, double *y)
         y[k] += a * x[k];
 }
 
-bool hl_cholesky(size_t n, double *a)
+bool hl_regress_cholesky(size_t n, double *a)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) {
-            double v = a[i * n + j] - hl_dot(j, a + i * n, a + j * n);
+            double v = a[i * n + j] - hl_regress_dot(j, a + i * n, a + j * n);
             if (j == i && !(v > 0 && isfinite(v)))
                 return false;
             a[i * n + j] = j == i ? sqrt(v) : v / a[j * n + j];
@@ -51,22 +51,22 @@ bool hl_cholesky(size_t n, double *a)
     return true;
 }
 
-void hl_cholesky_solve(size_t n, const double *l, double *x)
+void hl_regress_solve(size_t n, const double *l, double *x)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = (x[i] - hl_dot(i, l + i * n, x)) / l[i * n + i];
+        x[i] = (x[i] - hl_regress_dot(i, l + i * n, x)) / l[i * n + i];
     for (size_t i = n; i-- > 0;) {
         x[i] /= l[i * n + i];
-        hl_axpy(i, -x[i], l + i * n, x);
+        hl_regress_axpy(i, -x[i], l + i * n, x);
     }
 }
 
-void hl_forward_rows(size_t n, const double *l, size_t columns, double *b)
+void hl_regress_forward(size_t n, const double *l, size_t columns, double *b)
 {
     for (size_t i = 0; i < n; i++) {
         double *row = b + i * columns, inverse = 1 / l[i * n + i];
         for (size_t j = 0; j < i; j++)
-            hl_axpy(columns, -l[i * n + j], b + j * columns, row);
+            hl_regress_axpy(columns, -l[i * n + j], b + j * columns, row);
         for (size_t k = 0; k < columns; k++)
             row[k] *= inverse;
     }

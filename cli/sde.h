@@ -69,6 +69,9 @@ bool sde_read_time(const char *text, char **end, double *time);
 /* The verdict as members of an object. */
 void sde_print_verdict(cli_json *json, const hl_verdict *verdict);
 
+/* The outcome of `hollow sde fit` as a line on stdout. */
+void sde_print_outcome(const char *model, const hl_sde_outcome *outcome);
+
 /* Curves of training for pictures: iteration, loss, nll. */
 typedef struct sde_curves {
     size_t count, capacity;

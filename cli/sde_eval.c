@@ -160,36 +160,6 @@ static void print_group(const job *j, const hl_judge_group *g)
     putchar('\n');
 }
 
-void sde_print_verdict(cli_json *json, const hl_verdict *v)
-{
-    static const char *const reasons[] = { "density",   "simulations",      "unexplained",     "speed",
-                                           "residuals", "few trajectories", "stationary data", "time dependent",
-                                           "few steps", "wide band" };
-    bool moves = !(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA)); /* else nothing is missed */
-    cli_json_text(json, "verdict", hl_answer_name(v->answer));
-    cli_json_open(json, "reasons", '[');
-    for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
-        if (v->reasons >> k & 1)
-            cli_json_text(json, NULL, reasons[k]);
-    cli_json_close(json, ']');
-    cli_json_real(json, "residual", v->residual);
-    cli_json_real(json, "movement", v->movement);
-    cli_json_real(json, "movement_noise", v->noise);
-    cli_json_real(json, "density_misses", moves ? v->density : NAN);
-    cli_json_real(json, "simulations_miss", moves ? v->simulated : NAN);
-    cli_json_real(json, "unexplained", v->unexplained);
-    cli_json_real(json, "steps_miss", v->speed);
-    cli_json_count(json, "steps", v->steps);
-    cli_json_real(json, "drift_band", v->band);
-    for (int k = 0; k < HL_RESIDUAL_TESTS; k++) {
-        cli_json_open(json, hl_residual_name((hl_residual)k), '{');
-        cli_json_real(json, "effect", v->steps ? v->test[k].effect : NAN);
-        cli_json_real(json, "sigma", v->steps ? v->test[k].sigma : NAN);
-        cli_json_bool(json, "failed", v->test[k].failed);
-        cli_json_close(json, '}');
-    }
-}
-
 static void print_summary(const job *j)
 {
     hl_verdict v = hl_judge_verdict(j->judge);

@@ -11,7 +11,7 @@ typedef struct settings {
     uint64_t threads;
     double save_every;
     const char *out, *log, *plot;
-    bool resume, quiet, json;
+    bool resume;
     cli_chosen chosen; /* of hl_sde_learn_options */
 } settings;
 
@@ -28,8 +28,6 @@ static const cli_option options[] = {
       NULL },
     { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
     { "plot", CLI_TEXT, AT(plot), "DIR", "pictures: curves, drift and diffusion, marginals", 0, 0, NULL },
-    { "json", CLI_FLAG, AT(json), NULL, "print the outcome as one line of JSON", 0, 0, NULL },
-    { "quiet", CLI_FLAG, AT(quiet), NULL, "print warnings and errors only", 0, 0, NULL },
     { "threads", CLI_INTEGER, AT(threads), "N", "default 1, as there is little to share; results are the same", 1, 256,
       NULL },
     { .offset = AT(chosen), .more = &learning },
@@ -71,7 +69,8 @@ typedef struct job {
     size_t said;  /* findings */
     double start; /* of training */
     bool begun;   /* it has begun */
-    bool terminal, resume;
+    bool resume;
+    cli_progress progress;
 } job;
 
 /* ---- findings ---- */
@@ -124,8 +123,6 @@ static void say_finding(const job *j, const hl_sde_outcome *o, size_t k)
     const hl_sde_finding *f = &o->finding[k];
     const char *more = advice(o, f->kind), *where = place_of(j, f, place, sizeof place);
     bool note = f->kind == HL_SDE_FINDING_METHOD;
-    if (note && j->set->quiet)
-        return;
     cli_say(me, "%s%s%s%s%s%s",
             f->fatal && o->judged ? "training failed: "
             : f->fatal || note    ? ""
@@ -154,29 +151,31 @@ static void begin(job *j, const hl_sde_outcome *o)
     j->start = cli_now();
     if (j->log && j->resume)
         cli_cut_log(j->log, o->first);
-    if (j->set->quiet)
-        return;
     if (o->components_chosen)
-        fprintf(stderr, "%s%zu Gaussian%s (--components), as held-out rows choose\n", j->terminal ? "\r" : "",
-                o->components, o->components == 1 ? "" : "s");
-    fprintf(stderr, "%zu observations of %zu columns, %zu trajector%s; %zu parameters\n", o->rows, o->dim,
-            o->trajectories, o->trajectories == 1 ? "y" : "ies", o->parameters);
+        cli_say(me, "%zu Gaussian%s (--components), as held-out rows choose", o->components,
+                o->components == 1 ? "" : "s");
+    cli_say(me, "%zu observations of %zu columns, %zu trajector%s; %zu parameters", o->rows, o->dim, o->trajectories,
+            o->trajectories == 1 ? "y" : "ies", o->parameters);
     if (!j->resume && access(j->checkpoint, F_OK) == 0)
         cli_say(me, "warning: %s of an earlier run will be replaced; --resume would go on from it", j->checkpoint);
 }
 
-static void show(const job *j, const hl_sde_progress *p)
+static void show(job *j, const hl_sde_progress *p)
 {
     static const char *const names[] = { "mean |residual|", "penalty", "step" };
-    double seconds = cli_now() - j->start, done = (double)(p->iteration - p->outcome->first);
-    double rate = done > 0 ? seconds / done : 0, left = rate * (double)(p->iterations - p->iteration);
-    size_t every = j->terminal ? 10 : p->iterations / 20 ? p->iterations / 20 : 1;
-    if (j->set->quiet || (p->iteration % every != 0 && p->iteration != p->iterations))
+    bool training = p->phase == HL_SDE_PHASE_TRAINING;
+    size_t every = p->iterations / (training ? 20 : 4) ? p->iterations / (training ? 20 : 4) : 1;
+    bool milestone = p->iteration % every == 0 || p->iteration == p->iterations;
+    if (!cli_progress_due(&j->progress, p->fraction, milestone))
         return;
-    fprintf(stderr, "%s%6zu/%zu  %s %9.4g  -log p %9.4f  %6.0f rows/s  ETA %2.0f:%02.0f %s", j->terminal ? "\r" : "",
-            p->iteration, p->iterations, names[p->kind], p->loss, p->nll,
-            rate > 0 ? (double)p->outcome->batch / rate : 0, floor(left / 60), floor(fmod(left, 60)),
-            j->terminal ? "" : "\n");
+    cli_progress_field(&j->progress, 0, "%6zu/%zu", p->iteration, p->iterations);
+    if (training) {
+        cli_progress_field(&j->progress, 2, "%s %9.4g", names[p->kind], p->loss);
+        cli_progress_field(&j->progress, 3, "-log p %9.4f", p->nll);
+    } else {
+        cli_progress_field(&j->progress, 2, "number of Gaussians");
+    }
+    cli_progress_show(&j->progress);
 }
 
 static void log_line(job *j, const hl_sde_progress *p)
@@ -204,65 +203,34 @@ static int progress(const void *report, void *user)
     const hl_sde_progress *p = report;
     job *j = user;
     say_findings(j, p->outcome);
-    if (p->phase != HL_SDE_PHASE_TRAINING) {
-        if (j->terminal && !j->set->quiet && p->iteration % 10 == 0)
-            fprintf(stderr, "\rnumber of Gaussians: %zu/%zu ", p->iteration, p->iterations);
-    } else if (!j->begun) {
+    if (!(j->progress.start > 0))
+        cli_progress_start(&j->progress, p->fraction);
+    if (p->phase == HL_SDE_PHASE_TRAINING && !j->begun) {
         begin(j, p->outcome);
-    } else {
-        show(j, p);
-        log_line(j, p);
+        return cli_interrupted();
     }
+    show(j, p);
+    if (p->phase == HL_SDE_PHASE_TRAINING)
+        log_line(j, p);
     return cli_interrupted();
 }
 
 /* ---- outcome ---- */
 
-static void print_json(const job *j)
-{
-    const hl_sde_outcome *o = j->outcome;
-    const hl_verdict *v = &o->verdict;
-    cli_json json = { stdout, false };
-    cli_json_open(&json, NULL, '{');
-    cli_json_text(&json, "model", j->set->out);
-    cli_json_text(&json, "method", hl_sde_method_name(o->method));
-    cli_json_count(&json, "rows", o->rows);
-    cli_json_count(&json, "trajectories", o->trajectories);
-    cli_json_count(&json, "components", o->components);
-    cli_json_count(&json, "parameters", o->parameters);
-    cli_json_count(&json, "iterations", o->iterations);
-    cli_json_real(&json, "seconds", o->seconds);
-    sde_print_verdict(&json, v);
-    cli_json_open(&json, "findings", '[');
-    for (size_t k = 0; k < o->findings; k++) {
-        char sentence[500];
-        cli_json_open(&json, NULL, '{');
-        cli_json_text(&json, "kind", hl_sde_finding_name(o->finding[k].kind));
-        cli_json_bool(&json, "fatal", o->finding[k].fatal);
-        cli_json_real(&json, "value", o->finding[k].value);
-        cli_json_text(&json, "text", hl_sde_finding_text(o, k, sentence, sizeof sentence));
-        cli_json_close(&json, '}');
-    }
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    putchar('\n');
-}
-
 static void conclude(const job *j)
 {
     const hl_verdict *v = &j->outcome->verdict;
-    if (j->set->quiet)
-        return;
-    fprintf(stderr, "%s: %s; mean |residual| %.4g", j->set->out, hl_answer_name(v->answer), v->residual);
+    char moves[200] = "", steps[200] = "";
     if (!(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA)))
-        fprintf(stderr,
-                "; of the movement of the data, which is %.2g of their spread, the density misses %.1f %%, simulations "
-                "%.1f %%",
-                v->movement, 100 * v->density, 100 * v->simulated);
+        snprintf(moves, sizeof moves,
+                 "; of the movement of the data, which is %.2g of their spread, the density misses %.1f %%, "
+                 "simulations %.1f %%",
+                 v->movement, 100 * v->density, 100 * v->simulated);
     if (v->steps)
-        fprintf(stderr, "; %zu steps show errors of %.0f %% in the drift and %.0f %% in the diffusion", v->steps,
-                100 * v->test[HL_RESIDUAL_DRIFT].effect, 100 * v->test[HL_RESIDUAL_DIFFUSION].effect);
-    fprintf(stderr, "; %.0f s\n", j->outcome->seconds);
+        snprintf(steps, sizeof steps, "; %zu steps show errors of %.0f %% in the drift and %.0f %% in the diffusion",
+                 v->steps, 100 * v->test[HL_RESIDUAL_DRIFT].effect, 100 * v->test[HL_RESIDUAL_DIFFUSION].effect);
+    cli_say(me, "%s: %s; mean |residual| %.4g%s%s; %.0f s", j->set->out, hl_answer_name(v->answer), v->residual, moves,
+            steps, j->outcome->seconds);
 }
 
 static bool failed(const hl_sde_outcome *o)
@@ -284,8 +252,8 @@ static int keep(job *j)
     conclude(j);
     int result = failed(o) ? CLI_FAILED : CLI_OK;
     say_findings(j, o);
-    if (j->set->json)
-        print_json(j);
+    if (cli_json_wanted())
+        sde_print_outcome(j->set->out, o);
     int drawn = j->set->plot
                     ? sde_plot(j->set->plot, j->sde, &j->rows, o->judge, o->method == HL_SDE_FOKKER_PLANCK, &j->curves)
                     : CLI_OK; /* pictures are of most use where it failed */
@@ -322,8 +290,7 @@ static int learn(job *j)
     };
     hl_job how = { progress, j, j->checkpoint, j->resume, s->save_every };
     hl_status status = hl_sde_learn(j->ctx, &data, j->settings, &how, &j->sde, &j->outcome);
-    if (j->terminal && j->begun && !s->quiet)
-        fputc('\n', stderr);
+    cli_progress_end(&j->progress, true);
     if (status == HL_OK)
         return keep(j);
     if (status != HL_STOPPED)
@@ -359,7 +326,7 @@ static int run(int argc, char **argv)
     if (!set.out)
         return cli_fail(me, CLI_WRONG, "-o MODEL is needed: where the model goes");
     set.source.path = path[0];
-    job j = { .set = &set, .terminal = isatty(STDERR_FILENO), .resume = set.resume };
+    job j = { .set = &set, .resume = set.resume };
     hl_status status =
         hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     result = status == HL_OK ? fit(&j) : cli_fail_library(me, NULL, status);

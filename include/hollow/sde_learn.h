@@ -104,6 +104,7 @@ typedef enum hl_sde_loss {
 typedef struct hl_sde_progress {
     hl_sde_phase phase;           /* the number of Gaussians is chosen; the model is trained */
     size_t iteration, iterations; /* of the phase; done, in all */
+    double fraction;              /* of all work, estimated: 0 to 1 */
     hl_sde_loss kind;
     double loss; /* the fields from here on are of training; NaN before its first iteration */
     double nll;  /* mean -log p */

@@ -876,6 +876,7 @@ hl_sde_progress._fields_ = [
     ("phase", c_int),
     ("iteration", c_size_t),
     ("iterations", c_size_t),
+    ("fraction", c_double),
     ("kind", c_int),
     ("loss", c_double),
     ("nll", c_double),

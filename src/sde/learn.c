@@ -63,10 +63,13 @@ static hl_status report(hl_learner *l, const hl_sde_progress *p)
 
 static hl_status report_choice(void *user, size_t done, size_t all)
 {
+    static const double cost = 0.25; /* of an iteration of the density alone */
     hl_learner *l = user;
+    l->choice = cost * (double)all;
     return report(l, &(hl_sde_progress){ .phase = HL_SDE_PHASE_CHOICE,
                                          .iteration = done,
                                          .iterations = all,
+                                         .fraction = cost * (double)done / (l->choice + (double)l->options.iterations),
                                          .loss = NAN,
                                          .nll = NAN,
                                          .outcome = l->outcome });
@@ -79,6 +82,7 @@ static hl_status report_training(hl_learner *l, const hl_sde_fit_report *r)
     hl_sde_progress p = { .phase = HL_SDE_PHASE_TRAINING,
                           .iteration = r->iteration,
                           .iterations = o->iterations,
+                          .fraction = (l->choice + (double)r->iteration) / (l->choice + (double)o->iterations),
                           .kind = !hl_learner_matching(l) ? HL_SDE_LOSS_STEP
                                   : plain                 ? HL_SDE_LOSS_RESIDUAL
                                                           : HL_SDE_LOSS_PENALTY,

@@ -1,0 +1,62 @@
+/* sde_report.c - verdicts and outcomes as JSON. */
+#include <math.h>
+
+#include "sde.h"
+
+void sde_print_verdict(cli_json *json, const hl_verdict *v)
+{
+    static const char *const reasons[] = { "density",   "simulations",      "unexplained",     "speed",
+                                           "residuals", "few trajectories", "stationary data", "time dependent",
+                                           "few steps", "wide band" };
+    bool moves = !(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA)); /* else nothing is missed */
+    cli_json_text(json, "verdict", hl_answer_name(v->answer));
+    cli_json_open(json, "reasons", '[');
+    for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
+        if (v->reasons >> k & 1)
+            cli_json_text(json, NULL, reasons[k]);
+    cli_json_close(json, ']');
+    cli_json_real(json, "residual", v->residual);
+    cli_json_real(json, "movement", v->movement);
+    cli_json_real(json, "movement_noise", v->noise);
+    cli_json_real(json, "density_misses", moves ? v->density : NAN);
+    cli_json_real(json, "simulations_miss", moves ? v->simulated : NAN);
+    cli_json_real(json, "unexplained", v->unexplained);
+    cli_json_real(json, "steps_miss", v->speed);
+    cli_json_count(json, "steps", v->steps);
+    cli_json_real(json, "drift_band", v->band);
+    for (int k = 0; k < HL_RESIDUAL_TESTS; k++) {
+        cli_json_open(json, hl_residual_name((hl_residual)k), '{');
+        cli_json_real(json, "effect", v->steps ? v->test[k].effect : NAN);
+        cli_json_real(json, "sigma", v->steps ? v->test[k].sigma : NAN);
+        cli_json_bool(json, "failed", v->test[k].failed);
+        cli_json_close(json, '}');
+    }
+}
+
+void sde_print_outcome(const char *model, const hl_sde_outcome *o)
+{
+    cli_json json = { stdout, false };
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "model", model);
+    cli_json_text(&json, "method", hl_sde_method_name(o->method));
+    cli_json_count(&json, "rows", o->rows);
+    cli_json_count(&json, "trajectories", o->trajectories);
+    cli_json_count(&json, "components", o->components);
+    cli_json_count(&json, "parameters", o->parameters);
+    cli_json_count(&json, "iterations", o->iterations);
+    cli_json_real(&json, "seconds", o->seconds);
+    sde_print_verdict(&json, &o->verdict);
+    cli_json_open(&json, "findings", '[');
+    for (size_t k = 0; k < o->findings; k++) {
+        char sentence[500];
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "kind", hl_sde_finding_name(o->finding[k].kind));
+        cli_json_bool(&json, "fatal", o->finding[k].fatal);
+        cli_json_real(&json, "value", o->finding[k].value);
+        cli_json_text(&json, "text", hl_sde_finding_text(o, k, sentence, sizeof sentence));
+        cli_json_close(&json, '}');
+    }
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    putchar('\n');
+}

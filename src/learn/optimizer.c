@@ -133,15 +133,6 @@ size_t hl_optimizer_size(const hl_optimizer *o)
 
 /* ---- stepping ---- */
 
-/* The length of the gradient; NaN or infinity if any of it is. */
-static double norm_of(const double *g, size_t size)
-{
-    double sum = 0;
-    for (size_t i = 0; i < size; i++)
-        sum += g[i] * g[i];
-    return sqrt(sum);
-}
-
 /* What all values of this step share. */
 static hl_update step_of(const hl_optimizer *o, double scale, double rate)
 {
@@ -149,13 +140,12 @@ static hl_update step_of(const hl_optimizer *o, double scale, double rate)
     bool apart = o->method == HL_ADAMW;
     return (hl_update){ .method = o->method,
                         .scale = scale,
-                        .rate = rate,
+                        .step = o->method == HL_SGD ? rate : rate / (1 - pow(s->beta1, o->steps)),
+                        .root = 1 / sqrt(1 - pow(s->beta2, o->steps)),
                         .beta1 = s->beta1,
                         .beta2 = s->beta2,
                         .share1 = o->method == HL_SGD ? 1 : 1 - s->beta1,
                         .share2 = 1 - s->beta2,
-                        .unbias1 = 1 - pow(s->beta1, o->steps),
-                        .unbias2 = 1 - pow(s->beta2, o->steps),
                         .epsilon = s->epsilon,
                         .penalty = apart ? 0 : s->weight_decay,
                         .shrink = apart ? rate * s->weight_decay : 0,
@@ -182,7 +172,7 @@ hl_status hl_optimizer_step(hl_optimizer *o, const double *gradient, double fact
         return HL_ERR_INVALID;
     if (!gradient)
         return hl_fail(o->ctx, HL_ERR_INVALID, "hl_optimizer_step: the gradient is NULL");
-    double length = norm_of(gradient, o->size);
+    double length = sqrt(hl_update_square(o->size, gradient));
     if (norm)
         *norm = length;
     if (!isfinite(length))

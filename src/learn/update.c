@@ -11,8 +11,8 @@ static inline __attribute__((always_inline)) void run(const hl_update *u, hl_upd
                                                       const double *restrict gradient, double *restrict value,
                                                       double *restrict first, double *restrict second)
 {
-    const double scale = u->scale, rate = u->rate, b1 = u->beta1, b2 = u->beta2, s1 = u->share1, s2 = u->share2;
-    const double c1 = u->unbias1, c2 = u->unbias2, e = u->epsilon, penalty = u->penalty, shrink = u->shrink;
+    const double scale = u->scale, rate = u->step, b1 = u->beta1, b2 = u->beta2, s1 = u->share1, s2 = u->share2;
+    const double root = u->root, e = u->epsilon, penalty = u->penalty, shrink = u->shrink;
     for (size_t i = 0; i < count; i++) {
         double g = scale * gradient[i] + penalty * value[i];
         double m = b1 * first[i] + s1 * g, step = m;
@@ -20,10 +20,10 @@ static inline __attribute__((always_inline)) void run(const hl_update *u, hl_upd
         if (method == HL_ADAMAX) {
             double old = b2 * second[i], now = fabs(g);
             second[i] = old > now ? old : now;
-            step = m / c1 / (second[i] + e);
+            step = m / (second[i] + e);
         } else if (method != HL_SGD) {
             second[i] = b2 * second[i] + s2 * g * g;
-            step = m / c1 / (sqrt(second[i] / c2) + e);
+            step = m / (root * sqrt(second[i]) + e);
         }
         value[i] -= rate * step + shrink * value[i];
     }
@@ -41,6 +41,18 @@ static inline __attribute__((always_inline)) void narrow_to(size_t count, const 
 {
     for (size_t i = 0; i < count; i++)
         to[i] = (float)value[i];
+}
+
+static inline __attribute__((always_inline)) double square(size_t count, const double *restrict g)
+{
+    double part[8] = { 0 }, rest = 0;
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8)
+        for (size_t k = 0; k < 8; k++)
+            part[k] += g[i + k] * g[i + k];
+    for (; i < count; i++)
+        rest += g[i] * g[i];
+    return ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7])) + rest;
 }
 
 enum { BLOCK = 512 }; /* values that stay in the first cache between the three loops */
@@ -74,7 +86,21 @@ __attribute__((target("avx2"))) static void run_avx2(const hl_update *u, size_t 
 {
     run_blocks(u, count, g, value, first, second, mean, to);
 }
+
+__attribute__((target("avx2"))) static double square_avx2(size_t count, const double *g)
+{
+    return square(count, g);
+}
 #endif
+
+double hl_update_square(size_t count, const double *g)
+{
+#ifdef HL_HAVE_avx2
+    if (__builtin_cpu_supports("avx2"))
+        return square_avx2(count, g);
+#endif
+    return square(count, g);
+}
 
 void hl_update_run(const hl_update *u, size_t count, const double *g, double *value, double *first, double *second,
                    double *mean, float *to)

@@ -36,7 +36,7 @@ static int read_table(fig3 *a, const char *const *names, size_t *rows, double **
     hl_table *table = NULL;
     hl_status status = HL_ERR_IO;
     for (; *names && status != HL_OK; names++) {
-        snprintf(path, sizeof path, "%s/%s", a->set->data, *names);
+        snprintf(path, sizeof path, "%s/%s", a->set->data ? a->set->data : "data/miniboone", *names);
         status = hl_table_open(a->ctx, path, NULL, &table);
     }
     if (status != HL_OK) {

@@ -99,4 +99,21 @@ if [ -n "$restore" ]; then
     if [ "$(find "$work/stopped" -type f | wc -l)" = 0 ]; then pass; else fail "$command: left a file"; fi
 fi
 
+# ---- table1 ----
+
+columns=name,minus_elbo,error,minus_iwae,iwae_error,k,rows,gap,better_than_vae,better_error,significant,validation,parameters,epochs,seconds_per_epoch,evaluations
+expect 2 paper table1 --out "$work/t"
+stderr_has "--data DIR"
+expect 0 paper table1 --quick --shared --out "$work/t" --threads 1
+stdout_has "table1_shared.csv"
+csv "$work/t/table1_shared.csv" "$columns" 8 "r['minus_elbo'] > 0 and r['rows'] == 30 and r['epochs'] == 3 and (r['minus_iwae'] == '') == (r['name'] in ('ffjord', 'hollow-stochastic'))"
+file_there "$work/t/table1_posterior.png"
+file_there "$work/t/table1_shared_sylvester_1.png"
+cp "$work/t/table1_shared.csv" "$work/before.csv"
+rm "$work/t/table1_shared_hollow_1.hollow" "$work/t/table1_shared.csv"
+expect 0 paper table1 --quick --shared --out "$work/t" --threads 1 # what is there is not made again
+cut -d, -f1-14,16 "$work/before.csv" >"$work/before"
+cut -d, -f1-14,16 "$work/t/table1_shared.csv" >"$work/after"
+same "$work/before" "$work/after"
+
 finish test_cli_paper

@@ -1,0 +1,163 @@
+/* table1_picture.c - the posterior of one image in two latent dimensions: exact, normalised over a grid, and samples of each model
+ * counted on the same grid. Their encoders and decoders are one, trained with the first posterior. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/png.h"
+#include "table1.h"
+
+enum { GRID = 48, SAMPLES = 10000, SHOWN = TABLE1_HOLLOW + 1 };
+
+typedef struct window {
+    double low[2], high[2];
+} window;
+
+static void cell_centre(const window *w, size_t i, double *z)
+{
+    for (size_t k = 0; k < 2; k++) {
+        size_t at = k ? i / GRID : i % GRID;
+        z[k] = w->low[k] + (w->high[k] - w->low[k]) * ((double)at + 0.5) / GRID;
+    }
+}
+
+/* Brightest is 1. */
+static void scale(double *panel)
+{
+    double most = 0;
+    for (size_t i = 0; i < GRID * GRID; i++)
+        most = fmax(most, panel[i]);
+    for (size_t i = 0; i < GRID * GRID; i++)
+        panel[i] = most > 0 ? panel[i] / most : 0;
+}
+
+/* p(x | z) p(z) at the centres of the cells; from probabilities, which is enough for a picture. */
+static hl_status exact_panel(const table1 *t, hl_vae *v, const unsigned char *x, const window *w, double *panel)
+{
+    double *z = calloc(GRID * GRID, 2 * sizeof *z), *mean = calloc(GRID * GRID, t->dim * sizeof *mean), top = -INFINITY;
+    for (size_t i = 0; z && i < GRID * GRID; i++)
+        cell_centre(w, i, z + 2 * i);
+    hl_status status = z && mean ? hl_vae_decode(v, GRID * GRID, z, mean) : HL_ERR_NOMEM;
+    for (size_t i = 0; i < GRID * GRID && status == HL_OK; i++) {
+        panel[i] = -0.5 * (z[2 * i] * z[2 * i] + z[2 * i + 1] * z[2 * i + 1]);
+        for (size_t k = 0; k < t->dim; k++) {
+            double p = mean[i * t->dim + k];
+            panel[i] += log(fmax(x[k] ? p : 1 - p, 1e-12));
+        }
+        top = fmax(top, panel[i]);
+    }
+    for (size_t i = 0; i < GRID * GRID && status == HL_OK; i++)
+        panel[i] = exp(panel[i] - top);
+    free(z);
+    free(mean);
+    return status;
+}
+
+/* SAMPLES draws of q(z | x), 2 values each. */
+static hl_status draw_samples(const table1 *t, hl_vae *v, const unsigned char *x, double *z)
+{
+    unsigned char *copies = malloc(SAMPLES * t->dim);
+    double *noise = calloc(SAMPLES, 2 * sizeof *noise);
+    hl_status status = copies && noise ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < SAMPLES && status == HL_OK; i++)
+        memcpy(copies + i * t->dim, x, t->dim);
+    if (status == HL_OK)
+        hl_random_normals(3, 0, 0, 2 * SAMPLES, noise);
+    if (status == HL_OK)
+        status = hl_vae_push(v, &(hl_vae_rows){ .rows = SAMPLES, .bytes = copies }, noise, z, NULL, NULL);
+    free(copies);
+    free(noise);
+    return status;
+}
+
+static void count_samples(const double *z, const window *w, double *panel)
+{
+    for (size_t i = 0; i < SAMPLES; i++) {
+        double at[2];
+        for (size_t k = 0; k < 2; k++)
+            at[k] = floor((z[2 * i + k] - w->low[k]) / (w->high[k] - w->low[k]) * GRID);
+        if (at[0] >= 0 && at[0] < GRID && at[1] >= 0 && at[1] < GRID)
+            panel[(size_t)at[1] * GRID + (size_t)at[0]]++;
+    }
+}
+
+/* Where the first model's samples are, and as much again on each side. */
+static window find_window(const double *z)
+{
+    window w = { { INFINITY, INFINITY }, { -INFINITY, -INFINITY } };
+    for (size_t k = 0; k < 2; k++) {
+        double mean = 0, square = 0;
+        for (size_t i = 0; i < SAMPLES; i++) {
+            mean += z[2 * i + k] / SAMPLES;
+            square += z[2 * i + k] * z[2 * i + k] / SAMPLES;
+        }
+        double deviation = sqrt(fmax(square - mean * mean, 1e-12));
+        w.low[k] = mean - 5 * deviation;
+        w.high[k] = mean + 5 * deviation;
+    }
+    return w;
+}
+
+/* The image whose latent values are nearest to the prior's centre: there codes overlap, and posteriors have shapes. */
+static hl_status choose_image(const table1 *t, hl_vae *v, const unsigned char **x)
+{
+    double *mean = calloc(t->test.rows, 2 * sizeof *mean), best = INFINITY;
+    hl_status status = mean ? hl_vae_encode(v, &t->test, 0, mean, NULL) : HL_ERR_NOMEM;
+    for (size_t i = 0; i < t->test.rows && status == HL_OK; i++) {
+        double r = mean[2 * i] * mean[2 * i] + mean[2 * i + 1] * mean[2 * i + 1];
+        if (r < best) {
+            best = r;
+            *x = t->test.bytes + i * t->dim;
+        }
+    }
+    free(mean);
+    return status;
+}
+
+/* Panel 0 is exact, the others are the models'. */
+static int draw_panels(table1 *t, double *panel, double *z)
+{
+    hl_vae *base = NULL;
+    const unsigned char *x = NULL;
+    window w = { { 0 }, { 0 } };
+    table1_result unused;
+    hl_status status = HL_OK;
+    int result = table1_train(t, &table1_runs[0], "plane", 2, NULL, &unused, &base);
+    for (size_t k = 0; k < SHOWN && result == CLI_OK && status == HL_OK; k++) {
+        hl_vae *v = NULL;
+        result = table1_train(t, &table1_runs[k], "plane-shared", 2, base, &unused, &v);
+        if (result == CLI_OK && k == 0)
+            status = choose_image(t, v, &x);
+        if (result == CLI_OK && status == HL_OK)
+            status = draw_samples(t, v, x, z);
+        if (result == CLI_OK && status == HL_OK && k == 0) {
+            w = find_window(z);
+            status = exact_panel(t, v, x, &w, panel);
+        }
+        if (result == CLI_OK && status == HL_OK)
+            count_samples(z, &w, panel + (k + 1) * GRID * GRID);
+        hl_vae_free(v);
+    }
+    hl_vae_free(base);
+    return result != CLI_OK || status == HL_OK ? result : cli_fail_library(&paper_command, t->ctx, status);
+}
+
+int table1_picture(table1 *t)
+{
+    double *panel = calloc(SHOWN + 1, GRID * GRID * sizeof *panel), *z = calloc(SAMPLES, 2 * sizeof *z);
+    int result = panel && z ? draw_panels(t, panel, z) : cli_fail(&paper_command, CLI_FAILED, "out of memory");
+    for (size_t i = 0; result == CLI_OK && i <= SHOWN; i++)
+        scale(panel + i * GRID * GRID);
+    cli_grid grid = { .count = SHOWN + 1, .columns = SHOWN + 1, .shape = { 1, GRID, GRID }, .values = panel };
+    char path[1100];
+    snprintf(path, sizeof path, "%s/table1_posterior.png", t->set->out);
+    int error = result == CLI_OK ? cli_write_grid(path, &grid) : 0;
+    free(panel);
+    free(z);
+    if (error)
+        return cli_fail(&paper_command, CLI_WRONG, "%s: %s", path, strerror(error));
+    if (result == CLI_OK)
+        printf("%s\n", path);
+    return result;
+}

@@ -207,15 +207,6 @@ static hl_status call_library(fit_job *j, hl_density **model, hl_density_outcome
     return hl_density_fit(j->ctx, &data, j->settings, &job, model, outcome);
 }
 
-static int keep_model(const fit_job *j, hl_density *model)
-{
-    hl_status status = hl_density_save(model, j->set->out);
-    if (status != HL_OK)
-        return cli_fail_library(&cli_fit, j->ctx, status);
-    unlink(j->checkpoint);
-    return CLI_OK;
-}
-
 /* From the library's answer to the exit status. */
 static int conclude(fit_job *j, hl_status status, hl_density *model, const hl_density_outcome *outcome)
 {
@@ -229,9 +220,12 @@ static int conclude(fit_job *j, hl_status status, hl_density *model, const hl_de
     if (failed)
         cli_fail(&cli_fit, CLI_FAILED, "iteration %zu failed: %s", outcome->failed_iteration,
                  hl_context_message(j->ctx));
-    int result = model ? keep_model(j, model) : CLI_OK;
-    if (result == CLI_OK)
-        result = fit_conclude(j, outcome);
+    hl_status saved = model ? hl_density_save(model, j->set->out) : HL_OK;
+    if (saved != HL_OK)
+        return cli_fail_library(&cli_fit, j->ctx, saved);
+    if (model)
+        unlink(j->checkpoint);
+    int result = fit_conclude(j, outcome);
     return result == CLI_OK && j->set->plot ? fit_plot(j, model) : result;
 }
 

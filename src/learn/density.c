@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/linear.h"
 #include "io/safetensors.h"
 #include "learn/density.h"
 
@@ -267,25 +268,6 @@ const double *hl_density_factor(const hl_density *m)
 
 /* ---- rows ---- */
 
-/* y = L u of one row: to u from y, or back; in place. */
-static void solve_factor(const double *l, size_t dim, double *y)
-{
-    for (size_t i = 0; i < dim; i++) {
-        for (size_t j = 0; j < i; j++)
-            y[i] -= l[i * dim + j] * y[j];
-        y[i] /= l[i * dim + i];
-    }
-}
-
-static void apply_factor(const double *l, size_t dim, double *u)
-{
-    for (size_t i = dim; i-- > 0;) {
-        u[i] *= l[i * dim + i];
-        for (size_t j = 0; j < i; j++)
-            u[i] += l[i * dim + j] * u[j];
-    }
-}
-
 /* Columns `first` .. of rows that have `count` of them, as members see them, in place. */
 static void see_columns(const hl_density *m, bool mapped, size_t first, size_t count, size_t rows, double *x)
 {
@@ -301,7 +283,7 @@ void hl_density_standardise(const hl_density *m, size_t rows, double *x, double 
     if (m && x)
         see_columns(m, m->flow_mapped, 0, m->dim, rows, x);
     for (size_t r = 0; m && m->factor && x && r < rows; r++)
-        solve_factor(m->factor, m->dim, x + r * m->dim);
+        hl_solve_lower(m->dim, m->factor, m->dim, x + r * m->dim);
     if (m && context && m->context)
         see_columns(m, m->flow_mapped, m->dim, m->context, rows, context);
 }
@@ -309,7 +291,7 @@ void hl_density_standardise(const hl_density *m, size_t rows, double *x, double 
 void hl_density_unstandardise(const hl_density *m, size_t rows, double *x)
 {
     for (size_t r = 0; m && m->factor && x && r < rows; r++)
-        apply_factor(m->factor, m->dim, x + r * m->dim);
+        hl_multiply_lower(m->dim, m->factor, m->dim, x + r * m->dim);
     for (size_t i = 0; m && x && i < rows * m->dim; i++) {
         const hl_density_units *c = &m->column[i % m->dim];
         x[i] = m->flow_mapped ? hl_column_map_inverse(m->map[i % m->dim], x[i]) : c->mean + c->deviation * x[i];

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/linear.h"
 #include "hollow/judge.h"
 #include "sde/residuals.h"
 
@@ -85,18 +86,12 @@ double hl_energy_distance(size_t dim, size_t a_rows, const double *a, size_t b_r
     return 2 * sum / ((double)a_rows * (double)b_rows) - mean_inside(dim, a_rows, a) - mean_inside(dim, b_rows, b);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double hl_wasserstein_distance(size_t a_rows, double *a, size_t b_rows, double *b)
 {
     if (a_rows < 1 || b_rows < 1 || !a || !b)
         return NAN;
-    qsort(a, a_rows, sizeof *a, ascending);
-    qsort(b, b_rows, sizeof *b, ascending);
+    hl_sort(a, a_rows);
+    hl_sort(b, b_rows);
     double sum = 0, at = fmin(a[0], b[0]);
     for (size_t i = 0, j = 0; i < a_rows || j < b_rows;) {
         double next = j == b_rows || (i < a_rows && a[i] <= b[j]) ? a[i] : b[j];

@@ -96,6 +96,23 @@ HL_API hl_status hl_flow_logp(hl_flow *flow, size_t rows, const double *x, const
 HL_API hl_status hl_flow_gradient(hl_flow *flow, size_t rows, const double *x, const double *context, double *logp,
                                   double *gradient);
 
+/* A pass and its gradient. Cotangents and results may be NULL: zero, not wanted. */
+typedef struct hl_flow_pullback {
+    int from_base;      /* 0: from data to base, as hl_flow_forward; nonzero: from base to data, as hl_flow_inverse */
+    const double *from; /* rows x dim: where the pass begins */
+    const double *context; /* rows x context */
+    const double *gto;     /* rows x dim: cotangents of the result */
+    const double *glogdet; /* rows: cotangents of log |det| */
+    double *to, *logdet;   /* receive the pass itself */
+    double *gfrom;         /* rows x dim */
+    double *gcontext;      /* rows x context */
+    double *gparameters;   /* of all networks, as in hl_flow_gradient: summed over the rows and *added* */
+} hl_flow_pullback;
+/* Gradients of the sum over rows of <gto, to> + glogdet . logdet. A continuous flow is solved by its solver's settings with the exact trace;
+ * the gradient is that of the steps taken, or, with adams, bdf or `adjoint`, the continuous adjoint's. Stops at the first row that cannot be
+ * solved. The first call makes room. */
+HL_API hl_status hl_flow_vjp(hl_flow *flow, size_t rows, const hl_flow_pullback *pass);
+
 #ifdef __cplusplus
 }
 #endif

@@ -193,6 +193,8 @@ class hl_flow_spec(Structure): ...
 
 class hl_flow_solver(Structure): ...
 
+class hl_flow_pullback(Structure): ...
+
 class hl_optimizer_options(Structure): ...
 
 class hl_fit_data(Structure): ...
@@ -466,6 +468,18 @@ hl_flow_solver._fields_ = [
     ("seed", c_uint64),
     ("gaussian", c_int),
     ("adjoint", c_int),
+]
+hl_flow_pullback._fields_ = [
+    ("from_base", c_int),
+    ("from", c_void_p),
+    ("context", c_void_p),
+    ("gto", c_void_p),
+    ("glogdet", c_void_p),
+    ("to", c_void_p),
+    ("logdet", c_void_p),
+    ("gfrom", c_void_p),
+    ("gcontext", c_void_p),
+    ("gparameters", c_void_p),
 ]
 hl_optimizer_options._fields_ = [
     ("method", c_char_p),
@@ -990,6 +1004,7 @@ STRUCTS: dict[str, Any] = {
     "hl_ode_summary": hl_ode_summary,
     "hl_flow_spec": hl_flow_spec,
     "hl_flow_solver": hl_flow_solver,
+    "hl_flow_pullback": hl_flow_pullback,
     "hl_optimizer_options": hl_optimizer_options,
     "hl_fit_data": hl_fit_data,
     "hl_fit_options": hl_fit_options,
@@ -1185,6 +1200,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_flow_sweeps": (c_size_t, [c_void_p]),
     "hl_flow_logp": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_flow_gradient": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_flow_vjp": (c_int, [c_void_p, c_size_t, c_void_p]),
     "hl_params_from_graph": (c_int, [c_void_p, c_int, c_void_p]),
     "hl_params_from_nets": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p]),
     "hl_params_free": (None, [c_void_p]),

@@ -89,6 +89,7 @@ static hl_status cnf_create(hl_flow *flow)
     size_t rows = flow->chunk;
     s->ctx = flow->ctx;
     s->nets = flow->nets;
+    flow->solver = &s->solver;
     s->field = hl_calloc(flow->ctx, flow->nets, sizeof *s->field);
     s->fresh = hl_calloc(flow->ctx, flow->nets, sizeof *s->fresh);
     s->state = hl_calloc(flow->ctx, hl_size_mul(rows, flow->dim + 1), sizeof *s->state);

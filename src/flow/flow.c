@@ -155,6 +155,7 @@ void hl_flow_free(hl_flow *flow)
 {
     if (!flow)
         return;
+    hl_flow_pull_free(flow);
     if (flow->kind)
         flow->kind->engine->free(flow);
     for (size_t i = 0; flow->net && i < flow->nets; i++)
@@ -200,7 +201,10 @@ size_t hl_flow_sweeps(const hl_flow *flow)
 hl_status hl_flow_set_solver(hl_flow *flow, const hl_flow_solver *solver)
 {
     static const hl_flow_solver defaults;
-    return flow ? flow->kind->engine->set_solver(flow, solver ? solver : &defaults) : HL_ERR_INVALID;
+    if (!flow)
+        return HL_ERR_INVALID;
+    hl_flow_pull_reset(flow);
+    return flow->kind->engine->set_solver(flow, solver ? solver : &defaults);
 }
 
 void hl_flow_set_draw(hl_flow *flow, uint64_t draw)

@@ -39,6 +39,11 @@ typedef struct hl_flow_kind {
 } hl_flow_kind;
 extern const char *const hl_flow_kind_names[]; /* ends with NULL */
 
+/* What hl_flow_vjp needs (vjp.c); made by its first call. */
+typedef struct hl_flow_pull hl_flow_pull;
+void hl_flow_pull_reset(hl_flow *flow); /* the solver has changed */
+void hl_flow_pull_free(hl_flow *flow);
+
 struct hl_flow {
     hl_context *ctx;
     hl_flow_spec spec; /* strings point to static names */
@@ -52,6 +57,8 @@ struct hl_flow {
     uint64_t draw;
     double *work; /* [chunk][dim], [chunk] */
     void *state;  /* the engine's */
+    hl_flow_pull *pull;
+    const hl_flow_solver *solver; /* of continuous flows */
     hl_ode_summary report;
     hl_place place; /* of the first failure of the call */
     char message[480];

@@ -61,8 +61,8 @@ int cli_make_settings(const cli_command *command, hl_context *ctx, const cli_cho
 /* As cli_fail_library, for a job: a message that begins with the name of an option gets its dashes. */
 int cli_fail_job(const cli_command *command, const hl_context *ctx, hl_status status);
 
-extern const cli_command cli_bench, cli_completion, cli_fit, cli_info, cli_logp, cli_paper, cli_sample, cli_sde,
-    cli_vae;
+extern const cli_command cli_bench, cli_calibrate, cli_completion, cli_fit, cli_info, cli_logp, cli_paper, cli_sample,
+    cli_sde, cli_vae;
 
 /* The end of a program: flushes stdout, which may fail, and returns the exit status, which tells SIGTERM (143) from Ctrl-C. */
 int cli_finish(int status);

@@ -142,6 +142,10 @@ static void print_density(const char *path, const hl_density *model, const subje
     if (flow.kind && hl_flow_is_continuous(flow.kind)) {
         printf("solver         %s, rtol %g, atol %g", solver.method, solver.rtol, solver.atol);
         printf(solver.steps ? ", %zu steps\n" : "\n", solver.steps);
+        hl_density_accuracy a = hl_density_get_accuracy(model);
+        if (a.evaluations > 0)
+            printf("accuracy       99 %% of rows within %.2g nats, all within %.2g, %.1f evaluations a row\n",
+                   a.typical, a.worst, a.evaluations);
     }
     if (hl_density_factor(model))
         printf("columns        decorrelated\n");
@@ -326,6 +330,9 @@ static void json_density(cli_json *json, const hl_density *model, const subject 
         cli_json_exact(json, "rtol", solver.rtol);
         cli_json_exact(json, "atol", solver.atol);
         cli_json_count(json, "steps", solver.steps);
+        cli_json_exact(json, "typical_error", hl_density_get_accuracy(model).typical);
+        cli_json_exact(json, "worst_error", hl_density_get_accuracy(model).worst);
+        cli_json_exact(json, "evaluations", hl_density_get_accuracy(model).evaluations);
         cli_json_close(json, '}');
     }
     cli_json_text(json, "note", hl_density_note(model));

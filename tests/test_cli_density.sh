@@ -252,6 +252,13 @@ expect 0 logp "$model" "$data" --calibrate
 stdout_has "tolerance"
 stdout_has "1e-06"
 expect 2 logp "$model" "$data" --calibrate --out "$work/never"
+expect 0 calibrate "$model" "$data" -o "$work/calibrated.hollow"
+stdout_has "evaluations a row"
+expect 0 info "$work/calibrated.hollow"
+stdout_has "of rows within"
+expect 0 logp "$work/calibrated.hollow" "$data"
+expect 0 calibrate "$model" "$data" --accuracy 1e-3 --json
+expect 2 calibrate "$model" "$data" -o "$model"
 absent "$work/never"
 expect 0 logp "$model" "$data" --rtol 1e-3 --atol 1e-3 --solver tsit5
 numbers 400

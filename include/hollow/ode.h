@@ -80,12 +80,15 @@ typedef struct hl_ode_options {
      * "dopri8"; on a fixed grid also "ab2".."ab5"; all rows as one system: "adams-functional", "adams-jacobi",
      * "adams-jacobi-fresh", "adams-gmres", "adams-newton", "adams-auto", the same with "bdf-", and "auto" (bdf-auto). */
     const char *method;
-    double rtol, atol;      /* error of a step, per value: atol + rtol |y|; defaults 1e-6, 1e-8 */
-    const double *weights;  /* n factors of the error of each value, 0 to leave one out; default 1; copied */
-    size_t steps;           /* > 0: this many equal steps, no error control (Runge-Kutta and ab) */
-    size_t rows;            /* rows solved together, and the most that a recorded solve may have; default 256 */
-    double first_step;      /* default chosen from f */
-    double max_step;        /* default none */
+    double rtol, atol;     /* error of a step, per value: atol + rtol |y|; defaults 1e-6, 1e-8 */
+    const double *weights; /* n factors of the error of each value, 0 to leave one out; default 1; copied */
+    size_t steps;          /* > 0: this many equal steps, no error control (Runge-Kutta and ab) */
+    size_t rows;           /* rows solved together, and the most that a recorded solve may have; default 256 */
+    double first_step;     /* default chosen from f */
+    double
+        start_error; /* how large that choice makes the first error, very roughly and in units of the tolerance; default
+                             * .01. With 10 smooth systems take fewer steps, and others a rejected step more */
+    double max_step; /* default none */
     size_t max_evaluations; /* of f and jvp, for a row (for the whole in adams and bdf); default 100000 */
     int max_order;          /* adams 1..12, bdf 1..5; default the highest */
     int paper_test;         /* nonzero: adams and bdf iterate until the paper's convergence test is met */

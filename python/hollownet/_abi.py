@@ -207,6 +207,8 @@ class hl_density_column(Structure): ...
 
 class hl_density_member(Structure): ...
 
+class hl_density_accuracy(Structure): ...
+
 class hl_job(Structure): ...
 
 class hl_option(Structure): ...
@@ -414,6 +416,7 @@ hl_ode_options._fields_ = [
     ("steps", c_size_t),
     ("rows", c_size_t),
     ("first_step", c_double),
+    ("start_error", c_double),
     ("max_step", c_double),
     ("max_evaluations", c_size_t),
     ("max_order", c_int),
@@ -463,6 +466,7 @@ hl_flow_solver._fields_ = [
     ("rtol", c_double),
     ("atol", c_double),
     ("steps", c_size_t),
+    ("start_error", c_double),
     ("max_evaluations", c_size_t),
     ("trace", c_int),
     ("seed", c_uint64),
@@ -543,6 +547,11 @@ hl_density_member._fields_ = [
     ("weight", c_double),
     ("parts", c_size_t),
     ("nu", c_double),
+]
+hl_density_accuracy._fields_ = [
+    ("typical", c_double),
+    ("worst", c_double),
+    ("evaluations", c_double),
 ]
 hl_job._fields_ = [
     ("progress", hl_progress_fn),
@@ -1011,6 +1020,7 @@ STRUCTS: dict[str, Any] = {
     "hl_fit_report": hl_fit_report,
     "hl_density_column": hl_density_column,
     "hl_density_member": hl_density_member,
+    "hl_density_accuracy": hl_density_accuracy,
     "hl_job": hl_job,
     "hl_option": hl_option,
     "hl_density_rows": hl_density_rows,
@@ -1249,6 +1259,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_density_get_member": (hl_density_member, [c_void_p, c_size_t]),
     "hl_density_set_solver": (c_int, [c_void_p, c_void_p]),
     "hl_density_solver": (hl_flow_solver, [c_void_p]),
+    "hl_density_get_accuracy": (hl_density_accuracy, [c_void_p]),
+    "hl_density_calibrate": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_double]),
     "hl_density_set_note": (c_int, [c_void_p, c_char_p]),
     "hl_density_note": (c_char_p, [c_void_p]),
     "hl_density_save": (c_int, [c_void_p, c_char_p]),

@@ -403,6 +403,7 @@ hl_status hl_cnf_field_solver(hl_cnf_system *s, bool train, hl_ode **ode)
                                        : single         ? 1e-5
                                                         : 1e-8,
                                .steps = solver->steps,
+                               .start_error = solver->start_error,
                                .max_evaluations = solver->max_evaluations,
                                .rows = train                           ? HL_CNF_GRADIENT_ROWS
                                        : is_one_system(solver->method) ? 1

@@ -209,6 +209,7 @@ hl_status hl_density_set_solver(hl_density *m, const hl_flow_solver *given)
         snprintf(m->method, sizeof m->method, "%s", s.method);
     m->solver = s;
     m->solver.method = m->method;
+    m->accuracy = (hl_density_accuracy){ 0 };
     return HL_OK;
 }
 

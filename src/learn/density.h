@@ -36,8 +36,9 @@ struct hl_density {
     double flow_weight;
     bool flow_mapped;
     hl_flow_solver solver;
-    char method[32]; /* of the solver */
-    double *factor;  /* L of what the flow sees, dim x dim, or NULL */
+    hl_density_accuracy accuracy; /* of the solver */
+    char method[32];              /* of the solver */
+    double *factor;               /* L of what the flow sees, dim x dim, or NULL */
     hl_density_mixture mixture[HL_DENSITY_MIXTURES];
     size_t mixtures;
     double *x, *c, *joint,

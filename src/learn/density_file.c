@@ -64,6 +64,15 @@ static char *solver_text(const hl_density *m)
     hl_json_put_real(&w, "rtol", m->solver.rtol);
     hl_json_put_real(&w, "atol", m->solver.atol);
     hl_json_put_integer(&w, "steps", (int64_t)m->solver.steps);
+    if (m->solver.start_error > 0)
+        hl_json_put_real(&w, "start_error", m->solver.start_error);
+    if (m->accuracy.evaluations > 0) {
+        hl_json_open(&w, "accuracy", '{');
+        hl_json_put_real(&w, "typical", m->accuracy.typical);
+        hl_json_put_real(&w, "worst", m->accuracy.worst);
+        hl_json_put_real(&w, "evaluations", m->accuracy.evaluations);
+        hl_json_close(&w, '}');
+    }
     hl_json_close(&w, '}');
     return hl_json_finish(&w);
 }
@@ -296,6 +305,15 @@ static hl_status check_nets(reader *r)
     return few ? bad(r, "the tensors are too few for the architecture") : HL_OK;
 }
 
+/* A number >= 0 of an object; -1 if it is something else, 0 if it is missing. */
+static double read_positive(const hl_json *j, const char *key)
+{
+    const hl_json *number = hl_json_get(j, key);
+    if (!number)
+        return 0;
+    return hl_json_is_number(number) && isfinite(number->number) && number->number >= 0 ? number->number : -1;
+}
+
 static hl_status read_solver(const reader *r, hl_density *m)
 {
     const hl_json *j = r->solver.root, *rtol = hl_json_get(j, "rtol"), *atol = hl_json_get(j, "atol");
@@ -307,8 +325,17 @@ static hl_status read_solver(const reader *r, hl_density *m)
     hl_flow_solver s = {
         .method = method, .rtol = rtol->number, .atol = atol->number, .steps = (size_t)steps->integer
     };
+    const hl_json *accuracy = hl_json_get(j, "accuracy");
+    hl_density_accuracy a = { read_positive(accuracy, "typical"), read_positive(accuracy, "worst"),
+                              read_positive(accuracy, "evaluations") };
+    s.start_error = read_positive(j, "start_error");
+    if (s.start_error < 0 || a.typical < 0 || a.worst < 0 || a.evaluations < 0)
+        return bad(r, "its solver is missing or wrong");
     hl_status status = hl_density_set_solver(m, &s);
-    return status == HL_OK ? HL_OK : hl_model_blame(r->ctx, status, r->path, "solver: ");
+    if (status != HL_OK)
+        return hl_model_blame(r->ctx, status, r->path, "solver: ");
+    m->accuracy = a;
+    return HL_OK;
 }
 
 static hl_status read_factor(const reader *r, hl_density *m)

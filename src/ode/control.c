@@ -53,7 +53,7 @@ int hl_rk_first_steps(hl_ode *ode, const hl_rk_job *job, size_t first)
         const double *y = s->y + i * n;
         double d1 = norm(ode, s->k[0] + i * n, NULL, y), h = slot->proposal;
         double d2 = norm(ode, s->k[1] + i * n, s->k[0] + i * n, y) / h, d = fmax(d1, d2);
-        double h1 = d <= 1e-15 ? fmax(1e-6, h * 1e-3) : pow(.01 / d, 1. / (s->m->error_order + 1));
+        double h1 = d <= 1e-15 ? fmax(1e-6, h * 1e-3) : pow(ode->options.start_error / d, 1. / (s->m->error_order + 1));
         slot->proposal = fmax(fmin(100 * h, h1), 100 * DBL_EPSILON * fabs(slot->t)); /* or a late start has none */
     }
     for (size_t i = good; i < s->active; i++) /* f is bad even there */

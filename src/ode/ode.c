@@ -68,6 +68,7 @@ static hl_status set_options(hl_ode *ode, const hl_ode_options *given)
     if (status == HL_OK && ((status = check_positive(ode->ctx, "rtol", o->rtol)) != HL_OK ||
                             (status = check_positive(ode->ctx, "atol", o->atol)) != HL_OK ||
                             (status = check_positive(ode->ctx, "first_step", o->first_step)) != HL_OK ||
+                            (status = check_positive(ode->ctx, "start_error", o->start_error)) != HL_OK ||
                             (status = check_positive(ode->ctx, "max_step", o->max_step)) != HL_OK))
         return status;
     if (status != HL_OK)
@@ -75,6 +76,7 @@ static hl_status set_options(hl_ode *ode, const hl_ode_options *given)
     o->rtol = o->rtol > 0 ? o->rtol : 1e-6;
     o->atol = o->atol > 0 ? o->atol : 1e-8;
     o->rows = o->rows ? o->rows : 256;
+    o->start_error = o->start_error > 0 ? o->start_error : .01;
     o->max_step = o->max_step > 0 ? o->max_step : INFINITY;
     o->max_evaluations = o->max_evaluations ? o->max_evaluations : 100000;
     o->checkpoint_bytes = o->checkpoint_bytes ? o->checkpoint_bytes : (size_t)256 << 20;

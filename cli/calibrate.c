@@ -1,0 +1,147 @@
+/* calibrate.c - `hollow calibrate`: the cheapest solver with which a model's log-densities are accurate enough. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli.h"
+
+enum { MOST_ROWS = 4096 /* read; the library looks at some of them */ };
+
+typedef struct settings {
+    uint64_t threads;
+    double accuracy;
+    const char *out, *columns, *array;
+    bool drop;
+} settings;
+
+#define AT(member) offsetof(settings, member)
+static const cli_option options[] = {
+    { "o", CLI_TEXT, AT(out), "FILE", "the model with its new solver; default: print the solver only", 0, 0, NULL },
+    { "accuracy", CLI_REAL, AT(accuracy), "X",
+      "nats, for 99 of 100 rows; default 5e-4, and no row beyond 20 times that", 1e-12, 1, NULL },
+    { "columns", CLI_TEXT, AT(columns), "LIST", "read these columns of DATA only; others may hold text", 0, 0, NULL },
+    { "drop-missing", CLI_FLAG, AT(drop), NULL, "leave rows with missing values out", 0, 0, NULL },
+    { "array", CLI_TEXT, AT(array), "NAME", "npz: the array to read", 0, 0, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { 0 },
+};
+
+static const char text[] = "Finds the method and the tolerance that take the fewest evaluations of the model's\n"
+                           "network for log-densities of the wanted accuracy, measured on rows of DATA against\n"
+                           "a tight solution in double precision. -o FILE keeps them, and the accuracy, in a\n"
+                           "model; 'hollow info' shows them. Evaluations are counted, so the choice is the same\n"
+                           "on every machine. 'hollow logp --calibrate' prints a table of tolerances instead.\n";
+
+static int run(int argc, char **argv);
+const cli_command cli_calibrate = { "calibrate",
+                                    "MODEL DATA [-o FILE] [--option VALUE ...]",
+                                    "find the cheapest solver that is accurate enough",
+                                    text,
+                                    options,
+                                    2,
+                                    2,
+                                    run };
+
+typedef struct job {
+    hl_context *ctx;
+    hl_density *model;
+    hl_table *table;
+    size_t *x_index, *c_index, rows;
+    double *x, *c;
+} job;
+
+/* Rows of the table, evenly spread. */
+static int read_rows(job *j, const char *path)
+{
+    size_t dim = hl_density_dim(j->model), context = hl_density_context(j->model), all = hl_table_rows(j->table);
+    j->rows = all < MOST_ROWS ? all : MOST_ROWS;
+    j->x_index = calloc(dim + 1, sizeof *j->x_index);
+    j->c_index = calloc(context + 1, sizeof *j->c_index);
+    j->x = calloc(j->rows + 1, dim * sizeof *j->x);
+    j->c = calloc(j->rows + 1, (context + 1) * sizeof *j->c);
+    if (!j->x_index || !j->c_index || !j->x || !j->c)
+        return cli_fail(&cli_calibrate, CLI_FAILED, "out of memory");
+    int result = cli_match_columns(&cli_calibrate, path, j->table, j->model, j->x_index, j->c_index);
+    hl_status status = HL_OK;
+    for (size_t r = 0; r < j->rows && status == HL_OK && result == CLI_OK; r++) {
+        size_t from = r * all / j->rows;
+        status = hl_table_read_columns(j->table, from, 1, dim, j->x_index, j->x + r * dim);
+        if (status == HL_OK && context)
+            status = hl_table_read_columns(j->table, from, 1, context, j->c_index, j->c + r * context);
+    }
+    return status == HL_OK ? result : cli_fail_library(&cli_calibrate, j->ctx, status);
+}
+
+static void print(const hl_density *model)
+{
+    hl_flow_solver s = hl_density_solver(model);
+    hl_density_accuracy a = hl_density_get_accuracy(model);
+    if (!cli_json_wanted()) {
+        printf("%s, rtol %g, atol %g: 99 %% of rows within %.2g nats, all within %.2g, %.1f evaluations a row\n",
+               s.method, s.rtol, s.atol, a.typical, a.worst, a.evaluations);
+        return;
+    }
+    cli_json json = { stdout, false };
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "method", s.method);
+    cli_json_exact(&json, "rtol", s.rtol);
+    cli_json_exact(&json, "atol", s.atol);
+    cli_json_real(&json, "typical", a.typical);
+    cli_json_real(&json, "worst", a.worst);
+    cli_json_real(&json, "evaluations", a.evaluations);
+    cli_json_close(&json, '}');
+    putchar('\n');
+}
+
+static int calibrate(job *j, const settings *set)
+{
+    hl_status status = hl_density_calibrate(j->model, j->rows, j->x, j->c, set->accuracy);
+    if (status == HL_IMPRECISE)
+        cli_say(&cli_calibrate, "%s", hl_context_message(j->ctx));
+    else if (status != HL_OK)
+        return cli_fail_library(&cli_calibrate, j->ctx, status);
+    print(j->model);
+    if (set->out && (status = hl_density_save(j->model, set->out)) != HL_OK)
+        return cli_fail_library(&cli_calibrate, j->ctx, status);
+    return CLI_OK;
+}
+
+static int prepare(job *j, const settings *set, const char **path)
+{
+    hl_table_options how = { .columns = set->columns, .drop_missing = set->drop, .array = set->array };
+    hl_status status =
+        hl_context_create(&(hl_context_options){ .threads = (int)set->threads, .stop = cli_stop }, &j->ctx);
+    if (status == HL_OK)
+        status = hl_density_load(j->ctx, path[0], &j->model);
+    if (status != HL_OK)
+        return cli_fail_model(&cli_calibrate, j->ctx, status, path[1]);
+    hl_density_column *columns = cli_columns_of(j->model);
+    size_t count = hl_density_dim(j->model) + hl_density_context(j->model);
+    status = columns ? cli_open_columns(j->ctx, path[1], &how, count, columns, &j->table) : HL_ERR_NOMEM;
+    free(columns);
+    return status == HL_OK ? read_rows(j, path[1]) : cli_fail_library(&cli_calibrate, j->ctx, status);
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = { .threads = (uint64_t)hl_threads_available() };
+    const char *path[3];
+    int result = cli_parse(&cli_calibrate, argc, argv, &set, path);
+    if (result >= 0)
+        return result;
+    const cli_path paths[] = { { path[0], CLI_READ, NULL }, { path[1], CLI_READ, NULL }, { set.out, CLI_WRITE, NULL } };
+    result = cli_check_paths(&cli_calibrate, 3, paths);
+    if (result != CLI_OK)
+        return result;
+    job j = { 0 };
+    result = prepare(&j, &set, path);
+    if (result == CLI_OK)
+        result = calibrate(&j, &set);
+    free(j.x_index);
+    free(j.c_index);
+    free(j.x);
+    free(j.c);
+    hl_table_free(j.table);
+    hl_density_free(j.model);
+    hl_context_free(j.ctx);
+    return result;
+}

@@ -168,7 +168,7 @@ int fit_progress(const void *report, void *user)
 /* ---- outcome ---- */
 
 static const char *const verdicts[] = { "good", "normal", "normal is better", "failed", "diverged", "not validated" };
-static const char *const ends[] = { "done", "patience", "time", "stopped", "error" };
+static const char *const ends[] = { "done", "patience", "time", "stopped", "error", "behind" };
 
 static void print_json(const fit_job *j, const hl_density_outcome *o)
 {
@@ -181,6 +181,11 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     cli_json_count(&json, "best_iteration", o->best_iteration);
     cli_json_exact(&json, "validation", o->best);
     cli_json_exact(&json, "normal", o->normal);
+    cli_json_exact(&json, "mixture", o->mixture);
+    cli_json_exact(&json, "flow", o->flow);
+    cli_json_exact(&json, "gain", o->gain);
+    cli_json_exact(&json, "gain_error", o->gain_error);
+    cli_json_count(&json, "gain_rows", o->gain_rows);
     cli_json_real(&json, "seconds", o->seconds);
     cli_json_count(&json, "rows", o->train_rows);
     cli_json_count(&json, "validation_rows", o->valid_rows);
@@ -198,6 +203,25 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     putchar('\n');
+}
+
+/* What the flow added to the mixtures. */
+static void say_gain(const hl_density_outcome *o)
+{
+    if (isnan(o->mixture))
+        return;
+    if (!(o->best < o->mixture))
+        cli_say(&cli_fit, "the flow adds nothing to a mixture of %zu: the model has none", o->parts);
+    else if (o->gain_rows)
+        cli_say(&cli_fit,
+                "the flow gained %.4f +- %.4f nats a row over a mixture of %zu (on %zu rows that chose nothing)",
+                o->gain, o->gain_error, o->parts, o->gain_rows);
+    else
+        cli_say(&cli_fit, "the flow gained %.4f nats a row over a mixture of %zu (on the rows that chose it)",
+                o->mixture - o->best, o->parts);
+    if (o->end == HL_DENSITY_END_BEHIND)
+        cli_say(&cli_fit, "its training ended at iteration %zu, as it was %.2f nats behind", o->iteration,
+                o->flow - o->mixture);
 }
 
 /* The verdict in words, and the exit status. */
@@ -236,6 +260,7 @@ int fit_conclude(const fit_job *j, const hl_density_outcome *o)
         return cli_fail(&cli_fit, CLI_FAILED,
                         "%s holds the best model so far, of iteration %zu; try a smaller --lr or more --ode-steps",
                         model, o->best_iteration);
+    say_gain(o);
     if (o->verdict == HL_DENSITY_UNVALIDATED)
         cli_say(&cli_fit, "%s: the model of iteration %zu, before the first validation", model, o->iteration);
     else

@@ -3,7 +3,7 @@
 # Ctrl-C, divergence.
 set -u
 . "$(dirname "$0")/cli_support.sh"
-small="--iters 60 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
+small="--members flow --iters 60 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
 
 # rows N SEED: a bent band in two columns of different units, and its side.
 rows() {

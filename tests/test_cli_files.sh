@@ -2,7 +2,7 @@
 # test_cli_files.sh PROGRAM - files: no input is ever an output; links, pipes, full devices, locks, signals, what a crash leaves.
 set -u
 . "$(dirname "$0")/cli_support.sh"
-small="--iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
+small="--members flow --iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
 data=$work/data.csv
 (echo "a,b" && awk 'BEGIN { srand(3); for (i = 0; i < 300; i++) {
     u = sqrt(-2 * log(1 - rand())); v = 6.283185307 * rand(); x = u * cos(v); y = u * sin(v)
@@ -41,7 +41,7 @@ kept "$model" sample "$model" --out "$model"
 kept "$data" sample "$work/conditional" --context "$data" --out "$work/link"
 stderr_has "would be replaced by the results"
 # Those of training, with the files that it makes by itself.
-fit="--iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
+fit="--members flow --iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
 cp "$data" "$work/v.csv"
 cp "$data" "$work/data.ckpt"
 cp "$data" "$work/data.lock"

@@ -2,7 +2,7 @@
 # test_cli_rows.sh PROGRAM - hollow logp and sample: rows appended, the least likely, parts, JSON, wrong arguments.
 set -u
 . "$(dirname "$0")/cli_support.sh"
-small="--iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
+small="--members flow --iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
 data=$work/data.csv
 (echo "a,b" && awk 'BEGIN { srand(3); for (i = 0; i < 101; i++) {
     u = sqrt(-2 * log(1 - rand())); v = 6.283185307 * rand(); x = u * cos(v); y = u * sin(v)

@@ -34,7 +34,7 @@ for width in 40 80 200; do
         logp "$work/m" "$work/many.csv" --threads 1
 done
 # A training says its size first and its outcome last; between them is one line, whose last state stays.
-small="--iters 60 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
+small="--members flow --iters 60 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
 for width in 40 80 200; do
     # shellcheck disable=SC2086
     in_terminal xterm $width "(lambda width: $place and j[\"scrolled\"] <= 6 and \"validation\" in j[\"last\"])($width)" \

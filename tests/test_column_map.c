@@ -87,7 +87,7 @@ static void test_fit(void **state)
         x[r] = r % 3 ? 5 + 0.2 * hl_random_normal(1, 0, r) : -4 + hl_random_normal(1, 0, r);
     hl_column_fold fold = { ROWS, ROWS, 1, x, x + ROWS };
     hl_column_map *m = NULL;
-    CHECK_OK(ctx, hl_column_map_choose(ctx, 1, &fold, 0, &parts));
+    CHECK_OK(ctx, hl_column_map_choose(ctx, 1, &fold, 64, 0, &parts));
     CHECK_OK(ctx, hl_column_map_fit(ctx, &fold, parts, 0, &m));
     CHECK(hl_column_map_valid(m), "a map");
     CHECK(parts >= 2 && parts <= 16, "two modes");
@@ -151,7 +151,7 @@ static hl_status scenario(hl_context *ctx, void *user)
     hl_column_fold fold = { 100, 50, 1, x, x + 100 };
     size_t parts = 0;
     hl_column_map *m = NULL;
-    hl_status status = hl_column_map_choose(ctx, 1, &fold, 0, &parts);
+    hl_status status = hl_column_map_choose(ctx, 1, &fold, 64, 0, &parts);
     if (status == HL_OK)
         status = hl_column_map_fit(ctx, &fold, parts, 0, &m);
     hl_column_map_free(m);

@@ -9,9 +9,9 @@ enum { ROWS = 300, DIM = 2 };
 /* Settings of a training that takes a moment, and others after them: name, value, ..., NULL. */
 static hl_settings *small_settings(hl_context *ctx, const char *const *more)
 {
-    static const char *const small[] = { "iters",     "40", "batch",    "32",  "hidden", "8",
-                                         "width",     "8",  "features", "4",   "layers", "1",
-                                         "ode-steps", "2",  "patience", "100", NULL };
+    static const char *const small[] = { "members",   "flow",  "iters",    "40",       "batch", "32",     "hidden",
+                                         "8",         "width", "8",        "features", "4",     "layers", "1",
+                                         "ode-steps", "2",     "patience", "100",      NULL };
     hl_settings *s = NULL;
     CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
     for (size_t i = 0; small[i]; i += 2)
@@ -451,10 +451,10 @@ static hl_status fit_once(hl_context *ctx, void *user)
         c[i] = floor(3 * hl_random_normal(3, 1, i));
     hl_density_data data = { .dim = 3, .context = 1, .train = { .rows = 60, .x = x, .context = c } };
     hl_status status = hl_settings_create(ctx, hl_density_fit_options(), &s);
-    static const char *const set[] = { "iters",  "3",     "batch",       "16",       "hidden",
-                                       "4",      "width", "4",           "features", "2",
-                                       "layers", "1",     "decorrelate", "on",       "validation-share",
-                                       "0.2" };
+    static const char *const set[] = {
+        "members",  "flow", "iters",  "3", "batch",       "16", "hidden",           "4",  "width", "4",
+        "features", "2",    "layers", "1", "decorrelate", "on", "validation-share", "0.2"
+    };
     for (size_t i = 0; i < sizeof set / sizeof *set && status == HL_OK; i += 2)
         status = hl_settings_set(s, set[i], set[i + 1]);
     if (status == HL_OK)

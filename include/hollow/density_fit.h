@@ -93,11 +93,12 @@ typedef enum hl_density_end {
     HL_DENSITY_END_PATIENCE, /* as many validations in a row as the option "patience" says were no better */
     HL_DENSITY_END_TIME,     /* the option "minutes" */
     HL_DENSITY_END_STOPPED,  /* the callback, or the context's */
-    HL_DENSITY_END_ERROR     /* an iteration failed; the context's message says why */
+    HL_DENSITY_END_ERROR,    /* an iteration failed; the context's message says why */
+    HL_DENSITY_END_BEHIND    /* the flow was so far behind the mixtures that it would add nothing */
 } hl_density_end;
 
 typedef enum hl_density_verdict {
-    HL_DENSITY_GOOD,   /* better than normal columns */
+    HL_DENSITY_GOOD,   /* better than normal columns, or a sum with mixtures */
     HL_DENSITY_NORMAL, /* a normal distribution is better, and the model is one: there are too few rows for more */
     HL_DENSITY_NORMAL_BETTER, /* a normal distribution is better, but this kind of flow cannot be made one */
     HL_DENSITY_FAILED,        /* even the best iteration is much worse than normal columns */
@@ -116,7 +117,12 @@ typedef struct hl_density_outcome {
     double recent;  /* likelihood's loss over the last iterations; NaN if that phase was not reached */
     double seconds; /* of this call */
     size_t train_rows, valid_rows, parameters, patience;
-    int decorrelated; /* nonzero: linear correlations were taken out */
+    /* Of a model with mixtures: mean -log p of the validation rows of the mixtures together and of the flow alone (NaN without), of which
+     * `best` is the weighted sum; and what the flow gained over the mixtures, in nats a row, with its standard error, on `gain_rows` rows that
+     * chose nothing. NaN if there are none. The members themselves: hl_density_get_member. */
+    double mixture, flow, gain, gain_error;
+    size_t gain_rows, parts; /* parts: of the mixture that weighs most */
+    int decorrelated;        /* nonzero: linear correlations were taken out */
     size_t findings;
     const hl_finding *finding; /* in the order in which they were found */
     const char *settings;      /* all that decides the bits of the result, as one line */

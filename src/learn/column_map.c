@@ -13,7 +13,7 @@
 
 #include "kernel/kernel.h"
 
-enum { EM_STEPS = 60, EM_ROWS = 6000, BLOCK = 32 * HL_LANES, MOST_PARTS = 64, ROWS_PER_PART = 20 };
+enum { EM_STEPS = 60, EM_ROWS = 6000, BLOCK = 32 * HL_LANES, ROWS_PER_PART = 20 };
 static const double LEAST_DEVIATION = 1e-3, LEAST_WEIGHT = 1e-6, MORE_PARTS_GAIN = 1e-3, TIED_SHARE = 0.01;
 static const double LOG_ROOT_2PI = 0.91893853320467274178, ROOT_HALF = 0.70710678118654752440;
 
@@ -310,12 +310,13 @@ hl_status hl_column_map_fit(hl_context *ctx, const hl_column_fold *data, size_t 
     return status;
 }
 
-hl_status hl_column_map_choose(hl_context *ctx, size_t folds, const hl_column_fold *fold, double floor, size_t *parts)
+hl_status hl_column_map_choose(hl_context *ctx, size_t folds, const hl_column_fold *fold, size_t most, double floor,
+                               size_t *parts)
 {
-    static const size_t tried[] = { 1, 2, 3, 5, 8, 16, 32, MOST_PARTS };
+    static const size_t tried[] = { 1, 2, 3, 5, 8, 16, 32, 64 };
     double best = -INFINITY;
     *parts = 1;
-    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+    for (size_t i = 0; i < sizeof tried / sizeof *tried && tried[i] <= most; i++) {
         double sum = 0;
         size_t count = 0;
         if (tried[i] > 1 && ROWS_PER_PART * tried[i] > fold[0].rows)

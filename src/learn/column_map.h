@@ -31,8 +31,10 @@ void hl_column_map_free(hl_column_map *map); /* takes NULL */
 /* Fit a map of `parts` normal distributions to the rows of `data` by EM. No part is narrower than `floor`, in units of x. */
 hl_status hl_column_map_fit(hl_context *ctx, const hl_column_fold *data, size_t parts, double floor,
                             hl_column_map **map);
-/* The number of parts with the greatest log-likelihood of the held rows, summed over the folds; more parts only for a gain. */
-hl_status hl_column_map_choose(hl_context *ctx, size_t folds, const hl_column_fold *fold, double floor, size_t *parts);
+/* The number of parts, at most `most`, with the greatest log-likelihood of the held rows, summed over the folds; more parts only for a
+ * gain. */
+hl_status hl_column_map_choose(hl_context *ctx, size_t folds, const hl_column_fold *fold, size_t most, double floor,
+                               size_t *parts);
 /* Are the values ones that a map can have? For maps that come from a file. */
 bool hl_column_map_valid(const hl_column_map *map);
 /* log of the density F'(x). */

@@ -96,6 +96,28 @@ hl_status hl_density_add_mixture(hl_density *m, hl_tmixture *mixture, bool mappe
     return HL_OK;
 }
 
+void hl_density_weigh(hl_density *m, double flow_weight)
+{
+    size_t kept = 0;
+    bool mapped = flow_weight > 0 && m->flow_mapped;
+    m->flow_weight = flow_weight;
+    if (!(flow_weight > 0))
+        hl_density_drop_flow(m);
+    for (size_t k = 0; k < m->mixtures; k++) {
+        hl_density_mixture *x = &m->mixture[k];
+        x->weight *= 1 - flow_weight;
+        if (x->weight > 0) {
+            mapped = mapped || x->mapped;
+            m->mixture[kept++] = *x;
+        } else {
+            hl_tmixture_free(x->mixture);
+        }
+    }
+    m->mixtures = kept;
+    if (!mapped)
+        hl_density_set_maps(m, NULL);
+}
+
 void hl_density_set_maps(hl_density *m, hl_column_map **map)
 {
     for (size_t i = 0; m->map && i < m->dim + m->context; i++)

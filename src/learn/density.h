@@ -53,6 +53,9 @@ hl_status hl_density_add_flow(hl_density *m, const hl_flow_spec *flow);
 void hl_density_drop_flow(hl_density *m);
 /* The model owns the mixture, also if this fails. */
 hl_status hl_density_add_mixture(hl_density *m, hl_tmixture *mixture, bool mapped, double weight);
+/* Give the flow this weight, and the mixtures, whose weights have the sum 1 so far, the rest. Members without weight leave the model, and so
+ * do maps that none needs. */
+void hl_density_weigh(hl_density *m, double flow_weight);
 /* The model owns the array and its maps. */
 void hl_density_set_maps(hl_density *m, hl_column_map **map);
 /* A row of the columns of the context, then of x, as mixtures see them; log |dy/dx| of the columns of x is returned. */

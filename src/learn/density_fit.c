@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "flow/flow.h"
+#include "learn/density.h"
 #include "learn/density_fit.h"
 #include "learn/fit.h"
 
@@ -24,6 +25,7 @@ typedef struct run {
     hl_context *ctx;
     const hl_job *job;
     hl_fit_table table;
+    hl_fit_members members;
     hl_fit_plan plan;
     hl_density *model;
     hl_fit *fit;
@@ -46,6 +48,8 @@ static hl_status create_outcome(run *r)
     r->outcome->seen = (hl_density_outcome){
         .verdict = HL_DENSITY_UNVALIDATED, .best = NAN, .normal = NAN, .recent = NAN, .settings = r->outcome->settings
     };
+    r->outcome->seen.mixture = r->outcome->seen.flow = NAN;
+    r->outcome->seen.gain = r->outcome->seen.gain_error = NAN;
     return HL_OK;
 }
 
@@ -93,6 +97,8 @@ static hl_density_verdict judge(const run *r)
     const hl_density_outcome *o = &r->outcome->seen;
     /* By how much training may miss the normal columns: less is what few rows are the reason of, more is a failure. */
     double slack = 0.2 + 0.05 * (double)r->table.dim;
+    if (r->members.mixtures)
+        return HL_DENSITY_GOOD;
     if (!isfinite(o->best))
         return HL_DENSITY_UNVALIDATED;
     if (!(o->best <= o->normal + slack))
@@ -132,13 +138,127 @@ static void make_normal(const run *r)
         }
 }
 
+/* log p, by the model as it is, of standardised rows whose context comes first. */
+static hl_status score_rows(run *r, size_t rows, const double *joined, double *logp)
+{
+    const hl_fit_table *t = &r->table;
+    double *x = hl_calloc(r->ctx, hl_size_mul(rows, t->dim), sizeof *x);
+    double *c = hl_calloc(r->ctx, hl_size_mul(rows, t->context), sizeof *c);
+    hl_status status = x && c ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < rows && status == HL_OK; i++, joined += t->dim + t->context) {
+        for (size_t k = 0; k < t->context; k++)
+            c[i * t->context + k] = t->column[t->dim + k].mean + t->column[t->dim + k].deviation * joined[k];
+        for (size_t k = 0; k < t->dim; k++)
+            x[i * t->dim + k] = t->column[k].mean + t->column[k].deviation * joined[t->context + k];
+    }
+    if (status == HL_OK)
+        status = hl_density_logp(r->model, rows, x, t->context ? c : NULL, logp);
+    hl_free(r->ctx, x);
+    hl_free(r->ctx, c);
+    return status == HL_ERR_NOMEM || status == HL_STOPPED ? status : HL_OK; /* rows that fail are NaN */
+}
+
+/* log p of the flow alone on the validation rows, which the table has as the flow sees them. */
+static hl_status score_flow(run *r, double *logp)
+{
+    const hl_fit_table *t = &r->table;
+    hl_status status = hl_flow_logp(r->model->flow, t->valid.rows, t->valid.x, t->context ? t->valid.c : NULL, logp);
+    for (size_t i = 0; i < t->valid.rows; i++)
+        logp[i] -= r->scale - t->map_scale - (t->mapped ? t->valid_slope[i] : 0);
+    return status == HL_ERR_NOMEM || status == HL_STOPPED ? status : HL_OK;
+}
+
+/* What the flow adds to the mixtures on the rows of the report, the mixtures being in the model with weights of the sum 1. */
+static hl_status report_gain(run *r, const double *weight)
+{
+    hl_density_outcome *o = &r->outcome->seen;
+    hl_density *model = r->model;
+    size_t rows = r->members.report_rows, good = 0, mixtures = model->mixtures;
+    double *flow = hl_calloc(r->ctx, rows, sizeof *flow), *simple = hl_calloc(r->ctx, rows, sizeof *simple);
+    hl_status status = flow && simple ? HL_OK : HL_ERR_NOMEM;
+    double sum = 0, square = 0;
+    model->mixtures = 0; /* the flow alone, then the mixtures alone */
+    if (status == HL_OK)
+        status = score_rows(r, rows, r->members.report, flow);
+    hl_flow *kept = model->flow;
+    model->mixtures = mixtures;
+    model->flow = NULL;
+    if (status == HL_OK)
+        status = score_rows(r, rows, r->members.report, simple);
+    model->flow = kept;
+    for (size_t i = 0; i < rows && status == HL_OK; i++) {
+        double gain = hl_fit_mix(2, weight, (const double *const[]){ flow, simple }, i) - simple[i];
+        if (!isfinite(gain))
+            continue;
+        good++;
+        sum += gain;
+        square += gain * gain;
+    }
+    hl_free(r->ctx, flow);
+    hl_free(r->ctx, simple);
+    if (good < 2 || status != HL_OK)
+        return status == HL_ERR_NOMEM ? status : HL_OK;
+    double n = (double)good, mean = sum / n;
+    o->gain = mean;
+    o->gain_error = sqrt(fmax(square / n - mean * mean, 0) / (n - 1));
+    o->gain_rows = good;
+    return HL_OK;
+}
+
+/* Weights of the flow and of the mixtures together on the validation rows; the flow gets 0 if the sum is no better than without it. */
+static hl_status weigh_flow(run *r, double *weight)
+{
+    const hl_fit_members *m = &r->members;
+    hl_density_outcome *o = &r->outcome->seen;
+    size_t rows = r->table.valid.rows;
+    double *flow = hl_calloc(r->ctx, rows, sizeof *flow), best = 0;
+    const double *logp[] = { flow, m->logp };
+    hl_status status = flow ? score_flow(r, flow) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        hl_fit_weigh(rows, 2, logp, weight);
+    for (size_t i = 0; i < rows && status == HL_OK; i++)
+        best -= hl_fit_mix(2, weight, logp, i) / (double)rows;
+    if (status == HL_OK && best < m->together) {
+        o->best = best;
+    } else {
+        weight[0] = 0;
+        weight[1] = 1;
+    }
+    hl_free(r->ctx, flow);
+    return status == HL_STOPPED ? HL_OK : status; /* then the mixtures are the model */
+}
+
+/* The mixtures join the model; the flow leaves it if it is worth less than 1 %. */
+static hl_status weigh_members(run *r)
+{
+    hl_fit_members *m = &r->members;
+    hl_density_outcome *o = &r->outcome->seen;
+    double weight[2] = { 0, 1 };
+    hl_status status = HL_OK;
+    o->flow = isfinite(r->report.best) ? r->report.best + r->scale : NAN;
+    o->best = o->mixture = m->together;
+    o->parts = m->mixture[m->share[1] > m->share[0]]->parts;
+    if (r->report.iteration > 0)
+        status = weigh_flow(r, weight);
+    for (size_t k = 0; k < m->mixtures && status == HL_OK; k++)
+        if (m->share[k] > 0) {
+            status = hl_density_add_mixture(r->model, m->mixture[k], m->mapped[k], m->share[k]);
+            m->mixture[k] = NULL;
+        }
+    if (status == HL_OK && m->report_rows && weight[0] > 0)
+        status = report_gain(r, weight);
+    if (status == HL_OK)
+        hl_density_weigh(r->model, weight[0]);
+    return status;
+}
+
 /* The best so far becomes the model. Nothing that training found may be better than a normal distribution: of few rows a flow learns
  * more than is there. */
 static hl_status finish_model(run *r)
 {
     char note[SETTINGS + 100];
     const hl_density_outcome *o = &r->outcome->seen;
-    bool normal = is_continuous(r) && o->best > o->normal && o->verdict != HL_DENSITY_FAILED;
+    bool normal = is_continuous(r) && o->best > o->normal && o->verdict != HL_DENSITY_FAILED && !r->members.mixtures;
     hl_status status = hl_fit_finish(r->fit);
     if (status == HL_OK && normal)
         make_normal(r);
@@ -146,6 +266,8 @@ static hl_status finish_model(run *r)
         status = hl_density_set_solver(r->model, &r->plan.options.solver);
     snprintf(note, sizeof note, "%s; best iteration %zu%s", o->settings, o->best_iteration,
              normal ? ", but a normal distribution is better" : "");
+    if (status == HL_OK && r->members.mixtures)
+        status = weigh_members(r);
     return status == HL_OK ? hl_density_set_note(r->model, note) : status;
 }
 
@@ -208,6 +330,14 @@ static hl_status after_iteration(run *r, bool *over, hl_density_end *end)
     return hl_clock() - r->saved > every ? save(r) : HL_OK;
 }
 
+/* Is the flow, when two fifths of its time are over, too far behind the mixtures to add anything? */
+static bool is_behind(const run *r)
+{
+    const hl_fit_report *p = &r->report;
+    return r->members.mixtures && p->validated && 5 * p->iteration >= 2 * r->plan.options.iterations &&
+           p->best + r->scale > r->members.together + r->plan.reach;
+}
+
 /* Train until the end, whichever it is. */
 static hl_status train(run *r, hl_density_end *end)
 {
@@ -222,7 +352,10 @@ static hl_status train(run *r, hl_density_end *end)
         *end = HL_DENSITY_END_ERROR;
         if (status == HL_OK)
             status = after_iteration(r, &over, end);
-        else if (status == HL_STOPPED) { /* in the middle of a solve */
+        if (status == HL_OK && !over && is_behind(r)) {
+            over = true;
+            *end = HL_DENSITY_END_BEHIND;
+        } else if (status == HL_STOPPED) { /* in the middle of a solve */
             *end = HL_DENSITY_END_STOPPED;
             status = HL_STOPPED;
         }
@@ -257,6 +390,11 @@ static hl_status create_model(run *r)
         status = hl_flow_init(hl_density_flow(r->model), r->plan.options.seed + 1);
     if (status == HL_OK)
         status = hl_density_set_factor(r->model, t->factor);
+    if (status == HL_OK) { /* they belong to the model from now on */
+        hl_density_set_maps(r->model, r->members.map);
+        r->members.map = NULL;
+        r->model->flow_mapped = t->mapped;
+    }
     if (status == HL_OK) /* one that there is not is told now, not by the first validation */
         status = hl_density_set_solver(r->model, &r->plan.options.solver);
     r->scale = hl_fit_table_scale(t);
@@ -285,6 +423,13 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
 {
     hl_density_end end = HL_DENSITY_END_ERROR;
     hl_status status = hl_fit_table_load(&r->table, data, settings);
+    if (status == HL_OK)
+        status = hl_fit_members_fit(&r->table, settings, &r->members);
+    if (status == HL_OK)
+        status = hl_fit_members_map(&r->members, &r->table);
+    if (status == HL_OK)
+        status = hl_fit_decorrelate(&r->table, settings);
+    hl_fit_table_hash(&r->table);
     hand_over_findings(r);
     if (status == HL_OK)
         status = create(r, settings);
@@ -296,11 +441,14 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
         end = HL_DENSITY_END_STOPPED;
         status = save(r);
         status = status == HL_OK ? HL_STOPPED : status;
+    } else if (r->members.mixtures && r->members.wish == HL_FIT_MIXTURE_ONLY) {
+        end = HL_DENSITY_END_DONE;
     } else {
         status = train(r, &end);
     }
     conclude(r, end);
-    bool keep = status == HL_OK || status == HL_STOPPED || (status != HL_ERR_NOMEM && isfinite(r->report.best));
+    bool keep = status == HL_OK || status == HL_STOPPED ||
+                (status != HL_ERR_NOMEM && (isfinite(r->report.best) || r->members.mixtures));
     hl_status finished = keep ? finish_model(r) : status;
     if (keep && finished == HL_OK)
         return status;
@@ -329,6 +477,7 @@ hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_
         status = fit(&r, data, settings);
     hl_fit_free(r.fit);
     hl_fit_plan_free(ctx, &r.plan);
+    hl_fit_members_free(&r.members);
     hl_fit_table_free(&r.table);
     if (status < 0 && r.outcome && !isfinite(r.outcome->seen.best)) {
         hl_density_free(r.model);

@@ -2,6 +2,7 @@
  *
  *   density_fit_data.c         rows in the user's units become standardised rows of training and of validation
  *   density_fit_check.c        findings
+ *   density_fit_members.c      mixtures beside the flow; weights
  *   density_fit_decorrelate.c  linear correlations are taken out
  *   density_fit_choose.c       sizes and training by columns and rows
  *   density_fit_pace.c         how long it will take
@@ -30,13 +31,16 @@ typedef struct hl_fit_table {
     char (*names)[24];         /* those that the caller did not give */
     hl_column_stats *stats;    /* dim, then context */
     hl_fit_rows train, valid;  /* standardised, then decorrelated */
+    bool mapped;               /* the rows are those of mapped columns */
+    double map_scale;          /* minus the mean log slope of the maps over the validation rows */
+    double *valid_slope;       /* the log slopes of these rows, if they are mapped */
     double *factor;            /* L: standardised rows are L times what the flow sees; dim x dim, or NULL */
     uint64_t hash;             /* of all numbers that training sees */
     hl_finding *finding;
     size_t findings, finding_room;
 } hl_fit_table;
 
-/* Check, copy, split, dequantise, standardise and decorrelate. Free the table on failure as well. */
+/* Check, copy, split, dequantise and standardise. Free the table on failure as well. */
 hl_status hl_fit_table_load(hl_fit_table *table, const hl_density_data *data, const hl_settings *settings);
 void hl_fit_table_free(hl_fit_table *table);
 /* log |det| from standardised rows to the units of the data: what a mean of -log p of what the flow sees lacks. */
@@ -51,8 +55,47 @@ hl_status hl_fit_check_columns(hl_fit_table *table, bool dequantize);
 hl_status hl_fit_check_far(hl_fit_table *table);
 hl_status hl_fit_check_dependent(hl_fit_table *table);
 
+/* The numbers that training sees are final: take their hash. */
+void hl_fit_table_hash(hl_fit_table *table);
+
 /* Take correlations out where that is good, or as the settings say. */
 hl_status hl_fit_decorrelate(hl_fit_table *table, const hl_settings *settings);
+
+/* ---- members ---- */
+
+enum { HL_FIT_MIXTURES = 2, HL_FIT_MEMBERS = HL_FIT_MIXTURES + 1, HL_FIT_VALIDATION_ROWS = 2000 };
+typedef enum hl_fit_wish {
+    HL_FIT_ALL = 0,
+    HL_FIT_FLOW_ONLY,
+    HL_FIT_MIXTURE_ONLY
+} hl_fit_wish; /* as the option has them */
+
+/* The mixtures of a model. No mixtures: the model is a flow alone. */
+typedef struct hl_fit_members {
+    hl_context *ctx;
+    hl_fit_wish wish;
+    size_t columns, mixtures;
+    struct hl_column_map **map; /* [columns], x first, in the units of the data; or NULL */
+    struct hl_tmixture *mixture[HL_FIT_MIXTURES];
+    bool mapped[HL_FIT_MIXTURES];
+    double nll[HL_FIT_MIXTURES], share[HL_FIT_MIXTURES]; /* mean -log p of held rows; weight among the mixtures */
+    double *held[HL_FIT_MIXTURES];                       /* log p of held rows */
+    double *logp;    /* of the mixtures together, of the validation rows, in the units of the data */
+    double together; /* the mean of -logp */
+    double *report;  /* rows that choose nothing, standardised, context first */
+    size_t report_rows;
+    bool flow_mapped; /* the flow is to see mapped columns */
+} hl_fit_members;
+
+/* Fit the mixtures to a standardised table; some of its validation rows go to the report. Free the members on failure as well. */
+hl_status hl_fit_members_fit(hl_fit_table *table, const hl_settings *settings, hl_fit_members *members);
+void hl_fit_members_free(hl_fit_members *members);
+/* The table's rows become those of mapped columns, if the flow is to see these. */
+hl_status hl_fit_members_map(const hl_fit_members *members, hl_fit_table *table);
+/* Weights of densities by EM on rows, with a prior of two rows each; less than 1 % becomes 0. */
+void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, double *weight);
+/* log of the weighted sum for one row. */
+double hl_fit_mix(size_t count, const double *weight, const double *const *logp, size_t row);
 
 /* ---- choices ---- */
 
@@ -61,6 +104,7 @@ typedef struct hl_fit_plan {
     size_t *order; /* of columns, which `flow` borrows; or NULL */
     hl_fit_options options;
     double minutes; /* 0: no limit */
+    double reach;   /* a flow that is further behind the mixtures, in nats, is given up */
 } hl_fit_plan;
 
 /* What the settings leave open, by columns and rows. Free the plan on failure as well. */

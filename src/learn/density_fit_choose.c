@@ -36,6 +36,8 @@ static const size_class classes[] = {
 enum { DISCRETE_LAYERS = 2, SHUFFLE_COLUMNS = 8, ORDER_COLUMNS = 8192, ORDER_ROWS = 2000, STREAM_ORDER = 43 };
 
 /* Few rows: noise on the rows, and decay of the weights, from these at FEW rows and less down to 0. */
+static const double REACH = 0.5,
+                    REACH_COLUMN = 0.05; /* nats behind the mixtures at which a flow adds nothing any more */
 static const double FEW = 2000, JITTER = 0.3, JITTER_ROWS = 5000, DECAY = 0.1, DECAY_ROWS = 20000;
 
 static const size_class *class_of(size_t columns)
@@ -152,6 +154,14 @@ static double or_none(const hl_settings *s, const char *name)
     return hl_settings_given(s, name) && value == 0 ? -1 : value;
 }
 
+/* Beside mixtures the flow has half the iterations of a flow alone: what it lacks in the end, they make up for. */
+static size_t iterations(const hl_settings *s, const size_class *c)
+{
+    static const double shares[] = { 1, 0.1, 5 }; /* default, fast, best */
+    bool alone = hl_settings_choice(s, "members", 0) == HL_FIT_FLOW_ONLY;
+    return (size_t)(shares[hl_settings_choice(s, "recipe", 0)] * (double)c->iterations * (alone ? 1 : 0.5));
+}
+
 static void choose_training(const hl_fit_table *t, const hl_settings *s, hl_fit_plan *plan)
 {
     const size_class *c = class_of(t->dim);
@@ -162,7 +172,7 @@ static void choose_training(const hl_fit_table *t, const hl_settings *s, hl_fit_
         .transport = !hl_settings_given(s, "transport")           ? 0
                      : hl_settings_choice(s, "transport", 0) == 0 ? 1
                                                                   : -1,
-        .iterations = size_or(s, "iters", c->iterations),
+        .iterations = size_or(s, "iters", iterations(s, c)),
         .batch = size_or(s, "batch", c->batch),
         .jitter = hl_settings_real(s, "jitter", for_few(rows, JITTER_ROWS, JITTER)),
         .warmup = size_or(s, "warmup", 0),
@@ -188,6 +198,7 @@ static void choose_training(const hl_fit_table *t, const hl_settings *s, hl_fit_
         .beta1 = or_none(s, "beta1"),
     };
     plan->minutes = hl_settings_real(s, "minutes", 0);
+    plan->reach = REACH + REACH_COLUMN * (double)t->dim;
 }
 
 hl_status hl_fit_choose(const hl_fit_table *t, const hl_settings *settings, hl_fit_plan *plan)

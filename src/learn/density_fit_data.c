@@ -261,26 +261,27 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
         dequantize(t, seed);
     standardise(t, &t->train);
     standardise(t, &t->valid);
-    status = hl_fit_check_dependent(t);
-    if (status == HL_OK)
-        status = hl_fit_decorrelate(t, settings);
+    return hl_fit_check_dependent(t);
+}
+
+void hl_fit_table_hash(hl_fit_table *t)
+{
     hash_rows(t, &t->train);
     hash_rows(t, &t->valid);
-    return status;
 }
 
 double hl_fit_table_scale(const hl_fit_table *t)
 {
-    double scale = 0;
+    double scale = t->map_scale;
     for (size_t i = 0; i < t->dim; i++)
-        scale += log(t->column[i].deviation) + (t->factor ? log(t->factor[i * t->dim + i]) : 0);
+        scale += (t->mapped ? 0 : log(t->column[i].deviation)) + (t->factor ? log(t->factor[i * t->dim + i]) : 0);
     return scale;
 }
 
 void hl_fit_table_free(hl_fit_table *t)
 {
     void *const blocks[] = { t->column,  t->names,   t->stats,   t->train.x, t->train.c, t->train.w,
-                             t->valid.x, t->valid.c, t->valid.w, t->factor,  t->finding };
+                             t->valid.x, t->valid.c, t->valid.w, t->factor,  t->finding, t->valid_slope };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(t->ctx, blocks[i]);
 }

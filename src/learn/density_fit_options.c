@@ -8,6 +8,8 @@ static const char *const traces[] = { "exact", "hutchinson", "brute", NULL };
 static const char *const losses[] = { "default", "nll", "flow-matching", "score", NULL };
 static const char *const dtypes[] = { "f32", "f64", NULL };
 static const char *const optimizers[] = { "adamw", "adam", "adamax", "sgd", NULL };
+static const char *const members[] = { "all", "flow", "mixture", NULL };
+static const char *const recipes[] = { "default", "fast", "best", NULL };
 static const char *const switches[] = { "on", "off", NULL };
 
 #define FLAG(name, help)                                                                                               \
@@ -33,6 +35,8 @@ static const char *const switches[] = { "on", "off", NULL };
 
 /* clang-format off */
 static const hl_option options[] = {
+    CHOICE("members", "NAME", members, "all", "what the model is a weighted sum of: a flow, mixtures of t distributions", NULL),
+    CHOICE("recipe", "NAME", recipes, "default", "fast: a tenth of the iterations and up to 64 parts; best: five times, up to 1024", NULL),
     CHOICE("model", "NAME", models, "cnf", "kind of flow", NULL),
     CHOICE("conditioner", "NAME", conditioners, "made to 512 columns, tree above", "network that makes h", "model=cnf"),
     TEXT("image", "HxW", NULL, "shape of a row for conditioner conv: HxW or CxHxW", "conditioner=conv"),

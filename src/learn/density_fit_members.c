@@ -1,0 +1,472 @@
+/* density_fit_members.c - the simple members of a density model: mixtures of t distributions on standardised and on mapped columns.
+ *
+ * They take seconds, and the flow is judged by what it adds to them. Sizes are chosen by the validation rows; up to FEW rows by five-fold
+ * cross-validation over all rows, maps inside the folds, and the mixtures are fitted to all rows in the end. The flow sees mapped
+ * columns where the mixture of them is clearly better: of nine tables this chose the better space for the flow on eight, and on the ninth,
+ * which had 126 rows, the flow sees standardised columns as on all tables that are as small. */
+#include <math.h>
+#include <string.h>
+
+#include "learn/density.h"
+#include "learn/density_fit.h"
+
+enum { FEW = 2000, FOLDS = 5, LEAST_VALID = 5, REPORT_ROWS = 200, REPORT_PART = 5, STREAM_FOLD = 45 };
+enum { MAPPED_ROWS = 500, MAP_COLUMNS = 512, MANY_COLUMNS = 64, MAP_PARTS = 64, FEW_MAP_PARTS = 8, EM_ROWS = 50000 };
+static const double WORK = 6e9; /* parts times rows times squared columns of a mixture, at most */
+static const double MAPPED_GAIN = 0.05, MAPPED_GAIN_COLUMN = 0.01;
+static const double PRIOR = 2, LEAST_WEIGHT = 0.01; /* rows that every member's weight begins with; dropped below */
+
+/* All rows that choose, standardised, the context's columns first. A row of fold f is held when the others are fitted; without
+ * cross-validation rows of training have no fold. */
+typedef struct pool {
+    hl_context *ctx;
+    const hl_fit_table *table;
+    size_t rows, columns, folds, first_valid;
+    double *x;    /* [rows][columns] */
+    int *fold;    /* [rows], or -1 */
+    double *work; /* [rows] */
+    uint64_t seed;
+} pool;
+
+/* Rows of a fold as a member sees them. */
+typedef struct view {
+    hl_tmixture_fold rows;
+    double *x, *held, *slope; /* slope: of the held rows */
+    size_t *index;            /* of the held rows in the pool */
+} view;
+
+/* ---- rows ---- */
+
+static void join_rows(const hl_fit_table *t, const hl_fit_rows *from, size_t first, size_t count, double *to)
+{
+    for (size_t r = first; r < first + count; r++, to += t->dim + t->context) {
+        if (t->context)
+            memcpy(to, from->c + r * t->context, t->context * sizeof *to);
+        memcpy(to + t->context, from->x + r * t->dim, t->dim * sizeof *to);
+    }
+}
+
+static hl_status create_pool(const hl_fit_table *t, uint64_t seed, pool *p)
+{
+    size_t rows = t->train.rows + t->valid.rows;
+    *p = (pool){ .ctx = t->ctx, .table = t, .rows = rows, .columns = t->dim + t->context, .seed = seed };
+    p->folds = rows <= FEW ? FOLDS : 1;
+    p->first_valid = t->train.rows;
+    p->x = hl_calloc(t->ctx, hl_size_mul(rows, p->columns), sizeof *p->x);
+    p->fold = hl_calloc(t->ctx, rows, sizeof *p->fold);
+    p->work = hl_calloc(t->ctx, rows, sizeof *p->work);
+    if (!p->x || !p->fold || !p->work)
+        return HL_ERR_NOMEM;
+    join_rows(t, &t->train, 0, t->train.rows, p->x);
+    join_rows(t, &t->valid, 0, t->valid.rows, p->x + t->train.rows * p->columns);
+    for (size_t r = 0; r < rows; r++)
+        p->fold[r] = p->folds > 1 ? (int)(hl_random_bits(seed, STREAM_FOLD, r) % FOLDS) : r < t->train.rows ? -1 : 0;
+    return HL_OK;
+}
+
+static void free_pool(pool *p)
+{
+    hl_free(p->ctx, p->x);
+    hl_free(p->ctx, p->fold);
+    hl_free(p->ctx, p->work);
+}
+
+static void free_view(const pool *p, view *v)
+{
+    hl_free(p->ctx, v->x);
+    hl_free(p->ctx, v->held);
+    hl_free(p->ctx, v->slope);
+    hl_free(p->ctx, v->index);
+    *v = (view){ 0 };
+}
+
+/* The rows of fold f; f < 0: all rows that are fitted in the end, none held. */
+static hl_status create_view(const pool *p, int f, view *v)
+{
+    size_t d = p->columns;
+    *v = (view){ .x = hl_calloc(p->ctx, hl_size_mul(p->rows, d), sizeof *v->x),
+                 .held = hl_calloc(p->ctx, hl_size_mul(p->rows, d), sizeof *v->held),
+                 .slope = hl_calloc(p->ctx, p->rows, sizeof *v->slope),
+                 .index = hl_calloc(p->ctx, p->rows, sizeof *v->index) };
+    if (!v->x || !v->held || !v->slope || !v->index)
+        return HL_ERR_NOMEM;
+    for (size_t r = 0; r < p->rows; r++) {
+        const double *row = p->x + r * d;
+        if (f >= 0 && p->fold[r] == f) {
+            v->index[v->rows.held_rows] = r;
+            memcpy(v->held + v->rows.held_rows++ * d, row, d * sizeof *row);
+        } else if (f >= 0 || p->folds > 1 || p->fold[r] < 0) {
+            memcpy(v->x + v->rows.rows++ * d, row, d * sizeof *row);
+        }
+    }
+    v->rows.x = v->x;
+    v->rows.held = v->held;
+    return HL_OK;
+}
+
+/* ---- maps ---- */
+
+static hl_column_fold column_of(const pool *p, const view *v, size_t i)
+{
+    return (hl_column_fold){ v->rows.rows, v->rows.held_rows, p->columns, v->x + i, v->held + i };
+}
+
+static size_t most_map_parts(const pool *p)
+{
+    return p->columns > MANY_COLUMNS ? FEW_MAP_PARTS : MAP_PARTS;
+}
+
+/* How many parts each column's map gets. */
+static hl_status choose_maps(const pool *p, const view *views, size_t *parts)
+{
+    hl_status status = HL_OK;
+    hl_column_fold fold[FOLDS];
+    for (size_t i = 0; i < p->columns && status == HL_OK; i++) {
+        double floor = hl_column_tie_width(p->first_valid, p->x + i, p->columns, p->work);
+        for (size_t f = 0; f < p->folds; f++)
+            fold[f] = column_of(p, &views[f], i);
+        status = hl_column_map_choose(p->ctx, p->folds, fold, most_map_parts(p), floor, &parts[i]);
+    }
+    return status;
+}
+
+static void free_maps(hl_context *ctx, size_t columns, hl_column_map **map)
+{
+    for (size_t i = 0; map && i < columns; i++)
+        hl_column_map_free(map[i]);
+    hl_free(ctx, map);
+}
+
+/* Maps of the columns in the order of the pool, fitted to the rows of a view. */
+static hl_status fit_maps(const pool *p, const view *v, const size_t *parts, hl_column_map ***out)
+{
+    hl_column_map **map = *out = hl_calloc(p->ctx, p->columns, sizeof(hl_column_map *));
+    hl_status status = map ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < p->columns && status == HL_OK; i++) {
+        hl_column_fold rows = column_of(p, v, i);
+        double floor = hl_column_tie_width(v->rows.rows, v->x + i, p->columns, p->work);
+        status = hl_column_map_fit(p->ctx, &rows, parts[i], floor, &map[i]);
+    }
+    return status;
+}
+
+static void map_view(const pool *p, hl_column_map *const *map, view *v)
+{
+    size_t d = p->columns;
+    for (size_t i = 0; i < v->rows.rows * d; i++)
+        v->x[i] = hl_column_map_forward(map[i % d], v->x[i], NULL);
+    for (size_t i = 0; i < v->rows.held_rows * d; i++) {
+        double slope;
+        v->held[i] = hl_column_map_forward(map[i % d], v->held[i], &slope);
+        v->slope[i / d] += i % d >= p->table->context ? slope : 0;
+    }
+}
+
+/* ---- mixtures ---- */
+
+static size_t most_parts(const pool *p, size_t most)
+{
+    double rows = fmin((double)p->rows, EM_ROWS), d = (double)p->columns;
+    double limit = WORK / (rows * d * d);
+    return limit < 1 ? 0 : limit < (double)most ? (size_t)limit : most;
+}
+
+static void set_floors(const pool *p, const view *v, double *floor)
+{
+    for (size_t i = 0; i < p->columns; i++)
+        floor[i] = hl_column_tie_width(v->rows.rows, v->x + i, p->columns, p->work);
+}
+
+/* log p of held rows, each by a mixture that has not seen it, to logp by the row's place in the pool. */
+static hl_status score_folds(const pool *p, const view *views, const hl_tmixture_plan *plan, double *logp,
+                             hl_tmixture **last)
+{
+    hl_status status = HL_OK;
+    for (size_t f = 0; f < p->folds && status == HL_OK; f++) {
+        const view *v = &views[f];
+        hl_tmixture_free(*last);
+        status = hl_tmixture_fit(p->ctx, p->columns, p->table->context, &v->rows, plan, last, NULL, NULL);
+        if (status == HL_OK)
+            status = hl_tmixture_logp(*last, v->rows.held_rows, v->held, p->work);
+        for (size_t r = 0; r < v->rows.held_rows && status == HL_OK; r++)
+            logp[v->index[r]] = p->work[r] + v->slope[r];
+    }
+    return status;
+}
+
+/* A mixture on the rows of `views`, whose last one is all rows for the end. */
+static hl_status fit_mixture(const pool *p, const view *views, size_t most, hl_tmixture **out, double *logp)
+{
+    hl_tmixture_fold fold[FOLDS];
+    hl_tmixture_plan plan = { .seed = p->seed };
+    double *floor = hl_calloc(p->ctx, p->columns, sizeof *floor);
+    hl_status status = floor ? HL_OK : HL_ERR_NOMEM;
+    *out = NULL;
+    if (status == HL_OK) {
+        set_floors(p, &views[p->folds], floor);
+        plan.floor = floor;
+        for (size_t f = 0; f < p->folds; f++)
+            fold[f] = views[f].rows;
+        status = hl_tmixture_choose(p->ctx, p->columns, p->table->context, p->folds, fold, most, &plan, NULL);
+    }
+    if (status == HL_OK)
+        status = score_folds(p, views, &plan, logp, out);
+    if (status == HL_OK && p->folds > 1) {
+        hl_tmixture_free(*out);
+        *out = NULL;
+        status = hl_tmixture_fit(p->ctx, p->columns, p->table->context, &views[p->folds].rows, &plan, out, NULL, NULL);
+    }
+    hl_free(p->ctx, floor);
+    return status;
+}
+
+/* ---- weights ---- */
+
+/* Weights of `count` densities by EM on rows; logp[k] has the log-densities of member k. */
+void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, double *weight)
+{
+    double sum[HL_FIT_MEMBERS];
+    for (size_t k = 0; k < count; k++)
+        weight[k] = 1 / (double)count;
+    for (int step = 0; step < 300; step++) {
+        for (size_t k = 0; k < count; k++)
+            sum[k] = PRIOR;
+        for (size_t r = 0; r < rows; r++) {
+            double most = -INFINITY, total = 0, share[HL_FIT_MEMBERS];
+            for (size_t k = 0; k < count; k++)
+                most = logp[k][r] > most ? logp[k][r] : most;
+            for (size_t k = 0; k < count && isfinite(most); k++) {
+                share[k] = logp[k][r] > -INFINITY ? weight[k] * exp(logp[k][r] - most) : 0; /* NaN: 0 */
+                total += share[k];
+            }
+            for (size_t k = 0; k < count && total > 0; k++)
+                sum[k] += share[k] / total;
+        }
+        double all = 0;
+        for (size_t k = 0; k < count; k++)
+            all += sum[k];
+        for (size_t k = 0; k < count; k++)
+            weight[k] = sum[k] / all;
+    }
+    double kept = 0;
+    for (size_t k = 0; k < count; k++)
+        kept += weight[k] = weight[k] < LEAST_WEIGHT ? 0 : weight[k];
+    for (size_t k = 0; k < count; k++)
+        weight[k] /= kept;
+}
+
+double hl_fit_mix(size_t count, const double *weight, const double *const *logp, size_t row)
+{
+    double most = -INFINITY, sum = 0;
+    for (size_t k = 0; k < count; k++)
+        if (weight[k] > 0 && logp[k][row] > most)
+            most = logp[k][row];
+    for (size_t k = 0; k < count; k++)
+        if (weight[k] > 0 && logp[k][row] > -INFINITY)
+            sum += weight[k] * exp(logp[k][row] - most);
+    return most + log(sum);
+}
+
+/* ---- all of it ---- */
+
+/* From the pool's order and units, standardised, to the model's: x first, units of the data. */
+static hl_status order_maps(const pool *p, hl_column_map **map, hl_fit_members *m)
+{
+    const hl_fit_table *t = p->table;
+    m->map = hl_calloc(p->ctx, p->columns, sizeof(hl_column_map *));
+    if (!m->map)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < p->columns; i++) {
+        size_t to = i < t->context ? t->dim + i : i - t->context;
+        const hl_density_column *c = &t->column[to];
+        map[i]->centre = c->mean + c->deviation * map[i]->centre;
+        map[i]->scale *= c->deviation;
+        m->map[to] = map[i];
+        map[i] = NULL;
+    }
+    return HL_OK;
+}
+
+static double mean_over(const pool *p, const double *logp)
+{
+    double sum = 0, count = 0;
+    for (size_t r = 0; r < p->rows; r++)
+        if (p->fold[r] >= 0) {
+            sum -= logp[r];
+            count++;
+        }
+    return sum / count;
+}
+
+/* One mixture, on standardised or on mapped columns. One that cannot be fitted is left out. */
+static hl_status add_member(const pool *p, const view *views, bool mapped, size_t most, hl_fit_members *m)
+{
+    size_t k = m->mixtures;
+    m->held[k] = hl_calloc(p->ctx, p->rows, sizeof **m->held);
+    hl_status status = m->held[k] ? fit_mixture(p, views, most, &m->mixture[k], m->held[k]) : HL_ERR_NOMEM;
+    if (status == HL_ERR_CONVERGENCE || status == HL_ERR_NOT_FINITE) {
+        hl_free(p->ctx, m->held[k]);
+        m->held[k] = NULL;
+        return HL_OK;
+    }
+    if (status != HL_OK)
+        return status;
+    double scale = 0;
+    for (size_t i = 0; i < p->table->dim; i++)
+        scale += log(p->table->column[i].deviation);
+    for (size_t r = 0; r < p->rows; r++)
+        m->held[k][r] -= scale;
+    m->mapped[k] = mapped;
+    m->nll[k] = mean_over(p, m->held[k]);
+    m->mixtures++;
+    return HL_OK;
+}
+
+static hl_status map_views(const pool *p, view *views, const size_t *parts, hl_fit_members *m)
+{
+    hl_status status = HL_OK;
+    for (size_t f = 0; f <= p->folds && status == HL_OK; f++) {
+        hl_column_map **map = NULL;
+        status = fit_maps(p, &views[f], parts, &map);
+        if (status == HL_OK)
+            map_view(p, map, &views[f]);
+        if (status == HL_OK && f == p->folds)
+            status = order_maps(p, map, m);
+        free_maps(p->ctx, p->columns, map);
+    }
+    return status;
+}
+
+static hl_status fit_members(const pool *p, view *views, size_t most, hl_fit_members *m)
+{
+    size_t *parts = hl_calloc(p->ctx, p->columns, sizeof *parts);
+    hl_status status = parts ? HL_OK : HL_ERR_NOMEM;
+    for (size_t f = 0; f <= p->folds && status == HL_OK; f++)
+        status = create_view(p, f < p->folds ? (int)f : -1, &views[f]);
+    if (status == HL_OK)
+        status = add_member(p, views, false, most, m);
+    if (status == HL_OK && p->columns <= MAP_COLUMNS) {
+        status = choose_maps(p, views, parts);
+        if (status == HL_OK)
+            status = map_views(p, views, parts, m);
+        if (status == HL_OK)
+            status = add_member(p, views, true, most, m);
+    }
+    hl_free(p->ctx, parts);
+    return status;
+}
+
+/* Weights among the mixtures, what they make of the validation rows together, and the space of the flow. */
+static hl_status conclude(const pool *p, hl_fit_members *m)
+{
+    size_t valid = p->rows - p->first_valid, held = 0;
+    double gain = MAPPED_GAIN + MAPPED_GAIN_COLUMN * (double)p->table->dim;
+    double *packed = hl_calloc(p->ctx, hl_size_mul(p->rows, 2), sizeof *packed);
+    m->logp = hl_calloc(p->ctx, valid, sizeof *m->logp);
+    if (!packed || !m->logp) {
+        hl_free(p->ctx, packed);
+        return HL_ERR_NOMEM;
+    }
+    for (size_t r = 0; r < p->rows; r++)
+        if (p->fold[r] >= 0) {
+            for (size_t k = 0; k < m->mixtures; k++)
+                packed[k * p->rows + held] = m->held[k][r];
+            held++;
+        }
+    const double *logp[] = { packed, packed + p->rows };
+    hl_fit_weigh(held, m->mixtures, logp, m->share);
+    for (size_t r = 0; r < valid; r++) {
+        const double *at[] = { m->held[0] + p->first_valid, m->mixtures > 1 ? m->held[1] + p->first_valid : NULL };
+        m->logp[r] = hl_fit_mix(m->mixtures, m->share, at, r);
+        m->together -= m->logp[r] / (double)valid;
+    }
+    m->flow_mapped = m->mixtures > 1 && p->rows >= MAPPED_ROWS && m->nll[1] < m->nll[0] - gain;
+    hl_free(p->ctx, packed);
+    return HL_OK;
+}
+
+/* The last of many validation rows choose nothing: they are for the report. */
+static hl_status set_report_rows(hl_fit_table *t, hl_fit_members *m)
+{
+    if (t->valid.rows < REPORT_ROWS)
+        return HL_OK;
+    m->report_rows = t->valid.rows / REPORT_PART;
+    t->valid.rows -= m->report_rows;
+    m->report = hl_calloc(t->ctx, hl_size_mul(m->report_rows, t->dim + t->context), sizeof *m->report);
+    if (!m->report)
+        return HL_ERR_NOMEM;
+    join_rows(t, &t->valid, t->valid.rows, m->report_rows, m->report);
+    return HL_OK;
+}
+
+hl_status hl_fit_members_fit(hl_fit_table *t, const hl_settings *settings, hl_fit_members *m)
+{
+    static const size_t sizes[] = { 512, 64, 1024 }; /* default, fast, best */
+    size_t choice = hl_settings_choice(settings, "members", 0);
+    uint64_t seed = hl_settings_integer(settings, "seed", 0);
+    pool p = { .ctx = t->ctx };
+    view views[FOLDS + 1] = { 0 };
+    m->ctx = t->ctx;
+    m->columns = t->dim + t->context;
+    m->wish = (hl_fit_wish)choice;
+    if (m->wish == HL_FIT_FLOW_ONLY || t->valid.rows < LEAST_VALID || t->train.w || t->valid.w)
+        return HL_OK; /* rows with weights are for a flow alone */
+    hl_status status = set_report_rows(t, m);
+    if (status == HL_OK)
+        status = create_pool(t, seed, &p);
+    size_t most = status == HL_OK ? most_parts(&p, sizes[hl_settings_choice(settings, "recipe", 0)]) : 0;
+    if (status == HL_OK && most > 0)
+        status = fit_members(&p, views, most, m);
+    if (status == HL_OK && m->mixtures)
+        status = conclude(&p, m);
+    for (size_t f = 0; f <= FOLDS; f++)
+        free_view(&p, &views[f]);
+    free_pool(&p);
+    return status;
+}
+
+/* A set of rows; the log slopes of its rows are added to `slopes`. */
+static void map_rows(const hl_fit_members *m, const hl_fit_table *t, hl_fit_rows *rows, double *slopes)
+{
+    for (size_t i = 0; i < rows->rows * t->dim; i++) {
+        const hl_density_column *c = &t->column[i % t->dim];
+        double slope;
+        rows->x[i] = hl_column_map_forward(m->map[i % t->dim], c->mean + c->deviation * rows->x[i], &slope);
+        if (slopes)
+            slopes[i / t->dim] += slope;
+    }
+    for (size_t i = 0; i < rows->rows * t->context; i++) {
+        size_t column = t->dim + i % t->context;
+        const hl_density_column *c = &t->column[column];
+        rows->c[i] = hl_column_map_forward(m->map[column], c->mean + c->deviation * rows->c[i], NULL);
+    }
+}
+
+hl_status hl_fit_members_map(const hl_fit_members *m, hl_fit_table *t)
+{
+    size_t judged = t->valid.rows < HL_FIT_VALIDATION_ROWS ? t->valid.rows : HL_FIT_VALIDATION_ROWS;
+    if (!m->flow_mapped)
+        return HL_OK;
+    t->valid_slope = hl_calloc(t->ctx, t->valid.rows, sizeof *t->valid_slope);
+    if (!t->valid_slope)
+        return HL_ERR_NOMEM;
+    map_rows(m, t, &t->train, NULL);
+    map_rows(m, t, &t->valid, t->valid_slope);
+    for (size_t r = 0; r < judged; r++)
+        t->map_scale -= t->valid_slope[r] / (double)judged;
+    t->mapped = true;
+    return HL_OK;
+}
+
+void hl_fit_members_free(hl_fit_members *m)
+{
+    if (!m->ctx)
+        return;
+    free_maps(m->ctx, m->columns, m->map);
+    for (size_t k = 0; k < HL_FIT_MIXTURES; k++) {
+        hl_tmixture_free(m->mixture[k]);
+        hl_free(m->ctx, m->held[k]);
+    }
+    hl_free(m->ctx, m->logp);
+    hl_free(m->ctx, m->report);
+}

@@ -66,6 +66,7 @@ HL_DENSITY_END_PATIENCE = 1
 HL_DENSITY_END_TIME = 2
 HL_DENSITY_END_STOPPED = 3
 HL_DENSITY_END_ERROR = 4
+HL_DENSITY_END_BEHIND = 5
 HL_DENSITY_GOOD = 0
 HL_DENSITY_NORMAL = 1
 HL_DENSITY_NORMAL_BETTER = 2
@@ -629,6 +630,12 @@ hl_density_outcome._fields_ = [
     ("valid_rows", c_size_t),
     ("parameters", c_size_t),
     ("patience", c_size_t),
+    ("mixture", c_double),
+    ("flow", c_double),
+    ("gain", c_double),
+    ("gain_error", c_double),
+    ("gain_rows", c_size_t),
+    ("parts", c_size_t),
     ("decorrelated", c_int),
     ("findings", c_size_t),
     ("finding", c_void_p),

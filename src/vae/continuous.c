@@ -1,6 +1,7 @@
 /* continuous.c - continuous posteriors: dz/dt = f(z, t, code) from t = 0 to 1, log |det| = integral of the trace of df/dz.
  *
- *   ffjord  a plain network; layer l is  act(W y + w_t t + c + b(code) + U(code) V(code)' y),  U and V of rank r
+ *   ffjord  a plain network; layer l is  act(W y + w_t t + c + b(code) + U(code) V(code)' y / (r sqrt(inputs))),  U and V of rank
+ *           r with entries in (-1, 1): without a bound the field got so stiff that training with few steps broke down
  *   hollow  a hollow network; the code is its context, in the conditioner and in the transformer
  *
  * The trace is exact (one sweep for hollow, latent sweeps for ffjord), or Hutchinson's e' J e with one probe e per row and solve. */
@@ -78,7 +79,7 @@ static void ffjord_heads(hl_vae_builder *b, hl_node code, hl_vae_pieces *p)
         snprintf(name, sizeof name, "ffjord_u.%zu", l);
         hl_vae_head(b, p, name, code, out * s->rank, 0.3, 0);
         snprintf(name, sizeof name, "ffjord_v.%zu", l);
-        hl_vae_head(b, p, name, code, in * s->rank, 0.3 / sqrt((double)in), 0);
+        hl_vae_head(b, p, name, code, in * s->rank, 0.3, 0);
     }
 }
 
@@ -93,10 +94,11 @@ static hl_node ffjord_layer(hl_vae_builder *b, const hl_node *piece, size_t l, h
     hl_node sum = hl_vae_dense(b, name, y, out, l + 1 < layers_of(s) ? 1 : 0.1, 0);
     snprintf(name, sizeof name, "ffjord.%zu.time", l);
     sum = hl_add(g, sum, hl_mul(g, t, hl_vae_param(b, name, 1, &out, 0.1, 0)));
-    hl_node u = hl_reshape(g, piece[3 * l + 1], 2, (size_t[]){ out, s->rank });
-    hl_node v = hl_reshape(g, piece[3 * l + 2], 2, (size_t[]){ s->rank, in });
+    hl_node u = hl_reshape(g, hl_tanh(g, piece[3 * l + 1]), 2, (size_t[]){ out, s->rank });
+    hl_node v = hl_reshape(g, hl_tanh(g, piece[3 * l + 2]), 2, (size_t[]){ s->rank, in });
     hl_node low = hl_matmul(g, u, hl_matmul(g, v, hl_reshape(g, y, 2, (size_t[]){ in, 1 })));
-    return hl_add(g, hl_add(g, sum, piece[3 * l]), hl_reshape(g, low, 1, &out));
+    low = hl_scale(g, 1 / ((double)s->rank * sqrt((double)in)), hl_reshape(g, low, 1, &out));
+    return hl_add(g, hl_add(g, sum, piece[3 * l]), low);
 }
 
 static hl_node ffjord_field(hl_vae_builder *b, const hl_node *piece, hl_node z, hl_node t, hl_node probe,

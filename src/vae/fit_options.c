@@ -111,8 +111,8 @@ hl_vae_train_options hl_vae_train_options_of(const hl_settings *s, size_t rows)
     o.batch = o.batch < rows ? o.batch : rows;
     size_t batches = rows / o.batch;
     o.iterations = hl_settings_integer(s, "iters", hl_settings_integer(s, "epochs", 30) * batches);
-    o.validate_every = o.iterations / 40 < batches ? batches : o.iterations / 40;
-    if (o.validate_every > o.iterations)
-        o.validate_every = o.iterations;
+    size_t often = o.iterations / 10 + 1,
+           rare = o.iterations / 40; /* 10 to 40 times, in long runs every epoch or less */
+    o.validate_every = often < batches ? often : rare > batches ? rare : batches;
     return o;
 }

@@ -12,9 +12,11 @@ import numpy as np
 from . import _abi as abi
 from ._data import (
     as_array,
+    as_column,
     as_context,
     as_rows,
     as_seed,
+    check_finite,
     check_names,
     column_names,
     feature_names,
@@ -211,6 +213,7 @@ class Density(DensityMixin, BaseEstimator):
         context: Any = None,
         X_valid: Any = None,
         context_valid: Any = None,
+        sample_weight: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
     ) -> Density:
@@ -225,6 +228,8 @@ class Density(DensityMixin, BaseEstimator):
             Columns, for every row, that the density depends on.
         X_valid, context_valid : optional
             Rows for validation; default: part of X.
+        sample_weight : array, optional
+            A weight, not negative, for every row.
         checkpoint, resume : path, bool
             A file for the state of training; whether to continue from it.
 
@@ -240,6 +245,13 @@ class Density(DensityMixin, BaseEstimator):
         data = abi.hl_density_data(dim=x.shape[1], context=width)
         data.train = abi.hl_density_rows(rows=len(x), x=pointer(x), context=pointer(c))
         keep: list[Any] = [x, c]
+        if sample_weight is not None:
+            weights = as_column(sample_weight, len(x), "sample_weight")
+            check_finite(weights, "sample_weight")
+            if weights.min() < 0 or weights.max() == 0:
+                raise ValueError("sample_weight must not be negative, nor zero for all rows")
+            data.train.weights = pointer(weights)
+            keep.append(weights)
         if X_valid is not None:
             xv = as_rows(X_valid, "X_valid", x.shape[1])
             cv = as_context(context_valid, len(xv), width)
@@ -463,7 +475,7 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
 
     __init__ = constructor({"contamination": 0.1, **_PARAMETERS})
 
-    def fit(self, X: Any, y: Any = None) -> OutlierDetector:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> OutlierDetector:
         """Learn the density of the rows, and the log-density below which a row is an outlier."""
         share = self.contamination  # type: ignore[attr-defined]
         if not 0 < share <= 0.5:
@@ -473,7 +485,7 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
         density = Density(**values)
         self.density_ = density
         try:
-            density.fit(X)
+            density.fit(X, sample_weight=sample_weight)
         finally:
             if density.__sklearn_is_fitted__():
                 self._take(X, share)

@@ -187,6 +187,13 @@ class TestDensity(unittest.TestCase):
             hollownet.Density(iters=2).fit(X)
         self.assertIn("x2", str(failed.exception))
 
+    def test_weights(self):
+        X = banana()
+        weights = np.where(X[:, 0] > 0, 1.0, 0.0)
+        model = hollownet.Density(iters=200, random_state=0, model="realnvp").fit(X, sample_weight=weights)
+        self.assertGreater(model.sample(300, random_state=0)[:, 0].mean(), 0.4)
+        self.assertNotEqual(model.to_bytes(), hollownet.Density(iters=200, model="realnvp").fit(X).to_bytes())
+
     def test_validation_rows(self):
         X = banana()
         model = hollownet.Density(iters=10, random_state=3).fit(X[:250], X_valid=X[250:])
@@ -224,6 +231,9 @@ class TestDensity(unittest.TestCase):
             lambda: hollownet.Density().fit(X[:5]),
             lambda: hollownet.Density().fit(nan),
             lambda: hollownet.Density().fit(X[:, :0]),
+            lambda: hollownet.Density().fit(X, sample_weight=np.zeros(20)),
+            lambda: hollownet.Density().fit(X, sample_weight=np.ones(19)),
+            lambda: hollownet.Density().fit(X, sample_weight=-np.ones(20)),
             lambda: hollownet.Density().fit(X, context=X[:5]),
             lambda: hollownet.Density().fit(X, X_valid=X[:, :1]),
             lambda: hollownet.Density().fit(X, resume=True),

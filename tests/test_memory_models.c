@@ -53,6 +53,14 @@ static hl_status make_sde(hl_context *ctx, void **model)
     return status == HL_OK ? hl_sde_init(sde, 3) : status;
 }
 
+static hl_status make_vae(hl_context *ctx, void **model)
+{
+    hl_vae *vae = NULL;
+    hl_status status = hl_vae_create(ctx, &(hl_vae_spec){ .dim = 4, .net = "linear", .latent = 2 }, &vae);
+    *model = vae;
+    return status == HL_OK ? hl_vae_init(vae, 3) : status;
+}
+
 #define KIND(name)                                                                                                     \
     static hl_status save_##name(const void *m, const char *path)                                                      \
     {                                                                                                                  \
@@ -77,11 +85,13 @@ static hl_status make_sde(hl_context *ctx, void **model)
 KIND(net)
 KIND(density)
 KIND(sde)
+KIND(vae)
 
 static const kind kinds[] = {
     { "net", make_net, save_net, write_net, read_net, release_net },
     { "density", make_density, save_density, write_density, read_density, release_density },
     { "sde", make_sde, save_sde, write_sde, read_sde, release_sde },
+    { "vae", make_vae, save_vae, write_vae, read_vae, release_vae },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, CAPACITY = 1 << 17 };
 

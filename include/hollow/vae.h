@@ -69,6 +69,9 @@ HL_API hl_status hl_vae_copy_networks(hl_vae *vae, const hl_vae *from);
 /* Model files: safetensors, with the specification in the header's metadata. Written atomically. */
 HL_API hl_status hl_vae_save(const hl_vae *vae, const char *path);
 HL_API hl_status hl_vae_load(hl_context *context, const char *path, hl_vae **vae);
+/* The bytes of the model's file in memory, as hl_density_write and hl_density_read. */
+HL_API hl_status hl_vae_write(const hl_vae *vae, void *bytes, size_t capacity, size_t *size);
+HL_API hl_status hl_vae_read(hl_context *context, const void *bytes, size_t size, hl_vae **vae);
 
 /* Rows of data, borrowed. Give `bytes` or `values`. With the Bernoulli likelihood bytes are 0 and 1, unless `gray` is nonzero:
  * then they are 0..255 and each is drawn once, P(1) = byte / 255, by a seed of its own. */

@@ -21,9 +21,11 @@ from ._library import get_threads, library_path, threads
 from ._net import Evaluation, Gradients, Net
 from ._ode import methods, odeint
 from ._sde import SDE
+from ._vae import VAE
 
 __all__ = [
     "SDE",
+    "VAE",
     "DataWarning",
     "Density",
     "Evaluation",

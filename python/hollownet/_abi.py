@@ -1301,6 +1301,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_vae_copy_networks": (c_int, [c_void_p, c_void_p]),
     "hl_vae_save": (c_int, [c_void_p, c_char_p]),
     "hl_vae_load": (c_int, [c_void_p, c_char_p, c_void_p]),
+    "hl_vae_write": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p]),
+    "hl_vae_read": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p]),
     "hl_vae_evaluate": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_vae_encode": (c_int, [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p]),
     "hl_vae_decode": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p]),

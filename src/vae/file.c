@@ -57,17 +57,14 @@ static char *architecture_text(const hl_vae *v)
     return hl_json_finish(&w);
 }
 
-hl_status hl_vae_save(const hl_vae *v, const char *path)
+/* The model as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
+static hl_status gather(const hl_vae *v, hl_tensors **table)
 {
-    if (!v)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_save: the path is NULL");
-    hl_tensors *t = NULL;
     char *text = architecture_text(v);
     hl_status status = text ? hl_params_check(v->params) : HL_ERR_NOMEM;
     if (status == HL_OK)
-        status = hl_tensors_create(v->ctx, &t);
+        status = hl_tensors_create(v->ctx, table);
+    hl_tensors *t = *table;
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "format", format_text);
     if (status == HL_OK)
@@ -76,10 +73,35 @@ hl_status hl_vae_save(const hl_vae *v, const char *path)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(v->spec.dtype));
     if (status == HL_OK)
         status = hl_params_add_tensors(v->params, "", t);
+    hl_free(v->ctx, text);
+    return status;
+}
+
+hl_status hl_vae_save(const hl_vae *v, const char *path)
+{
+    if (!v)
+        return HL_ERR_INVALID;
+    if (!path)
+        return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_save: the path is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = gather(v, &t);
     if (status == HL_OK)
         status = hl_tensors_write(t, path);
     hl_tensors_free(t);
-    hl_free(v->ctx, text);
+    return status;
+}
+
+hl_status hl_vae_write(const hl_vae *v, void *bytes, size_t capacity, size_t *size)
+{
+    if (!v)
+        return HL_ERR_INVALID;
+    if (!size)
+        return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_write: the size is NULL");
+    hl_tensors *t = NULL;
+    hl_status status = gather(v, &t);
+    if (status == HL_OK)
+        status = hl_tensors_write_memory(t, bytes, capacity, size);
+    hl_tensors_free(t);
     return status;
 }
 
@@ -179,6 +201,18 @@ static hl_status read_vae(hl_context *ctx, const char *path, const hl_tensors *t
     return status;
 }
 
+/* Make a model of the table t, which it frees. */
+static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_vae **vae)
+{
+    hl_status status = read_vae(ctx, path, t, vae);
+    if (status != HL_OK) {
+        hl_vae_free(*vae);
+        *vae = NULL;
+    }
+    hl_tensors_free(t);
+    return status;
+}
+
 hl_status hl_vae_load(hl_context *ctx, const char *path, hl_vae **vae)
 {
     if (!ctx)
@@ -188,12 +222,18 @@ hl_status hl_vae_load(hl_context *ctx, const char *path, hl_vae **vae)
     hl_tensors *t = NULL;
     *vae = NULL;
     hl_status status = hl_tensors_read(ctx, path, &t);
-    if (status == HL_OK)
-        status = read_vae(ctx, path, t, vae);
-    if (status != HL_OK) {
-        hl_vae_free(*vae);
-        *vae = NULL;
-    }
-    hl_tensors_free(t);
-    return status;
+    return status == HL_OK ? make_of(ctx, path, t, vae) : status;
+}
+
+hl_status hl_vae_read(hl_context *ctx, const void *bytes, size_t size, hl_vae **vae)
+{
+    static const char name[] = "the model in memory";
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!bytes || !vae)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_vae_read: the bytes or the result is NULL");
+    hl_tensors *t = NULL;
+    *vae = NULL;
+    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
+    return status == HL_OK ? make_of(ctx, name, t, vae) : status;
 }

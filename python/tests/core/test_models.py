@@ -403,5 +403,45 @@ class TestSDE(unittest.TestCase):
             hollownet.SDE(itres=1)
 
 
+class TestVAE(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        rng = np.random.default_rng(0)
+        cls.X = (rng.random((200, 9)) < 1 / (1 + np.exp(-3 * rng.normal(size=(200, 1))))).astype(np.uint8)
+        cls.model = hollownet.VAE(latent=2, iters=60, net="linear", posterior="planar", random_state=1).fit(cls.X)
+
+    def test_numbers(self):
+        model, X = self.model, self.X
+        numbers = model.evaluate(X, samples=2, importance=20, random_state=1)
+        self.assertAlmostEqual(numbers["elbo"], numbers["rows"]["elbo"].mean(), places=9)
+        self.assertGreater(numbers["iwae"], numbers["elbo"])
+        self.assertTrue(np.array_equal(model.score_samples(X)[5:9], model.score_samples(X[5:9])))
+        self.assertEqual(model.transform(X).shape, (200, 2))
+        self.assertEqual(model.decode(model.encode(X)).shape, X.shape)
+        self.assertEqual(model.sample(3).shape, (3, 9))
+        self.assertLess(model.validation_loss_, 9 * np.log(2))
+        images = hollownet.VAE(latent=2, iters=2, net="linear").fit(X.reshape(200, 3, 3))
+        self.assertEqual(images.n_features_in_, 9)
+
+    def test_copies(self):
+        for other in (pickle.loads(pickle.dumps(self.model)), hollownet.VAE.from_bytes(self.model.to_bytes())):
+            self.assertTrue(np.array_equal(other.transform(self.X), self.model.transform(self.X)))
+
+    def test_wrong_arguments(self):
+        wrong = [
+            lambda: self.model.transform(self.X[:, :3]),
+            lambda: self.model.decode(np.ones((2, 5))),
+            lambda: self.model.sample(0),
+            lambda: hollownet.VAE().fit(self.X[:3]),
+            lambda: hollownet.VAE(posterior="nothing").fit(self.X),
+            lambda: hollownet.VAE(net="linear").fit(self.X + 0.5),
+            lambda: hollownet.VAE().sample(1),
+            lambda: hollownet.VAE.from_bytes(b"nothing"),
+        ]
+        for i, call in enumerate(wrong):
+            with self.assertRaises(ValueError, msg=str(i)):
+                call()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import hollownet
 import pytest
-from hollownet import _density, _library, _net, _ode, _sde
+from hollownet import _density, _library, _net, _ode, _sde, _vae
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "python.md"
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("module", [_density, _library, _net, _ode, _sde], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [_density, _library, _net, _ode, _sde, _vae], ids=lambda m: m.__name__)
 def test_docstrings(module):
     finder = doctest.DocTestFinder()
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

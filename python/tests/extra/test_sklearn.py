@@ -110,6 +110,8 @@ def test_dask():
     expected = model.score_samples(table)
 
     parts = dataframe.from_pandas(table, npartitions=6)
-    scored = parts.map_partitions(lambda part: pd.Series(model.score_samples(part), index=part.index), meta=("logp", "f8"))
+    scored = parts.map_partitions(
+        lambda part: pd.Series(model.score_samples(part), index=part.index), meta=("logp", "f8")
+    )
     result = scored.compute(scheduler="processes", num_workers=2)
     assert np.array_equal(result.sort_index().to_numpy(), expected)

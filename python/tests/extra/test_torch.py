@@ -55,7 +55,9 @@ def test_training():
     for _ in range(150):
         optimizer.zero_grad()
         f, d, _ = net(x)
-        loss = ((f - target) ** 2).mean() + 0.1 * ((d[0] - torch.stack([torch.cos(x[:, 0]), x[:, 0]], dim=1)) ** 2).mean()
+        loss = ((f - target) ** 2).mean() + 0.1 * (
+            (d[0] - torch.stack([torch.cos(x[:, 0]), x[:, 0]], dim=1)) ** 2
+        ).mean()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())

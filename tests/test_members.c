@@ -214,7 +214,7 @@ static void test_files(void **state)
     (void)state;
     enum { ROWS = 20 };
     hl_context *ctx = test_context(NULL, 1);
-    double x[ROWS * DIM], c[ROWS], before[ROWS], after[ROWS];
+    double x[ROWS * DIM], c[ROWS], before[ROWS * DIM], after[ROWS * DIM];
     fill_normal_f64(x, ROWS * DIM, 8);
     fill_normal_f64(c, ROWS, 9);
     for (size_t i = 0; i < 2 * CASES; i++) {
@@ -224,10 +224,10 @@ static void test_files(void **state)
         CHECK_OK(ctx, hl_density_load(ctx, "m.hollow", &back));
         CHECK_OK(ctx, hl_density_logp(m, ROWS, x, c, before));
         CHECK_OK(ctx, hl_density_logp(back, ROWS, x, c, after));
-        CHECK(memcmp(before, after, sizeof before) == 0, "the same bits from the file");
+        CHECK(memcmp(before, after, ROWS * sizeof *before) == 0, "the same bits from the file");
         CHECK_OK(ctx, hl_density_sample(m, 1, 0, ROWS, c, before));
         CHECK_OK(ctx, hl_density_sample(back, 1, 0, ROWS, c, after));
-        CHECK(memcmp(before, after, ROWS * sizeof *before) == 0, "the same samples from the file");
+        CHECK(memcmp(before, after, sizeof before) == 0, "the same samples from the file");
         CHECK(strcmp(hl_density_note(back), "a note") == 0, "the note");
         hl_density_free(back);
         hl_density_free(m);

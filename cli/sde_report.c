@@ -7,7 +7,7 @@ void sde_print_verdict(cli_json *json, const hl_verdict *v)
 {
     static const char *const reasons[] = { "density",   "simulations",      "unexplained",     "speed",
                                            "residuals", "few trajectories", "stationary data", "time dependent",
-                                           "few steps", "wide band" };
+                                           "few steps", "wide band",        "regression" };
     bool moves = !(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA)); /* else nothing is missed */
     cli_json_text(json, "verdict", hl_answer_name(v->answer));
     cli_json_open(json, "reasons", '[');
@@ -24,6 +24,8 @@ void sde_print_verdict(cli_json *json, const hl_verdict *v)
     cli_json_real(json, "steps_miss", v->speed);
     cli_json_count(json, "steps", v->steps);
     cli_json_real(json, "drift_band", v->band);
+    cli_json_real(json, "drift_regression", v->regression[0]);
+    cli_json_real(json, "diffusion_regression", v->regression[1]);
     for (int k = 0; k < HL_RESIDUAL_TESTS; k++) {
         cli_json_open(json, hl_residual_name((hl_residual)k), '{');
         cli_json_real(json, "effect", v->steps ? v->test[k].effect : NAN);

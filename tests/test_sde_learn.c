@@ -378,10 +378,10 @@ static hl_status learn_all(hl_context *ctx, void *user)
     hl_sde *sde = NULL;
     hl_sde_outcome *outcome = NULL;
     hl_status status = hl_settings_create(ctx, hl_sde_learn_options(), &s);
-    static const char *const set[][2] = {
-        { "iters", "2" }, { "batch", "4" }, { "hidden", "2" }, { "components", "1" }, { "known-drift", "x1=1" }
-    };
-    for (size_t i = 0; i < 5 && status == HL_OK; i++)
+    static const char *const set[][2] = { { "iters", "2" },          { "batch", "4" },
+                                          { "hidden", "2" },         { "components", "1" },
+                                          { "known-drift", "x1=1" }, { "known-diffusion", "x1=1" } };
+    for (size_t i = 0; i < sizeof set / sizeof *set && status == HL_OK; i++)
         status = hl_settings_set(s, set[i][0], set[i][1]);
     if (status == HL_OK)
         status = hl_sde_learn(ctx, &data, s, &(hl_job){ .checkpoint = "memory" }, &sde, &outcome);

@@ -99,7 +99,9 @@ typedef enum hl_reason {
     /* Learned from steps, of which there are fewer than 100. */
     HL_REASON_FEW_STEPS = 256,
     /* Learned from steps, which determine the drift less well than to a quarter (90 % band). */
-    HL_REASON_WIDE_BAND = 512
+    HL_REASON_WIDE_BAND = 512,
+    /* Drift or diffusion differ by more than a quarter from those of hl_sde_regress: two estimates, and one is wrong. */
+    HL_REASON_REGRESSION = 1024
 } hl_reason;
 
 typedef struct hl_verdict {
@@ -120,6 +122,8 @@ typedef struct hl_verdict {
     size_t steps;        /* that were tested; 0: none */
     int steps_simulated; /* nonzero: they are too long for Euler's, and were compared with simulations */
     double band; /* half of the 90 % band of the drift that steps determine, relative to it; NaN without tests */
+    /* Mean differences of f and of g from those of hl_sde_regress on the same data, relative to their size; NaN without one. */
+    double regression[2];
     hl_residual_test test[HL_RESIDUAL_TESTS];
 } hl_verdict;
 

@@ -48,9 +48,10 @@ typedef enum hl_sde_finding_kind {
     HL_SDE_FINDING_TIME_DEPENDENT,   /* drift and diffusion both depend on t: densities do not identify them */
     HL_SDE_FINDING_FEW_STEPS,        /* pseudo-ml: there are too few steps to test the model */
     HL_SDE_FINDING_WIDE_BAND,        /* pseudo-ml: steps determine the drift to the share `value` of it (90 % band) */
-    HL_SDE_FINDING_UNEXPLAINED,    /* drift and diffusion leave the share `value` of the density's change unexplained */
-    HL_SDE_FINDING_STEPS_MISSED,   /* the drift leaves the share `value` of the mean speed along trajectories */
-    HL_SDE_FINDING_DENSITY_MISSES, /* the density misses the share `value` of the movement of the data */
+    HL_SDE_FINDING_REGRESSION,  /* drift and diffusion differ from the regression's by the shares `value` and `other` */
+    HL_SDE_FINDING_UNEXPLAINED, /* drift and diffusion leave the share `value` of the density's change unexplained */
+    HL_SDE_FINDING_STEPS_MISSED,     /* the drift leaves the share `value` of the mean speed along trajectories */
+    HL_SDE_FINDING_DENSITY_MISSES,   /* the density misses the share `value` of the movement of the data */
     HL_SDE_FINDING_SIMULATIONS_MISS, /* simulations miss it */
     HL_SDE_FINDING_STEPS_UNLIKELY, /* pseudo-ml: its loss `value` is above `other`, that of constant drift and diffusion */
     /* A test of residuals failed, by `value` and `other` standard errors; the other tests follow in the order of hl_residual. */

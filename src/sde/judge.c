@@ -24,7 +24,7 @@ enum {
 };
 /* Limits of the verdict. */
 static const double stationary = 0.01, density_misses = 0.1, simulations_miss = 0.25, most_unexplained = 0.1,
-                    most_speed = 0.5, widest_band = 0.25;
+                    most_speed = 0.5, widest_band = 0.25, most_difference = 0.25;
 /* Of tests: the effect from which on it matters, and how many standard errors it must be away from chance. */
 static const double limits[HL_RESIDUAL_TESTS][2] = { { 0.15, 4 }, { 0.12, 4 }, { 0.15, 4 }, { 0.12, 4 },
                                                      { 0.15, 5 }, { 0.1, 5 },  { 1, 5 } };
@@ -54,6 +54,7 @@ struct hl_judge {
     bool lost;              /* simulations failed */
     double speed;           /* the share of the speed along trajectories that the drift leaves */
     hl_residuals residuals;
+    double regression[2]; /* differences from the regression: of f, of g */
 };
 
 /* ---- distances ---- */
@@ -471,6 +472,8 @@ hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
         status = hl_sde_steps_missed(sde, &data, &j->speed);
     if (status == HL_OK)
         status = hl_sde_residuals(sde, &data, j->options.seed, &j->residuals);
+    if (status == HL_OK)
+        status = hl_sde_compare_regression(sde, &data, j->options.seed, j->regression);
     if (status != HL_OK)
         j->sde = NULL;
     return status;
@@ -554,6 +557,8 @@ static uint32_t undetermined(const hl_judge *j, const hl_verdict *v)
         reasons |= HL_REASON_FEW_STEPS;
     if (j->sde && j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD && v->band > widest_band)
         reasons |= HL_REASON_WIDE_BAND;
+    if (v->regression[0] > most_difference || v->regression[1] > most_difference)
+        reasons |= HL_REASON_REGRESSION;
     return reasons;
 }
 
@@ -594,7 +599,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
     v.simulated = share(s.simulated, s.travelled);
     v.residual = s.residual / s.groups;
     v.speed = j->sde ? j->speed : NAN;
-    v.band = NAN;
+    v.band = v.regression[0] = v.regression[1] = NAN;
     if (j->dim > NEAR_DIM)
         v.unexplained = s.residual / s.change;
     else /* of few pairs the sums are noise */
@@ -603,6 +608,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
         v.steps = j->residuals.steps;
         v.steps_simulated = j->residuals.simulated;
         v.band = j->residuals.band;
+        memcpy(v.regression, j->regression, sizeof v.regression);
         memcpy(v.test, j->residuals.test, sizeof v.test);
     }
     v.reasons = undetermined(j, &v);

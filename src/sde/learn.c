@@ -209,6 +209,7 @@ static hl_status add_reasons(hl_learner *l)
     } rows[] = { { HL_REASON_TIME_DEPENDENT, HL_SDE_FINDING_TIME_DEPENDENT, NAN, false },
                  { HL_REASON_FEW_STEPS, HL_SDE_FINDING_FEW_STEPS, NAN, false },
                  { HL_REASON_WIDE_BAND, HL_SDE_FINDING_WIDE_BAND, v->band, false },
+                 { HL_REASON_REGRESSION, HL_SDE_FINDING_REGRESSION, v->regression[0], false },
                  { HL_REASON_UNEXPLAINED, HL_SDE_FINDING_UNEXPLAINED, v->unexplained, false },
                  { HL_REASON_SPEED, HL_SDE_FINDING_STEPS_MISSED, v->speed, false },
                  { HL_REASON_DENSITY, HL_SDE_FINDING_DENSITY_MISSES, v->density, true },
@@ -220,7 +221,7 @@ static hl_status add_reasons(hl_learner *l)
                                                            v->test[k].effect, v->test[k].sigma));
     for (size_t k = 0; k < sizeof rows / sizeof *rows && status == HL_OK; k++)
         if (v->reasons & rows[k].reason) {
-            hl_sde_finding finding = finding_of(rows[k].kind, rows[k].value, 0);
+            hl_sde_finding finding = finding_of(rows[k].kind, rows[k].value, v->regression[1]);
             finding.fatal = rows[k].fatal;
             status = hl_learned_add(l->learned, finding);
         }

@@ -69,9 +69,9 @@ hl_status hl_learned_refuse(hl_learned *l, hl_sde_finding finding)
 const char *hl_sde_finding_name(hl_sde_finding_kind kind)
 {
     static const char *const names[HL_SDE_FINDING_RESIDUALS] = {
-        "constant",    "same times",      "time order",     "no steps",         "time gap",      "few trajectories",
-        "stationary",  "little movement", "method",         "time dependent",   "few steps",     "wide band",
-        "unexplained", "steps missed",    "density misses", "simulations miss", "steps unlikely"
+        "constant",   "same times",      "time order",   "no steps",       "time gap",         "few trajectories",
+        "stationary", "little movement", "method",       "time dependent", "few steps",        "wide band",
+        "regression", "unexplained",     "steps missed", "density misses", "simulations miss", "steps unlikely"
     };
     return (size_t)kind < HL_SDE_FINDING_RESIDUALS
                ? names[kind]
@@ -183,6 +183,10 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
                  f->value, 100 * f->other);
     else if (f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES || f->kind == HL_SDE_FINDING_METHOD)
         count_text(f, buffer, size);
+    else if (f->kind == HL_SDE_FINDING_REGRESSION)
+        snprintf(buffer, size,
+                 "a regression of the data gives other functions: drift and diffusion differ by %.0f %% and %.0f %%",
+                 100 * f->value, 100 * f->other);
     else if (f->kind == HL_SDE_FINDING_STATIONARY)
         snprintf(buffer, size,
                  "the observations look much the same at all times: the density of x moves by %.2g of its spread "

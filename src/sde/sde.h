@@ -198,6 +198,11 @@ hl_status hl_sde_choose(hl_context *ctx, const hl_sde_spec *spec, const hl_sde_d
                         const hl_sde_fit_options *options, hl_status (*tell)(void *user, size_t done, size_t all),
                         void *user, size_t *components);
 
+/* ---- comparison with the regression (regress_compare.c) ---- */
+
+/* How far drift and diffusion are from those of hl_sde_regress at the data, relative to their size; NaN if there is no regression. */
+hl_status hl_sde_compare_regression(hl_sde *sde, const hl_sde_data *data, uint64_t seed, double difference[2]);
+
 /* ---- steps along trajectories (steps.c) ---- */
 
 /* The share of the mean speed along the data's trajectories that the model's drift leaves; NaN where it cannot be told: few

@@ -1,0 +1,94 @@
+/* regress_compare.c - a model against the regression of the same data in closed form.
+ *
+ * Both are estimates of one equation by different means. Where they differ by much, at least one of them is wrong, and nothing
+ * else may tell: densities and simulations of a wrong drift and diffusion can follow the data well. */
+#include <math.h>
+#include <string.h>
+
+#include "hollow/sde_regress.h"
+#include "sde/sde.h"
+
+enum { MOST_ROWS = 40000, MOST_STATES = 2000 };
+
+/* Every k-th trajectory (row, if there are none) of many; the arrays of `to` are the caller's to free. */
+static hl_status thin_out(hl_context *ctx, const hl_sde_data *data, size_t dim, hl_sde_data *to)
+{
+    size_t every = (data->rows + MOST_ROWS - 1) / MOST_ROWS, number = 0;
+    double *t = hl_calloc(ctx, data->rows, sizeof *t), *x = hl_calloc(ctx, hl_size_mul(data->rows, dim), sizeof *x);
+    size_t *trajectory = hl_calloc(ctx, data->rows, sizeof *trajectory);
+    *to = (hl_sde_data){ 0, t, x, trajectory };
+    if (!t || !x || !trajectory)
+        return HL_ERR_NOMEM;
+    bool few = data->trajectory && data->trajectory[0] == data->trajectory[data->rows - 1]; /* one: it stays whole */
+    for (size_t r = 0; r < data->rows; r++) {
+        number += r > 0 && (!data->trajectory || data->trajectory[r] != data->trajectory[r - 1]);
+        if (number % every != 0 && !few)
+            continue;
+        t[to->rows] = data->t[r];
+        memcpy(x + to->rows * dim, data->x + r * dim, dim * sizeof *x);
+        trajectory[to->rows++] = data->trajectory ? data->trajectory[r] : 0;
+    }
+    return HL_OK;
+}
+
+/* Mean |a - b| over the larger of mean |a| and mean |b|, in deviations of the columns. */
+static double differ(const hl_sde *s, size_t rows, const double *a, const double *b)
+{
+    double difference = 0, size[2] = { 0 };
+    for (size_t k = 0; k < rows * s->spec.dim; k++) {
+        double unit = s->deviation[k % s->spec.dim];
+        difference += fabs(a[k] - b[k]) / unit;
+        size[0] += fabs(a[k]) / unit;
+        size[1] += fabs(b[k]) / unit;
+    }
+    return difference / fmax(size[0], size[1]);
+}
+
+static hl_status compare(hl_sde *s, const hl_sde_simple *simple, const hl_sde_data *data, double difference[2])
+{
+    size_t d = s->spec.dim, rows = data->rows < MOST_STATES ? data->rows : MOST_STATES;
+    double *t = hl_calloc(s->ctx, rows, (1 + 5 * d) * sizeof *t);
+    if (!t)
+        return HL_ERR_NOMEM;
+    double *x = t + rows, *f = x + rows * d, *g = f + rows * d, *a = g + rows * d, *b = a + rows * d;
+    for (size_t k = 0; k < rows; k++) {
+        size_t r = k * data->rows / rows;
+        t[k] = data->t[r];
+        memcpy(x + k * d, data->x + r * d, d * sizeof *x);
+    }
+    hl_status status = hl_sde_eval(s, rows, t, x, &(hl_sde_values){ .f = f, .g = g });
+    if (status == HL_OK)
+        status = hl_sde_simple_eval(simple, rows, t, x, a, b);
+    difference[0] = differ(s, rows, f, a);
+    difference[1] = differ(s, rows, g, b);
+    hl_free(s->ctx, t);
+    return status;
+}
+
+hl_status hl_sde_compare_regression(hl_sde *s, const hl_sde_data *data, uint64_t seed, double difference[2])
+{
+    hl_sde_simple *simple = NULL;
+    hl_sde_data some;
+    bool open = !s->known; /* is there anything to learn? */
+    difference[0] = difference[1] = NAN;
+    for (size_t i = 0; s->known && i < s->spec.dim; i++) {
+        if (s->known[i].drift_form || s->known[i].diffusion_form)
+            return HL_OK;
+        open = open || !s->known[i].drift || !s->known[i].diffusion;
+    }
+    if (!open)
+        return HL_OK;
+    hl_status status = thin_out(s->ctx, data, s->spec.dim, &some);
+    hl_sde_regress_options options = { .time = s->spec.time, .known = s->known, .noise = "diagonal", .seed = seed };
+    void *const blocks[] = { (void *)some.t, (void *)some.x, (void *)some.trajectory };
+    if (!data->trajectory)
+        some.trajectory = NULL;
+    if (status == HL_OK)
+        status = hl_sde_regress(s->ctx, &some, s->spec.dim, &options, &simple);
+    if (status == HL_OK)
+        status = compare(s, simple, &some, difference);
+    hl_sde_simple_free(simple);
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(s->ctx, blocks[i]);
+    return status == HL_ERR_NO_SOLUTION ? HL_OK : status; /* then there is nothing to compare with */
+}

@@ -174,6 +174,31 @@ static void test_smallest(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* What can be saved can be loaded, also where one dimension leaves most of a conditioner out. */
+static void test_few_dimensions(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (const char *const *name = hl_net_conditioners(); *name; name++)
+        for (size_t n = 0; n < 12; n++) {
+            hl_net_spec spec = { .dim = 1 + n % 2,
+                                 .features = 2,
+                                 .hidden = 512,
+                                 .hidden_layers = (const int[]){ -1, 1, 10 }[n / 2 % 3],
+                                 .layers = n / 6 ? -1 : 1,
+                                 .width = 3,
+                                 .conditioner = *name };
+            hl_net *net = NULL, *back = NULL;
+            if (hl_net_create(ctx, &spec, &net) == HL_OK) { /* not every conditioner takes every number */
+                CHECK_OK(ctx, hl_net_save(net, "m.hollow"));
+                CHECK_OK(ctx, hl_net_load(ctx, "m.hollow", &back));
+            }
+            hl_net_free(net);
+            hl_net_free(back);
+        }
+    test_context_free(ctx, NULL);
+}
+
 static void test_save_fails(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
@@ -628,6 +653,7 @@ int main(void)
         cmocka_unit_test_teardown(test_check, empty_directory),
         cmocka_unit_test_teardown(test_round_trip, empty_directory),
         cmocka_unit_test_teardown(test_smallest, empty_directory),
+        cmocka_unit_test_teardown(test_few_dimensions, empty_directory),
         cmocka_unit_test_teardown(test_save_fails, empty_directory),
         cmocka_unit_test_teardown(test_bad_architecture, empty_directory),
         cmocka_unit_test_teardown(test_memory_bombs, empty_directory),

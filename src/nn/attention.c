@@ -61,4 +61,6 @@ static hl_node attention_build(hl_builder *b)
     return hl_add(g, h, hl_builder_place(b, "conditioner.out.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_attention = { .check = attention_check, .build = attention_build };
+const hl_conditioner hl_conditioner_attention = { .check = attention_check,
+                                                  .build = attention_build,
+                                                  .hidden_above = 1 };

@@ -67,4 +67,4 @@ static hl_node tree_build(hl_builder *b)
     return hl_add(g, h, hl_builder_place(b, "conditioner.out.place", s->features, 0));
 }
 
-const hl_conditioner hl_conditioner_tree = { .build = tree_build };
+const hl_conditioner hl_conditioner_tree = { .build = tree_build, .hidden_above = 1 };

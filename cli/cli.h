@@ -222,6 +222,7 @@ typedef struct cli_outputs {
  * another run? Locks the model until cli_unlock, which cli_finish calls. CLI_OK or an exit status, having said what is wrong. */
 int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_outputs *outputs, char **checkpoint);
 void cli_unlock(void);
+void cli_say_unsaved(const char *reason, void *user); /* hl_job.unsaved: warns */
 /* Is there a checkpoint to go on from? If not, and no model either, *resume becomes false, having said so; a model without a
  * checkpoint is finished, which is said, and CLI_WRONG. */
 int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume);

@@ -200,6 +200,7 @@ static hl_status call_library(fit_job *j, hl_density **model, hl_density_outcome
         data.valid =
             (hl_density_rows){ hl_table_rows(j->valid), j->valid_rows.x, j->valid_rows.context, j->valid_rows.weights };
     hl_job job = { .progress = fit_progress,
+                   .unsaved = cli_say_unsaved,
                    .user = j,
                    .checkpoint = j->checkpoint,
                    .resume = j->resume,

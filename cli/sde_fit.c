@@ -288,7 +288,7 @@ static int learn(job *j)
     hl_sde_observations data = {
         d->rows, d->dim, d->t, d->x, d->paired ? d->trajectory : NULL, (const char *const *)d->name
     };
-    hl_job how = { progress, j, j->checkpoint, j->resume, s->save_every };
+    hl_job how = { progress, j, j->checkpoint, j->resume, s->save_every, cli_say_unsaved };
     hl_status status = hl_sde_learn(j->ctx, &data, j->settings, &how, &j->sde, &j->outcome);
     cli_progress_end(&j->progress, true);
     if (status == HL_OK)

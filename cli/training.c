@@ -78,6 +78,12 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_out
     return error ? cli_fail(command, CLI_WRONG, "%s: %s", o->plot, strerror(error)) : lock(command, o->model);
 }
 
+void cli_say_unsaved(const char *reason, void *user)
+{
+    (void)user;
+    cli_say(NULL, "warning: the checkpoint could not be written: %s; training goes on", reason);
+}
+
 int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume)
 {
     if (!*resume || access(checkpoint, F_OK) == 0)

@@ -165,6 +165,7 @@ static int train(job *j)
         return cli_fail(&vae_command_fit, CLI_WRONG, "%s: its rows have %zu values, those of %s %zu", j->set->valid,
                         hl_images_dim(j->valid), j->path, data.dim);
     hl_job how = { .progress = progress,
+                   .unsaved = cli_say_unsaved,
                    .user = j,
                    .checkpoint = j->checkpoint,
                    .resume = j->resume,

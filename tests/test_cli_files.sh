@@ -154,6 +154,14 @@ if [ -c /dev/full ]; then
     if [ $? != 0 ]; then pass; else fail "sde fit --log /dev/full: exit status 0"; fi
     stderr_has "/dev/full: the log could not be written"
 fi
+# A checkpoint that cannot be written is no reason to lose the training: a directory stands in its place.
+mkdir "$work/stuck.ckpt"
+# shellcheck disable=SC2086
+expect 0 fit "$data" -o "$work/stuck" $fit --save-every 0
+stderr_has "warning: the checkpoint could not be written"
+file_there "$work/stuck"
+"$hollow" sde fit "$paths" -o "$work/stuck" --method pseudo-ml --iters 20 --hidden 8 --save-every 0.001 2>"$err"
+stderr_has "warning: the checkpoint could not be written"
 # A link to a model that is not there yet stays a link.
 ln -s "$work/dir/new" "$work/dangling"
 # shellcheck disable=SC2086

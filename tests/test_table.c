@@ -209,6 +209,56 @@ static void test_stats(void **state)
     hl_context_free(ctx);
 }
 
+/* Columns at the limits of doubles: the same numbers in other units have the same statistics in those units, to the bit. */
+static void test_extreme_stats(void **state)
+{
+    static const int exponents[] = { 531, -531, 1022, -665, -1010, 300, -310 };
+    enum { ROWS = 700, COLUMNS = 8 };
+    static double values[ROWS * COLUMNS];
+    hl_context *ctx = test_context(NULL, 1);
+    hl_column_stats stats[COLUMNS];
+    hl_table_writer *writer;
+    hl_table *t;
+
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        values[i * COLUMNS] = hl_random_uniform(3, 0, i) - .7;
+        for (size_t k = 1; k < COLUMNS; k++)
+            values[i * COLUMNS + k] = ldexp(values[i * COLUMNS], exponents[k - 1]);
+    }
+    CHECK_OK(ctx, hl_table_writer_create(ctx, "a.npy", COLUMNS, NULL, &writer));
+    CHECK_OK(ctx, hl_table_write_rows(writer, ROWS, values));
+    CHECK_OK(ctx, hl_table_writer_finish(writer));
+    hl_table_writer_free(writer);
+    CHECK_OK(ctx, hl_table_open(ctx, "a.npy", NULL, &t));
+    CHECK_OK(ctx, hl_table_stats(t, stats));
+    for (size_t k = 1; k < COLUMNS; k++) {
+        CHECK(stats[k].mean == ldexp(stats[0].mean, exponents[k - 1]), "mean");
+        CHECK(stats[k].deviation == ldexp(stats[0].deviation, exponents[k - 1]), "deviation");
+    }
+    hl_table_free(t);
+
+    /* Both ends of the range in one column; values that grow from chunk to chunk; zeros before tiny values. */
+    for (size_t i = 0; i < ROWS; i++) {
+        values[i * 3] = i % 2 ? 1.5e308 : -1.5e308;
+        values[i * 3 + 1] = i < 300 ? 1e-200 * (double)i : i < 600 ? (double)(i % 2) : 1e200 * (double)(i % 2);
+        values[i * 3 + 2] = i < 300 ? 0 : i % 2 ? 1e-200 : -1e-200;
+    }
+    CHECK_OK(ctx, hl_table_writer_create(ctx, "b.npy", 3, NULL, &writer));
+    CHECK_OK(ctx, hl_table_write_rows(writer, ROWS, values));
+    CHECK_OK(ctx, hl_table_writer_finish(writer));
+    hl_table_writer_free(writer);
+    CHECK_OK(ctx, hl_table_open(ctx, "b.npy", NULL, &t));
+    CHECK_OK(ctx, hl_table_stats(t, stats));
+    CHECK_NEAR(stats[0].deviation / 1.5e308, 1, 1e-12, "both ends");
+    CHECK_NEAR(stats[0].mean / 1.5e308, 0, 1e-12, "both ends");
+    CHECK_NEAR(stats[1].mean / 1e200, 50. / ROWS, 1e-12, "growing");
+    CHECK_NEAR(stats[1].deviation / 1e200, sqrt(50. / ROWS - 50. / ROWS * 50 / ROWS), 1e-12, "growing");
+    CHECK_NEAR(stats[2].deviation / 1e-200, sqrt(400. / ROWS), 1e-12, "tiny");
+    hl_table_free(t);
+    hl_context_free(ctx);
+}
+
 /* ---- writing ---- */
 
 /* Doubles of all sizes; NaN and infinities are not for reading. */
@@ -445,10 +495,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_find),          TEST(test_many_names), TEST(test_names),
-        TEST(test_stats),         TEST(test_round_trip), TEST(test_bytes),
-        TEST(test_write_refused), TEST(test_full),       TEST(test_standard_output),
-        TEST(test_out_of_memory), TEST(test_memory),
+        TEST(test_find),  TEST(test_many_names),      TEST(test_names),         TEST(test_extreme_stats),
+        TEST(test_stats), TEST(test_round_trip),      TEST(test_bytes),         TEST(test_write_refused),
+        TEST(test_full),  TEST(test_standard_output), TEST(test_out_of_memory), TEST(test_memory),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

@@ -22,6 +22,8 @@ typedef struct hl_job {
     const char *checkpoint;   /* a file for the state of the job; it is left there at the end. Default none */
     int resume;               /* nonzero: continue from `checkpoint`, which must be there */
     double save_every;        /* seconds between two states; default 20. A job that stops saves its state in any case */
+    /* Called with the reason when a state could not be written: the job goes on and tries again after save_every. Default: silence. */
+    void (*unsaved)(const char *reason, void *user);
 } hl_job;
 
 #ifdef __cplusplus

@@ -562,6 +562,7 @@ hl_job._fields_ = [
     ("checkpoint", c_char_p),
     ("resume", c_int),
     ("save_every", c_double),
+    ("unsaved", CFUNCTYPE(None, c_char_p, c_void_p)),
 ]
 hl_option._fields_ = [
     ("name", c_char_p),

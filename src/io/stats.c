@@ -5,6 +5,8 @@
  *
  *     delta = mean_b - mean_a,   mean = mean_a + delta n_b / n,   S = S_a + S_b + delta^2 n_a n_b / n.
  *
+ * Columns whose squares would leave the range of doubles are computed in units of a power of two, which costs no bit.
+ *
  * Ties are counted among a sample of the rows, one at random from each of as many equal stretches: a column of a few values,
  * or one value that many rows have, shows in it whatever the order of the rows. */
 #include <math.h>
@@ -21,7 +23,10 @@ enum {
 };
 
 typedef struct moments {
-    double origin, mean, square; /* mean relative to the origin; sum of squares about the mean */
+    double origin;       /* the first row's value */
+    double mean, square; /* mean relative to the origin; sum of squares about the mean; in units of 2^unit */
+    int unit;            /* of the largest value so far; 0 for all that are far from the limits of doubles */
+    bool begun;          /* a value was not 0 */
 } moments;
 
 typedef struct statistics {
@@ -35,15 +40,35 @@ typedef struct statistics {
     size_t sample_rows, sampled;
 } statistics;
 
+/* Choose the unit by the largest magnitude; what was summed up so far changes its unit with it. */
+static void choose_unit(moments *m, double largest)
+{
+    int unit;
+
+    if (largest == 0)
+        return;
+    unit = largest < 0x1p-300 || largest > 0x1p300 ? ilogb(largest) : 0;
+    if (m->begun && unit <= m->unit)
+        return;
+    m->mean = ldexp(m->mean, m->unit - unit);
+    m->square = ldexp(m->square, 2 * (m->unit - unit));
+    m->unit = unit;
+    m->begun = true;
+}
+
 static void add_chunk(statistics *s, size_t column, size_t before, size_t n)
 {
     const double *x = s->chunk + column;
     hl_column_stats *stats = &s->stats[column];
     moments *m = &s->moments[column];
-    double mean = 0, square = 0, delta, total = (double)before + (double)n;
+    double mean = 0, square = 0, delta, total = (double)before + (double)n, largest = fabs(m->origin), origin;
 
+    for (size_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs(x[i * s->columns]));
+    choose_unit(m, largest);
+    origin = ldexp(m->origin, -m->unit);
     for (size_t i = 0; i < n; i++, x += s->columns) {
-        mean += *x - m->origin;
+        mean += (m->unit ? ldexp(*x, -m->unit) : *x) - origin;
         stats->min = *x < stats->min ? *x : stats->min;
         stats->max = *x > stats->max ? *x : stats->max;
         stats->integer &= *x == floor(*x);
@@ -51,7 +76,7 @@ static void add_chunk(statistics *s, size_t column, size_t before, size_t n)
     mean /= (double)n;
     x = s->chunk + column;
     for (size_t i = 0; i < n; i++, x += s->columns) {
-        double d = *x - m->origin - mean;
+        double d = (m->unit ? ldexp(*x, -m->unit) : *x) - origin - mean;
 
         square += d * d;
     }
@@ -113,8 +138,10 @@ static hl_status run(statistics *s)
         take_sample(s, first, n);
     }
     for (size_t j = 0; j < s->columns; j++) {
-        s->stats[j].mean = s->moments[j].origin + s->moments[j].mean;
-        s->stats[j].deviation = sqrt(s->moments[j].square / (double)s->rows);
+        const moments *m = &s->moments[j];
+
+        s->stats[j].mean = ldexp(ldexp(m->origin, -m->unit) + m->mean, m->unit);
+        s->stats[j].deviation = ldexp(sqrt(m->square / (double)s->rows), m->unit);
         count_ties(s, j);
     }
     return HL_OK;

@@ -132,3 +132,12 @@ hl_status hl_fit_load(hl_fit *fit, const char *settings, const char *path)
     hl_free(ctx, state);
     return status;
 }
+
+hl_status hl_checkpoint_tell(hl_context *ctx, const hl_job *job, hl_status status)
+{
+    if (status != HL_ERR_IO)
+        return status;
+    if (job && job->unsaved)
+        job->unsaved(hl_context_message(ctx), job->user);
+    return HL_OK;
+}

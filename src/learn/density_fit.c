@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "flow/flow.h"
+#include "learn/checkpoint.h"
 #include "learn/density.h"
 #include "learn/density_fit.h"
 #include "learn/fit.h"
@@ -327,7 +328,7 @@ static hl_status after_iteration(run *r, bool *over, hl_density_end *end)
     if (r->plan.minutes > 0 && hl_clock() - r->pace.start > 60 * r->plan.minutes)
         return HL_OK;
     *over = false;
-    return hl_clock() - r->saved > every ? save(r) : HL_OK;
+    return hl_clock() - r->saved > every ? hl_checkpoint_tell(r->ctx, r->job, save(r)) : HL_OK;
 }
 
 /* Is the flow, when two fifths of its time are over, too far behind the mixtures to add anything? */

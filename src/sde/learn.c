@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "learn/checkpoint.h"
 #include "sde/learn.h"
 
 static const double weak = 0.03; /* movement: below it, drift and diffusion of an OU process were off by 20 % */
@@ -163,7 +164,7 @@ static hl_status train(hl_learner *l)
         }
         status = report_training(l, &r);
         if (status == HL_OK && hl_clock() - l->saved > every)
-            status = save(l);
+            status = hl_checkpoint_tell(l->ctx, &l->job, save(l));
     }
     return status;
 }

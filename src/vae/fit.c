@@ -184,7 +184,7 @@ static hl_status run(job *j)
             return HL_OK;
         }
         if (status == HL_OK && hl_clock() - j->saved > every)
-            status = save(j);
+            status = hl_checkpoint_tell(j->ctx, &j->how, save(j));
     }
     if (status != HL_STOPPED && hl_check_stop(j->ctx) != HL_OK)
         status = HL_STOPPED; /* within a validation */
@@ -223,7 +223,9 @@ static hl_status fit(job *j)
     hl_status status = create(j), ended = HL_OK;
     if (status == HL_OK)
         status = ended = run(j);
-    if (status == HL_OK || status == HL_STOPPED)
+    if (status == HL_OK)
+        status = hl_checkpoint_tell(j->ctx, &j->how, save(j));
+    else if (status == HL_STOPPED)
         status = save(j);
     if (status == HL_OK)
         status = hl_vae_train_finish(j->train);

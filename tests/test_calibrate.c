@@ -154,6 +154,34 @@ static void test_memory(void **state)
     check_every_allocation(1, calibrate, NULL);
 }
 
+/* hl_density_fit calibrates its model unless the user says how to solve it. */
+static void test_fit(void **state)
+{
+    static const char *const wishes[][2] = { { NULL, NULL }, { "rtol", "1e-4" }, { "calibrate", "off" } };
+    double x[200 * 2];
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t i = 0; i < 400; i++)
+        x[i] = hl_random_normal(4, 1, i);
+    for (int k = 0; k < 3; k++) {
+        hl_settings *settings;
+        hl_density *model = NULL;
+        hl_density_data data = { .dim = 2, .train = { .rows = 200, .x = x } };
+        CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &settings));
+        CHECK_OK(ctx, hl_settings_set(settings, "iters", "2"));
+        CHECK_OK(ctx, hl_settings_set(settings, "hidden", "4"));
+        CHECK_OK(ctx, hl_settings_set(settings, "width", "4"));
+        if (wishes[k][0])
+            CHECK_OK(ctx, hl_settings_set(settings, wishes[k][0], wishes[k][1]));
+        hl_status status = hl_density_fit(ctx, &data, settings, NULL, &model, NULL);
+        CHECK(status >= 0 && model, hl_context_message(ctx));
+        CHECK((hl_density_get_accuracy(model).evaluations > 0) == (k == 0 && hl_density_flow(model)), "calibrated");
+        hl_density_free(model);
+        hl_settings_free(settings);
+    }
+    test_context_free(ctx, NULL);
+}
+
 /* ---- the first step ---- */
 
 /* Row 0: slowly; row 1: fast to a slow solution; row 2: van der Pol; row 3: a corner right after the start. */
@@ -218,7 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accuracy), cmocka_unit_test(test_files), cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_start),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_fit),   cmocka_unit_test(test_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

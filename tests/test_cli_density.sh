@@ -341,14 +341,14 @@ if grep -qE '^mean log p -[0-9.]+e\+[0-9]+ \+- [0-9.]+e\+[0-9]+ nats over 2 rows
 expect 0 info "$model"
 stdout_has "m.hollow: a density model"
 stdout_has "kind           cnf"
-stdout_has "solver         dopri5, rtol 1e-05, atol 1e-05"
+stdout_has "accuracy       99 % of rows within"
 stdout_has "transformer.0.weight_h"
 stderr_empty
 expect 0 info --json "$work/c.hollow"
 json "$out" 'j["kind"] == "cnf" and j["flows"] == 1 and [c["name"] for c in j["columns"]] == ["a", "b", "side"]'
 json "$out" '[c["context"] for c in j["columns"]] == [False, False, True] and abs(j["columns"][0]["mean"] - 10) < 0.2'
 json "$out" 'all(sum(p["values"] - p["masked"] for p in n["parameters"]) == n["trainable"] for n in j["networks"])'
-json "$out" 'j["solver"]["method"] == "dopri5" and "best iteration" in j["note"]'
+json "$out" 'j["solver"]["evaluations"] > 0 and "best iteration" in j["note"]'
 expect 0 info --json "$work/nice.hollow"
 json "$out" 'j["kind"] == "nice" and j["flows"] == 2 and len(j["networks"]) == 3'
 expect 0 info "$work/maf.hollow"

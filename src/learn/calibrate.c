@@ -24,8 +24,8 @@ typedef struct calibration {
 
 /* ---- rows ---- */
 
-/* Rows evenly spread over the user's, as the flow sees them; then some with one value far away. */
-static hl_status load(calibration *c, size_t rows, const double *x, const double *context)
+/* Rows evenly spread over the given ones, as the flow sees them; then some with one value far away. */
+static hl_status load(calibration *c, bool seen, size_t rows, const double *x, const double *context)
 {
     hl_density *m = c->model;
     size_t most = VALUES / m->dim;
@@ -45,7 +45,8 @@ static hl_status load(calibration *c, size_t rows, const double *x, const double
         if (m->context)
             memcpy(c->context + r * m->context, context + from * m->context, m->context * sizeof *context);
     }
-    hl_density_standardise(m, c->rows, c->x, m->context ? c->context : NULL);
+    if (!seen)
+        hl_density_standardise(m, c->rows, c->x, m->context ? c->context : NULL);
     for (size_t r = c->near_rows, k = 0; r < c->rows; r++, k++)
         c->x[r * m->dim + k / 2 % m->dim] = k % 2 ? far : -far;
     return HL_OK;
@@ -164,6 +165,17 @@ static hl_status choose(calibration *c)
                          c->accuracy, found.typical);
 }
 
+static hl_status calibrate(hl_density *m, bool seen, size_t rows, const double *x, const double *context,
+                           double accuracy)
+{
+    calibration c = { .model = m, .accuracy = accuracy > 0 ? accuracy : 5e-4 };
+    hl_status status = load(&c, seen, rows, x, context);
+    if (status == HL_OK)
+        status = choose(&c);
+    hl_free(m->ctx, c.x);
+    return status;
+}
+
 hl_status hl_density_calibrate(hl_density *m, size_t rows, const double *x, const double *context, double accuracy)
 {
     if (!m)
@@ -175,12 +187,13 @@ hl_status hl_density_calibrate(hl_density *m, size_t rows, const double *x, cons
                        accuracy);
     if (!m->flow || !hl_flow_is_continuous(m->flow->kind->name))
         return hl_fail(m->ctx, HL_ERR_UNSUPPORTED, "only continuous flows have a solver to calibrate");
-    calibration c = { .model = m, .accuracy = accuracy > 0 ? accuracy : 5e-4 };
-    hl_status status = load(&c, rows, x, context);
-    if (status == HL_OK)
-        status = choose(&c);
-    hl_free(m->ctx, c.x);
-    return status;
+    return calibrate(m, false, rows, x, context, accuracy);
+}
+
+hl_status hl_density_calibrate_seen(hl_density *m, size_t rows, const double *x, const double *context)
+{
+    return m->flow && hl_flow_is_continuous(m->flow->kind->name) && rows ? calibrate(m, true, rows, x, context, 0)
+                                                                         : HL_OK;
 }
 
 hl_density_accuracy hl_density_get_accuracy(const hl_density *m)

@@ -56,6 +56,8 @@ hl_status hl_density_add_mixture(hl_density *m, hl_tmixture *mixture, bool mappe
 /* Give the flow this weight, and the mixtures, whose weights have the sum 1 so far, the rest. Members without weight leave the model, and so
  * do maps that none needs. */
 void hl_density_weigh(hl_density *m, double flow_weight);
+/* hl_density_calibrate with rows as the flow sees them; nothing for models without a solver or without rows. */
+hl_status hl_density_calibrate_seen(hl_density *m, size_t rows, const double *x, const double *context);
 /* The model owns the array and its maps. */
 void hl_density_set_maps(hl_density *m, hl_column_map **map);
 /* A row of the columns of the context, then of x, as mixtures see them; log |dy/dx| of the columns of x is returned. */

@@ -458,6 +458,20 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     return finished;
 }
 
+/* The cheapest solver for the finished model, unless the user chose one. A model is complete without it: only a lack of memory
+ * is a failure. */
+static hl_status calibrate(run *r, const hl_settings *settings)
+{
+    static const char *const own[] = { "solver", "rtol", "atol", NULL };
+    const char *wish = hl_settings_text(settings, "calibrate");
+    bool wanted = wish ? strcmp(wish, "on") == 0 : true;
+    for (size_t i = 0; own[i] && !wish; i++)
+        wanted = wanted && !hl_settings_text(settings, own[i]);
+    const hl_fit_rows *rows = r->table.valid.rows ? &r->table.valid : &r->table.train;
+    hl_status status = wanted ? hl_density_calibrate_seen(r->model, rows->rows, rows->x, rows->c) : HL_OK;
+    return status == HL_ERR_NOMEM ? status : HL_OK;
+}
+
 hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
                          hl_density **model, hl_density_outcome **out)
 {
@@ -476,6 +490,10 @@ hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_
         status = create_outcome(&r);
     if (status == HL_OK)
         status = fit(&r, data, settings);
+    if (status == HL_OK && (status = calibrate(&r, settings)) != HL_OK) {
+        hl_density_free(r.model);
+        r.model = NULL;
+    }
     hl_fit_free(r.fit);
     hl_fit_plan_free(ctx, &r.plan);
     hl_fit_members_free(&r.members);

@@ -56,6 +56,8 @@ static const hl_option options[] = {
          "model=cnf"),
     REAL("rtol", "X", 1e-16, 1, "1e-5", "relative tolerance of the density", "model=cnf"),
     REAL("atol", "X", 1e-100, 1, "1e-5", "absolute tolerance of the density", "model=cnf"),
+    CHOICE("calibrate", "on|off", switches, "on without solver, rtol and atol",
+           "choose the density's solver by its accuracy on validation rows", "model=cnf"),
     INTEGER("ode-steps", 1, 256, "8 to 3 columns, else 4", "steps of rk4 in training, doubled when too few", "model=cnf"),
     INTEGER("iters", 1, 1e12, "4000 to 3 columns, else 2000", "iterations", NULL),
     REAL("minutes", "M", 0, 1e6, "no limit", "stop after this time (then runs do not repeat)", NULL),

@@ -42,6 +42,16 @@ for width in 40 80 200; do
 done
 # shellcheck disable=SC2086
 in_terminal xterm 80 'j["status"] == 0 and j["drawn"] == 0 and j["scrolled"] == 0' fit "$data" -o "$work/t" $small --quiet
+# Training draws the same line; its other messages stay.
+fit="--iters 400 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1 --members flow"
+(echo "trajectory,t,x" && awk 'BEGIN { srand(1); for (i = 0; i < 20; i++) { x = rand(); for (t = 0; t < 20; t++) {
+    print i "," t / 10 "," x; x += -0.1 * x + 0.1 * (rand() - 0.5) } } }') >"$work/paths.csv"
+for width in 40 80 200; do
+    # shellcheck disable=SC2086
+    in_terminal xterm $width "(lambda width: $place)($width)" fit "$data" -o "$work/f" $fit
+    in_terminal xterm $width "(lambda width: j[\"widest\"] < width and j[\"drawn\"] <= 10 * j[\"seconds\"] + 2)($width)" \
+        sde fit "$work/paths.csv" -o "$work/s" --method pseudo-ml --iters 400 --hidden 8
+done
 # A terminal that does not know its width: that of COLUMNS, or 80.
 COLUMNS=30 in_terminal xterm 0 "(lambda width: $place)(30)" sample "$work/m" -n 120000 --threads 1
 in_terminal xterm 0 "(lambda width: $place)(80)" sample "$work/m" -n 120000 --threads 1

@@ -154,6 +154,12 @@ static void begin(job *j, const hl_sde_outcome *o)
     if (o->components_chosen)
         cli_say(me, "%zu Gaussian%s (--components), as held-out rows choose", o->components,
                 o->components == 1 ? "" : "s");
+    if (o->regression)
+        cli_say(me, "drift and diffusion by regression on %s: %s%s (--form)",
+                o->regression == 1   ? "snapshots"
+                : o->regression == 2 ? "steps"
+                                     : "snapshots and steps",
+                o->form, o->correlated ? "; correlated noise" : "");
     cli_say(me, "%zu observations of %zu columns, %zu trajector%s; %zu parameters", o->rows, o->dim, o->trajectories,
             o->trajectories == 1 ? "y" : "ies", o->parameters);
     if (!j->resume && access(j->checkpoint, F_OK) == 0)

@@ -414,7 +414,7 @@ static hl_sde_data make_data(hl_context *ctx, table *to)
 {
     static double y[PATHS], t[PATHS];
     hl_simulator *simulator;
-    hl_noise_system system = { 1, returning, 1, 0, NULL };
+    hl_noise_system system = { 1, returning, 1, 0, NULL, NULL };
     for (size_t r = 0; r < PATHS; r++) {
         t[r] = 100;
         y[r] = 40 + 2 * hl_random_normal(8, 1, r);

@@ -311,7 +311,7 @@ static void test_identification(void **state)
     for (size_t r = 0; r < ROWS; r++)
         o.x[r] = hl_random_normal(1, 2, r);
     data.rows = ROWS;
-    f = find(ctx, &data, "iters 5", HL_ERR_INVALID, HL_SDE_FINDING_STATIONARY, &outcome);
+    f = find(ctx, &data, "iters 5 form network", HL_ERR_INVALID, HL_SDE_FINDING_STATIONARY, &outcome);
     CHECK_LE(f.value, 0.01, "movement");
     hl_sde_outcome_free(outcome);
     f = find(ctx, &data, "iters 5 hidden 4 components 1 known-diffusion x1=1", HL_OK, HL_SDE_FINDING_STATIONARY,

@@ -252,6 +252,145 @@ static void test_threads(void **state)
     assert_memory_equal(one, three, sizeof one);
 }
 
+/* ---- models ---- */
+
+/* A model of a regression has its f and g, with exact slopes, also after a file. */
+static void test_model(void **state)
+{
+    enum { ROWS = 40 };
+    hl_context *ctx = *state;
+    static double x[2 * ROWS], t[ROWS], f[2 * ROWS], g[2 * ROWS], f1[2 * ROWS], g1[2 * ROWS], dg[2 * ROWS],
+        up[2 * ROWS];
+    hl_sde_data data = simulate(2, pair, 2, 0.2, 0.9, 300, 20, 0.1);
+    hl_sde_simple *s;
+    hl_sde *sde, *loaded;
+    size_t size;
+    CHECK_OK(ctx, hl_sde_regress(ctx, &data, 2, &(hl_sde_regress_options){ .form = "radial", .noise = "full" }, &s));
+    s->coefficient[1][1] = 0.2; /* so that g depends on x */
+    CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 2, .hidden = 3, .simple = s, .dtype = HL_F64 }, &sde));
+    CHECK_OK(ctx, hl_sde_init(sde, 1));
+    CHECK_OK(ctx, hl_sde_write(sde, NULL, 0, &size));
+    void *bytes = malloc(size);
+    CHECK_OK(ctx, hl_sde_write(sde, bytes, size, &size));
+    CHECK_OK(ctx, hl_sde_read(ctx, bytes, size, &loaded));
+    memcpy(x, data.x + 100, sizeof x);
+    CHECK_OK(ctx, hl_sde_simple_eval(s, ROWS, t, x, f, g));
+    for (int k = 0; k < 2; k++) {
+        hl_sde *m = k ? loaded : sde;
+        CHECK_OK(ctx, hl_sde_eval(m, ROWS, t, x, &(hl_sde_values){ .f = f1, .g = g1, .dg = dg }));
+        for (size_t i = 0; i < 2 * ROWS; i++) {
+            CHECK_NEAR(f1[i], f[i], 1e-10, "drift");
+            CHECK_NEAR(g1[i], g[i], 1e-10, "diffusion");
+        }
+    }
+    for (size_t r = 0; r < ROWS; r++)
+        x[2 * r] += 1e-5;
+    CHECK_OK(ctx, hl_sde_eval(sde, ROWS, t, x, &(hl_sde_values){ .g = up }));
+    for (size_t r = 0; r < ROWS; r++)
+        x[2 * r] -= 2e-5;
+    CHECK_OK(ctx, hl_sde_eval(sde, ROWS, t, x, &(hl_sde_values){ .g = g1 }));
+    for (size_t r = 0; r < ROWS; r++)
+        CHECK_NEAR(dg[2 * r], (up[2 * r] - g1[2 * r]) / 2e-5, 1e-7, "slope");
+    hl_noise_system system;
+    CHECK_OK(ctx, hl_sde_system(loaded, &system));
+    CHECK_NEAR(system.factor[2], hl_sde_simple_correlation(s, 0, 1), 1e-12, "factor");
+    CHECK_STATUS(ctx, hl_sde_set_scale(loaded, 0, 1, s->mean, s->deviation), HL_ERR_INVALID);
+    free(bytes);
+    hl_sde_free(sde);
+    hl_sde_free(loaded);
+    hl_sde_simple_free(s);
+}
+
+/* dx = -x dt + s dW, dy = -y dt + s dV with correlated W, V from a unit Gaussian: covariance e + (1 - e) s^2/2 C, e = exp(-2 t). R of
+ * the exact density is 0, and is not without the cross term. */
+static void test_correlated_residual(void **state)
+{
+    enum { ROWS = 50 };
+    const double rho = 0.7, noise = 0.8;
+    hl_context *ctx = *state;
+    hl_graph *g;
+    hl_plan *plan;
+    static double x[2 * ROWS], t[ROWS], r[ROWS], without[ROWS];
+    CHECK_OK(ctx, hl_graph_create(ctx, &g));
+    hl_node tn = hl_input(g, "t", 0, NULL), xn = hl_input(g, "x", 1, (size_t[]){ 2 });
+    hl_node e = hl_exp(g, hl_scale(g, -2, tn)), rest = hl_scale(g, noise * noise / 2, hl_sub(g, hl_const(g, 1), e));
+    hl_node v = hl_add(g, e, rest), c = hl_scale(g, rho, rest), det = hl_sub(g, hl_mul(g, v, v), hl_mul(g, c, c));
+    hl_node a = hl_reshape(g, hl_slice(g, xn, 0, 0, 1), 0, NULL), b = hl_reshape(g, hl_slice(g, xn, 0, 1, 1), 0, NULL);
+    hl_node square = hl_sub(g, hl_mul(g, v, hl_add(g, hl_mul(g, a, a), hl_mul(g, b, b))),
+                            hl_scale(g, 2, hl_mul(g, c, hl_mul(g, a, b))));
+    hl_node logp = hl_scale(g, -0.5, hl_add(g, hl_log(g, det), hl_div(g, square, det)));
+    hl_fp_nodes n = { .f = hl_neg(g, xn), .g = hl_broadcast(g, hl_const(g, noise), 1, (size_t[]){ 2 }) };
+    CHECK_OK(ctx, hl_fp_derive(g, n.f, xn, 1, &n.df));
+    CHECK_OK(ctx, hl_fp_derive_density(g, logp, tn, xn, &n));
+    CHECK_OK(ctx, hl_fp_build(g, &n));
+    hl_node plain = n.residual;
+    CHECK_OK(ctx, hl_fp_add_cross(g, logp, xn, 0, 1, hl_const(g, rho * noise * noise), &n));
+    CHECK_OK(ctx, hl_fp_build(g, &n));
+    CHECK_OK(ctx,
+             hl_plan_create(ctx, g, 2, (hl_node[]){ n.residual, plain }, &(hl_plan_options){ .dtype = HL_F64 }, &plan));
+    for (size_t k = 0; k < ROWS; k++) {
+        t[k] = 0.05 * (double)k;
+        x[2 * k] = hl_random_normal(3, 1, 2 * k);
+        x[2 * k + 1] = hl_random_normal(3, 1, 2 * k + 1);
+    }
+    CHECK_OK(ctx, hl_plan_run(plan, ROWS, (const void *[]){ t, x }, NULL, (void *[]){ r, without }));
+    double mean = 0;
+    for (size_t k = 0; k < ROWS; k++) {
+        CHECK_LE(fabs(r[k]), 1e-10, "residual");
+        mean += fabs(without[k]) / ROWS;
+    }
+    CHECK(mean > 0.05, "without the cross term");
+    assert_int_not_equal(hl_fp_add_cross(g, logp, xn, 1, 1, tn, &n), HL_OK);
+    hl_plan_free(plan);
+    hl_graph_free(g);
+}
+
+static int two_noises(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    for (size_t k = 0; k < 2 * at->count; k++) {
+        if (f)
+            f[k] = 0;
+        if (g)
+            g[k] = k % 2 ? 3 : 2;
+        if (dg)
+            dg[k] = 0;
+    }
+    return 0;
+}
+
+/* Increments have the covariance g_i g_j (C C')_ij; methods that need commuting noise are refused. */
+static void test_correlated_paths(void **state)
+{
+    enum { ROWS = 4000 };
+    hl_context *ctx = *state;
+    static double y[2 * ROWS], t[ROWS];
+    const double factor[] = { 1, 0, 0.6, 0.8 };
+    hl_noise_system system = { .n = 2, .coefficients = two_noises, .slope = 1, .factor = factor };
+    hl_simulator *simulator;
+    static const char *const refused[] = { "milstein", "heun", "srk" };
+    for (size_t k = 0; k < 3; k++)
+        CHECK_STATUS(ctx,
+                     hl_simulator_create(ctx, &system, &(hl_simulator_options){ .method = refused[k] }, &simulator),
+                     HL_ERR_UNSUPPORTED);
+    for (int k = 0; k < 2; k++) {
+        double sum[3] = { 0 };
+        CHECK_OK(ctx,
+                 hl_simulator_create(ctx, &system, &(hl_simulator_options){ .method = k ? "sra" : NULL }, &simulator));
+        memset(y, 0, sizeof y);
+        CHECK_OK(ctx, hl_simulator_run(simulator, ROWS, 0, t, 0.5, 2, y, NULL));
+        for (size_t r = 0; r < ROWS; r++) {
+            sum[0] += y[2 * r] * y[2 * r] / ROWS;
+            sum[1] += y[2 * r] * y[2 * r + 1] / ROWS;
+            sum[2] += y[2 * r + 1] * y[2 * r + 1] / ROWS;
+        }
+        CHECK_NEAR(sum[0], 4, 0.4, "first variance");
+        CHECK_NEAR(sum[1], 3.6, 0.4, "covariance");
+        CHECK_NEAR(sum[2], 9, 0.8, "second variance");
+        hl_simulator_free(simulator);
+    }
+}
+
 static hl_status scenario(hl_context *ctx, void *user)
 {
     return small_fit(ctx, user);
@@ -279,10 +418,20 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flow),       cmocka_unit_test(test_sources),  cmocka_unit_test(test_long_steps),
-        cmocka_unit_test(test_one_path),   cmocka_unit_test(test_known),    cmocka_unit_test(test_state_dependent),
-        cmocka_unit_test(test_correlated), cmocka_unit_test(test_positive), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_threads),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_flow),
+        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_long_steps),
+        cmocka_unit_test(test_one_path),
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_state_dependent),
+        cmocka_unit_test(test_correlated),
+        cmocka_unit_test(test_positive),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_correlated_residual),
+        cmocka_unit_test(test_correlated_paths),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -202,7 +202,7 @@ enum { PATHS = 256 };
 static double strong_error(hl_context *ctx, const problem *p, const char *method, int level, const double *end)
 {
     static double y[PATHS], t[PATHS];
-    hl_noise_system system = { 1, p->coefficients, 1, p->stratonovich, NULL };
+    hl_noise_system system = { 1, p->coefficients, 1, p->stratonovich, NULL, NULL };
     hl_simulator *simulator;
     double sum = 0;
     CHECK_OK(ctx, hl_simulator_create(ctx, &system, &(hl_simulator_options){ method, 5, level }, &simulator));
@@ -323,7 +323,7 @@ static double weak_error(const hl_stepper *m, hl_noise_fn *coefficients, void (*
         scratch[2 * GRID * (HL_STEPPER_SCRATCH + 1)];
     static size_t index[2 * GRID];
     double h = ldexp(1, -level), first = 1, second = 1, exact[2];
-    hl_noise_system system = { 1, coefficients, 1, 0, NULL };
+    hl_noise_system system = { 1, coefficients, 1, 0, NULL, NULL };
     hl_stride s = { &system, 2 * GRID, index, t, h, y, dw, dz, scratch };
     quadrature(node, weight);
     for (int step = 0; step < 1 << level; step++) {
@@ -379,7 +379,7 @@ static void test_runs(void **state)
     enum { ROWS = 300, ENDS = 6 };
     static double y[ROWS], t[ROWS], saved[ROWS * ENDS], first[ROWS * ENDS];
     hl_context *ctx = test_context(NULL, 1);
-    hl_noise_system system = { 1, noise_alone, 0, 0, NULL };
+    hl_noise_system system = { 1, noise_alone, 0, 0, NULL, NULL };
     hl_simulator *simulator;
     hl_brownian b = { 9, 8 * 0.25 };
     (void)state;
@@ -415,7 +415,7 @@ static void test_wrong_uses(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
     hl_simulator *s = NULL;
-    hl_noise_system system = { 1, noise_alone, 0, 0, NULL };
+    hl_noise_system system = { 1, noise_alone, 0, 0, NULL, NULL };
     double t = 0, y = 100;
     (void)state;
     CHECK_STATUS(ctx, hl_simulator_create(ctx, &system, &(hl_simulator_options){ .method = "taylor" }, &s),
@@ -448,7 +448,7 @@ static void test_wrong_uses(void **state)
 
 static hl_status scenario(hl_context *ctx, void *user)
 {
-    hl_noise_system system = { 1, geometric, 1, 0, NULL };
+    hl_noise_system system = { 1, geometric, 1, 0, NULL, NULL };
     hl_simulator *s = NULL;
     double t = 0, y = 1;
     (void)user;

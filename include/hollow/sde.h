@@ -35,11 +35,15 @@ typedef struct hl_fp_nodes {
     hl_node logp, logp_t, s, c;
     hl_node residual;   /* result: R = d log p/dt + sum_i [D f + f s - D^2 G/2 - (D G) s - G c/2]_i with G = g^2 */
     hl_node residual_p; /* result: p R = dp/dt - the right-hand side of the equation for p */
+    hl_node cross;      /* with correlated noise: sum over i < j of (d^2 (A_ij p) / dx_i dx_j) / p, which R loses */
 } hl_fp_nodes;
 /* Build both residuals; they are 0 everywhere exactly if p solves the equation. */
 HL_API hl_status hl_fp_build(hl_graph *g, hl_fp_nodes *nodes);
 /* Set logp_t, s and c from any log p that depends on the nodes t (scalar) and x ([dim]): one jet for each dimension. */
 HL_API hl_status hl_fp_derive_density(hl_graph *g, hl_node logp, hl_node t, hl_node x, hl_fp_nodes *nodes);
+/* Add the part of A_ij (a scalar node; i != j) to nodes->cross, by two jets. */
+HL_API hl_status hl_fp_add_cross(hl_graph *g, hl_node logp, hl_node x, size_t i, size_t j, hl_node a,
+                                 hl_fp_nodes *nodes);
 /* D^1 y .. D^order y (order 1 or 2) of any y of x's shape, exact, by one jet for each dimension: for networks that are
  * not hollow. */
 HL_API hl_status hl_fp_derive(hl_graph *g, hl_node y, hl_node x, int order, hl_node *d);
@@ -59,6 +63,8 @@ typedef struct hl_sde_known {
     hl_sde_form_fn *drift_form, *diffusion_form; /* added to these; NULL: none */
     void *user;                                  /* theirs; borrowed until the model and its fits are freed */
 } hl_sde_known;
+
+typedef struct hl_sde_simple hl_sde_simple; /* a regression, see hollow/sde_regress.h; opaque */
 
 /* Zero or NULL in any field but `dim` means the default. Strings are not kept. */
 typedef struct hl_sde_spec {
@@ -88,6 +94,9 @@ typedef struct hl_sde_spec {
                                 * are observed for long: a network learns outputs of about 1 best */
     const hl_sde_known *known; /* dim of them, or NULL; copied */
     hl_dtype dtype;
+    const hl_sde_simple
+        *simple; /* f is its f + the network's output, g its g times exp(output); copied. The networks are
+                                  * plain (mlp) and start at 0; the model's scale is the regression's */
 } hl_sde_spec;
 
 typedef struct hl_sde hl_sde;                                                               /* opaque */

@@ -75,6 +75,9 @@ typedef struct hl_sde_outcome {
     size_t components; /* of the mixture; 0 for flows */
     int components_chosen;
     double diffusion_start, drift_scale; /* pseudo-ml: by the steps of the data; 0: the default */
+    char form[32]; /* functions of drift and diffusion if they are a regression's: "cubic, constant"; "" for networks */
+    int regression; /* bits: 1 by snapshots, 2 by steps; 0: networks */
+    int correlated; /* nonzero: the noise of different columns is correlated, see hl_sde_describe(sde).simple */
     size_t parameters, batch;
     size_t first, iterations; /* where the run began, or went on; done in all */
     double seconds;           /* of this call */

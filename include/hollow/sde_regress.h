@@ -22,8 +22,6 @@
 extern "C" {
 #endif
 
-typedef struct hl_sde_simple hl_sde_simple; /* opaque */
-
 /* Zero or NULL in any field means the default. */
 typedef struct hl_sde_regress_options {
     const char *form;  /* of the drift: "linear", "poly3", "radial" or "auto" (default): the best of them */

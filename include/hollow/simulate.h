@@ -1,6 +1,8 @@
 /* hollow/simulate.h - Brownian paths and steppers for stochastic differential equations with diagonal noise,
  *
- *     dx_i = f_i(t, x) dt + g_i(t, x) dW_i.
+ *     dx_i = f_i(t, x) dt + g_i(t, x) dW_i,
+ *
+ * or with constant correlations, dx = f dt + diag(g) C dW.
  *
  *     hl_noise_system system = { .n = 2, .coefficients = pendulum };
  *     hl_simulator_create(ctx, &system, &(hl_simulator_options){ .method = "srk", .seed = 1, .level = 3 }, &simulator);
@@ -48,6 +50,9 @@ typedef struct hl_noise_system {
     int slope;        /* nonzero: it can give dg */
     int stratonovich; /* nonzero: the equation is meant in Stratonovich's sense; default Ito's */
     void *user;
+    /* n x n, lower triangular, borrowed: the noise of value i is g_i (C dW)_i. NULL: C is the unit matrix. Such noise does not commute:
+     * methods are euler (default), and sra for a g that depends on t alone. */
+    const double *factor;
 } hl_noise_system;
 
 /* ---- steppers ---- */

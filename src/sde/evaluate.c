@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exec/plan.h"
+#include "sde/regress.h"
 #include "sde/sde.h"
 
 enum { STREAM_DRAW = 7 };
@@ -175,5 +176,7 @@ hl_status hl_sde_system(hl_sde *s, hl_noise_system *system)
     if (!s || !system)
         return HL_ERR_INVALID;
     *system = (hl_noise_system){ .n = s->spec.dim, .coefficients = coefficients, .slope = 1, .user = s };
+    if (hl_sde_simple_correlated(s->simple))
+        system->factor = s->simple->factor;
     return HL_OK;
 }

@@ -12,6 +12,7 @@
  *   clock         {"name": "t", "first": 0, "last": 5}
  *   known         [{"drift": {"constant": 0, "linear": [0, 1]}, "diffusion": 0}, {}]; not there if nothing is known
  *   method        "fp" or "pseudo-ml": that of the last training; files of version 0.1 without it have it in the note
+ *   simple        a regression to which drift and diffusion add, as in simple.c; not there if there is none
  *   dtype         "f32" or "f64"
  *   note          any text
  *
@@ -24,6 +25,7 @@
 #include "io/file.h"
 #include "learn/checkpoint.h"
 #include "nn/model.h"
+#include "sde/regress.h"
 #include "sde/sde.h"
 
 static const char format_text[] = "hollow-sde 1";
@@ -155,15 +157,16 @@ static char *known_text(const hl_sde *s)
 
 static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
 {
-    enum { TEXTS = 6 };
-    static const char *const keys[TEXTS] = { "model", "columns", "clock", "architecture", "known", "flow" };
+    enum { TEXTS = 7 };
+    static const char *const keys[TEXTS] = { "model", "columns", "clock", "architecture", "known", "flow", "simple" };
     char *text[TEXTS] = { model_text(s),
                           columns_text(s),
                           clock_text(s),
                           s->hollow ? hl_net_architecture(s->net[0]) : NULL,
                           s->known ? known_text(s) : NULL,
-                          s->flow.count ? hl_net_architecture(s->flow.net) : NULL };
-    bool needed[TEXTS] = { true, true, true, s->hollow, s->known != NULL, s->flow.count > 0 };
+                          s->flow.count ? hl_net_architecture(s->flow.net) : NULL,
+                          s->simple ? hl_sde_simple_text(s->simple) : NULL };
+    bool needed[TEXTS] = { true, true, true, s->hollow, s->known != NULL, s->flow.count > 0, s->simple != NULL };
     hl_status status = hl_tensors_set_metadata(t, "format", format_text);
     for (size_t i = 0; i < TEXTS; i++) {
         if (status == HL_OK && needed[i])
@@ -234,6 +237,7 @@ typedef struct reader {
     hl_architecture *architecture, *flow;
     hl_sde_spec spec;
     hl_sde_known *known;
+    hl_sde_simple *simple;
     double *linear, *scale; /* scale: means, then deviations */
     hl_status status;       /* of the fields so far */
 } reader;
@@ -493,8 +497,12 @@ static hl_status read_sde(reader *r, hl_sde **out)
         status = check_size(r);
     if (status == HL_OK)
         status = read_known(r);
+    const char *simple = hl_tensors_metadata(r->t, "simple");
+    if (status == HL_OK && simple)
+        status = hl_sde_simple_parse(r->ctx, r->path, simple, r->spec.dim, &r->simple);
     if (status != HL_OK)
         return status;
+    r->spec.simple = r->simple;
     status = hl_sde_create(r->ctx, &r->spec, out);
     if (status != HL_OK)
         return status == HL_ERR_NOMEM ? status : hl_model_blame(r->ctx, status, r->path, "");
@@ -516,6 +524,7 @@ static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_sd
     hl_json_free(&r.columns);
     hl_json_free(&r.clock);
     hl_json_free(&r.known_list);
+    hl_sde_simple_free(r.simple);
     hl_free(ctx, r.known);
     hl_free(ctx, r.linear);
     hl_free(ctx, r.scale);

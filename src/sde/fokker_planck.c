@@ -3,7 +3,8 @@
  *   dp/dt = sum_i [ -d(f p)/dx_i + d^2(g^2 p)/dx_i^2 / 2 ]
  *   R     = d log p/dt + sum_i [ D f + f s - (g'^2 + g g'') - 2 g g' s - g^2 c / 2 ]_i
  *
- * with s = grad log p, c = p'' / p, g' = D g, g'' = D^2 g. */
+ * with s = grad log p, c = p'' / p, g' = D g, g'' = D^2 g. With correlated noise, A_ij = (g g')_ij for i < j, R loses
+ * sum_ij (d^2 (A_ij p) / dx_i dx_j) / p as well. */
 #include "op/op.h"
 #include "sde/sde.h"
 
@@ -26,6 +27,7 @@ hl_status hl_fp_build(hl_graph *g, hl_fp_nodes *n)
     if (spread != HL_NONE)
         sum = hl_accumulate(g, sum, hl_scale(g, -0.5, spread));
     n->residual = hl_accumulate(g, n->logp_t, sum == HL_NONE ? HL_NONE : hl_sum_all(g, sum));
+    n->residual = hl_accumulate(g, n->residual, minus(g, n->cross));
     if (n->residual == HL_NONE)
         n->residual = hl_const(g, 0);
     n->residual_p = n->logp == HL_NONE ? HL_NONE : hl_mul(g, hl_exp(g, n->logp), n->residual);
@@ -113,4 +115,22 @@ hl_status hl_fp_derive_density(hl_graph *g, hl_node logp, hl_node t, hl_node x, 
     n->s = d[0];
     n->c = hl_add(g, d[1], hl_mul(g, d[0], d[0]));
     return hl_graph_status(g);
+}
+
+/* p(y) / p(x) is exp(log p(y) - log p(x)), of which log p(x) does not move. */
+hl_status hl_fp_add_cross(hl_graph *g, hl_node logp, hl_node x, size_t i, size_t j, hl_node a, hl_fp_nodes *n)
+{
+    if (!g || !n)
+        return HL_ERR_INVALID;
+    size_t dim = hl_node_rank(g, x) == 1 ? hl_node_size(g, x) : 0;
+    if (i >= dim || j >= dim || i == j || hl_node_rank(g, logp) != 0 || hl_node_rank(g, a) != 0)
+        return hl_graph_fail(g, HL_ERR_SHAPE, "hl_fp_add_cross: scalars, x [dim] and two of its columns are needed"),
+               hl_graph_status(g);
+    hl_node ratio = hl_mul(g, a, hl_exp(g, hl_sub(g, logp, hl_stop(g, logp)))), first = HL_NONE, second = HL_NONE;
+    hl_node along_i = unit(g, dim, i), along_j = unit(g, dim, j);
+    hl_status status = hl_jet(g, 1, 1, &x, &along_i, NULL, 1, &ratio, &first);
+    if (status == HL_OK && first != HL_NONE)
+        status = hl_jet(g, 1, 1, &x, &along_j, NULL, 1, &first, &second);
+    n->cross = hl_accumulate(g, n->cross, second);
+    return status == HL_OK ? hl_graph_status(g) : status;
 }

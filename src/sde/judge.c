@@ -572,7 +572,8 @@ static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double doubt)
             reasons |= HL_REASON_DENSITY;
         if (!(v->simulated - doubt <= simulations_miss)) /* doubt: |P_k - P_0|^2 is larger yet */
             reasons |= HL_REASON_SIMULATIONS;
-        if (matching && v->unexplained > most_unexplained)
+        if (matching && !j->sde->simple &&
+            v->unexplained > most_unexplained) /* a regression did not see this density */
             reasons |= HL_REASON_UNEXPLAINED;
     }
     if (matching && v->speed > most_speed)

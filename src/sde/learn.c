@@ -39,7 +39,7 @@ static hl_status check_movement(hl_learner *l)
         return status;
     o->verdict = hl_judge_verdict(o->judge);
     const hl_verdict *v = &o->verdict;
-    if (!hl_learner_matching(l))
+    if (!hl_learner_matching(l) || o->regression & 2) /* steps tell f from g */
         return HL_OK;
     bool open = both_open(l), few = v->reasons & HL_REASON_FEW_TRAJECTORIES;
     if (!few && !(v->reasons & HL_REASON_STATIONARY_DATA))
@@ -116,7 +116,7 @@ static hl_status choose_components(hl_learner *l)
 static hl_status create(hl_learner *l)
 {
     hl_sde_outcome *o = l->outcome;
-    if (!hl_learner_matching(l))
+    if (!hl_learner_matching(l) && !l->simple)
         hl_learner_choose_speed(l);
     hl_status status = choose_components(l);
     if (status == HL_OK)
@@ -239,7 +239,7 @@ static hl_status judge(hl_learner *l)
     o->verdict = hl_judge_verdict(o->judge);
     o->judged = 1;
     status = add_reasons(l);
-    return status == HL_OK && !hl_learner_matching(l) ? check_steps(l) : status;
+    return status == HL_OK && !hl_learner_matching(l) && !l->simple ? check_steps(l) : status;
 }
 
 /* ---- the call ---- */
@@ -251,6 +251,8 @@ static hl_status learn(hl_learner *l)
         status = hl_learner_read_settings(l);
     if (status == HL_OK)
         status = hl_learner_check_data(l);
+    if (status == HL_OK)
+        status = hl_learner_regress(l);
     if (status == HL_OK)
         status = check_movement(l);
     if (status == HL_OK)
@@ -269,6 +271,7 @@ static hl_status learn(hl_learner *l)
 static void free_learner(hl_learner *l)
 {
     hl_sde_fit_free(l->fit);
+    hl_sde_simple_free(l->simple);
     void *const blocks[] = { (void *)l->data.t, (void *)l->data.x,     l->number, l->row, l->known,
                              l->linear,         l->checkpoint_settings };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)

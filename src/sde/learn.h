@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "hollow/sde_learn.h"
+#include "hollow/sde_regress.h"
 #include "sde/sde.h"
 
 typedef struct hl_learner {
@@ -18,6 +19,7 @@ typedef struct hl_learner {
     hl_sde_known *known;
     double *linear; /* of what is known: [dim][dim] */
     hl_sde_fit_options options;
+    hl_sde_simple *simple; /* the regression; NULL: networks */
     hl_sde *sde;
     hl_sde_fit *fit;
     char *checkpoint_settings; /* those of the outcome, and which of them were chosen */
@@ -61,6 +63,8 @@ double hl_learner_constant_loss(const hl_learner *l);
 
 /* Method, options of training and specification, what is known included. */
 hl_status hl_learner_read_settings(hl_learner *l);
+/* Drift and diffusion by regression, if the settings mean it and the data allow it; the model is then made of it. */
+hl_status hl_learner_regress(hl_learner *l);
 /* All that decides the bits of the result, in one line, to the outcome. */
 hl_status hl_learner_describe(hl_learner *l);
 /* The number of Gaussians that the run of the checkpoint chose; 0 if it chose none. */

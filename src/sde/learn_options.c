@@ -4,10 +4,13 @@
 
 #include "learn/checkpoint.h"
 #include "sde/learn.h"
+#include "sde/regress.h"
 
 /* What ends the settings of a checkpoint whose run chose the number of Gaussians. */
 static const char chosen_mark[] = " chosen components";
 
+static const char *const forms[] = { "auto", "linear", "poly3", "radial", "network", NULL };
+static const char *const noises[] = { "auto", "diagonal", "full", NULL };
 static const char *const methods[] = { "fp", "pseudo-ml", NULL };
 static const char *const networks[] = { "hollow", "mlp", NULL };
 static const char *const densities[] = { "mixture", "flow", NULL };
@@ -22,6 +25,10 @@ static const char *const dtypes[] = { "f32", "f64", NULL };
 static const hl_option options[] = {
     { "method", HL_OPTION_CHOICE, "NAME", 0, 0, methods, "fp; pseudo-ml for fewer than ten trajectories",
       "fp: Fokker-Planck matching; pseudo-ml: Euler steps", NULL },
+    { "form", HL_OPTION_CHOICE, "NAME", 0, 0, forms, "auto: the best regression; network if one of its options is set",
+      "drift and diffusion by regression on linear, cubic or radial functions, or networks", NULL },
+    { "noise", HL_OPTION_CHOICE, "NAME", 0, 0, noises, "auto: as the data say",
+      "noise of the columns: independent, or with constant correlations; networks: diagonal", NULL },
     { "known-drift", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "nothing is known",
       "drift that is not learned, such as 'x1=x2;x2=-2*x1+0.5'", NULL },
     { "known-diffusion", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "nothing is known",
@@ -149,6 +156,48 @@ static hl_status read_known(hl_learner *l)
     return status;
 }
 
+/* ---- regression ---- */
+
+/* Is drift and diffusion by regression what the settings mean? Not if one of them is of networks or of their training. */
+static bool regression(const hl_learner *l)
+{
+    static const char *const of_networks[] = { "method",        "network",        "hidden",  "lambda",
+                                               "between",       "pointwise",      "penalty", "p-form",
+                                               "stop-gradient", "variance-floor", "lr",      NULL };
+    const char *form = hl_settings_text(l->settings, "form");
+    bool given = form && strcmp(form, "auto") != 0, own = false;
+    for (const char *const *name = of_networks; *name; name++)
+        own = own || hl_settings_given(l->settings, *name);
+    return given ? strcmp(form, "network") != 0 : !own;
+}
+
+hl_status hl_learner_regress(hl_learner *l)
+{
+    if (!regression(l))
+        return HL_OK;
+    hl_sde_regress_options o = { .form = hl_settings_text(l->settings, "form"),
+                                 .noise = hl_settings_text(l->settings, "noise"),
+                                 .time = l->spec.time,
+                                 .known = l->known,
+                                 .seed = l->options.seed };
+    bool asked = o.form && strcmp(o.form, "auto") != 0;
+    hl_status status = hl_sde_regress(l->ctx, &l->data, l->given->dim, &o, &l->simple);
+    if (status == HL_ERR_NO_SOLUTION && !asked)
+        return HL_OK; /* networks, then */
+    if (status != HL_OK)
+        return status;
+    hl_sde_regress_report r = hl_sde_simple_report(l->simple);
+    memcpy(l->outcome->form, r.form, sizeof r.form);
+    l->outcome->regression = (r.snapshots != 0) + 2 * (r.steps != 0);
+    l->outcome->correlated = r.correlated;
+    l->spec.simple = l->simple;
+    l->spec.network = "mlp"; /* a unit that stays at 0 */
+    l->spec.hidden = 1;
+    l->spec.layers = 1;
+    l->options.density_only = 1;
+    return HL_OK;
+}
+
 hl_status hl_learner_read_settings(hl_learner *l)
 {
     hl_status status = choose_method(l);
@@ -179,12 +228,13 @@ hl_status hl_learner_describe(hl_learner *l)
         "flows %zu curvature %s dtype %s "
         "lr %.17g lambda %.17g between %.17g penalty %d p-form %d pointwise %d stop-gradient %d floor %.17g "
         "known-drift %s "
-        "known-diffusion %s "
+        "known-diffusion %s form %s noise %s "
         "rows %zu data %016llx",
         hl_sde_method_name(o->method), o->iterations, o->batch, (unsigned long long)o->seed, p.network,
         strcmp(p.network, "hollow") == 0 ? p.net.hidden : p.hidden, p.time, p.density, p.components, p.diagonal,
         p.flows, p.curvature, hl_dtype_name(p.dtype), o->optimizer.rate, o->lambda, o->between, (int)o->penalty,
-        o->density_form, o->smooth < 0, o->stop_gradient, o->variance_floor, drift, noise, l->data.rows,
+        o->density_form, o->smooth < 0, o->stop_gradient, o->variance_floor, drift, noise,
+        l->simple ? l->outcome->form : "network", l->outcome->correlated ? "full" : "diagonal", l->data.rows,
         (unsigned long long)l->hash);
     snprintf(l->checkpoint_settings, room, "%s%s", text, l->outcome->components_chosen ? chosen_mark : "");
     return HL_OK;

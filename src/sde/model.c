@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/plan.h"
+#include "sde/regress.h"
 #include "sde/sde.h"
 
 enum { EXACT_DIM = 10 }; /* up to here curvature is exact unless something else is asked for */
@@ -43,7 +44,7 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
 {
     hl_sde_spec *p = &s->spec;
     *p = *given;
-    p->network = p->network && strcmp(p->network, "mlp") == 0 ? "mlp" : "hollow";
+    p->network = (p->network && strcmp(p->network, "mlp") == 0) || (!p->network && p->simple) ? "mlp" : "hollow";
     size_t units = p->dim <= 3 ? 32 : 64;
     p->net.hidden = p->net.hidden ? p->net.hidden : units;
     p->net.width = p->net.width ? p->net.width : units;
@@ -99,6 +100,19 @@ static hl_status copy_known(hl_sde *s, const hl_sde_known *given)
     }
     s->spec.known = s->known;
     return HL_OK;
+}
+
+static hl_status copy_simple(hl_sde *s, const hl_sde_simple *given)
+{
+    s->spec.simple = NULL;
+    if (!given)
+        return HL_OK;
+    if (given->dim != s->spec.dim || (given->inputs > given->dim) > (s->spec.time != 0) || s->hollow)
+        return hl_fail(s->ctx, HL_ERR_INVALID,
+                       "hl_sde_create: a regression needs a model of its columns and times, with networks mlp");
+    hl_status status = hl_sde_simple_copy(s->ctx, given, &s->simple);
+    s->spec.simple = s->simple;
+    return status;
 }
 
 static hl_status make_nets(hl_sde *s)
@@ -196,6 +210,8 @@ static hl_status compile(hl_sde *s)
     if (status == HL_OK)
         status = s->flow.count ? compile_bend(s, &b, &o) : hl_sde_graph_density(s, &b, 1);
     if (status == HL_OK)
+        status = hl_sde_graph_cross(s, &b);
+    if (status == HL_OK)
         status = hl_fp_build(b.g, &b.fp);
     if (status == HL_OK)
         status = hl_plan_create(s->ctx, b.g, 2, (hl_node[]){ b.fp.f, b.fp.g }, &o, &s->drift);
@@ -227,6 +243,8 @@ hl_status hl_sde_create(hl_context *ctx, const hl_sde_spec *spec, hl_sde **out)
     if (status == HL_OK)
         status = copy_known(s, spec->known);
     if (status == HL_OK)
+        status = copy_simple(s, spec->simple);
+    if (status == HL_OK)
         status = make_nets(s);
     if (status == HL_OK)
         status = make_arrays(s);
@@ -235,7 +253,9 @@ hl_status hl_sde_create(hl_context *ctx, const hl_sde_spec *spec, hl_sde **out)
     if (status == HL_OK)
         status = hl_sde_start_labels(s);
     if (status == HL_OK)
-        status = hl_sde_set_scale(s, 0, HL_SDE_SPAN, s->mean, s->deviation);
+        status = s->simple
+                     ? hl_sde_set_scale(s, s->simple->t_first, s->simple->t_last, s->simple->mean, s->simple->deviation)
+                     : hl_sde_set_scale(s, 0, HL_SDE_SPAN, s->mean, s->deviation);
     if (status != HL_OK) {
         hl_sde_free(s);
         return status;
@@ -256,6 +276,7 @@ void hl_sde_free(hl_sde *s)
             hl_net_free(s->net[n]);
         hl_net_free(s->dense[n].net);
     }
+    hl_sde_simple_free(s->simple);
     hl_sde_flow_free(s->ctx, &s->flow);
     for (size_t k = 0; k < HL_SDE_KNOWN; k++)
         hl_free(s->ctx, s->fixed[k]);
@@ -310,6 +331,10 @@ hl_status hl_sde_init(hl_sde *s, uint64_t seed)
         if (n > 0 && net == s->dense[n].net) { /* diffusion and density start near their biases */
             hl_net_param_get(net, net->params - 2, &last);
             scale_values(s, &last, 0.1);
+        }
+        for (size_t k = net->params - 2; s->simple && n < 2 && k < net->params; k++) {
+            hl_net_param_get(net, k, &last);
+            scale_values(s, &last, 0);
         }
     }
     if (s->flow.count) {
@@ -395,6 +420,10 @@ hl_status hl_sde_set_scale(hl_sde *s, double t_first, double t_last, const doubl
         good = isfinite(mean[i]) && isfinite(deviation[i]) && deviation[i] > 0;
     if (!good)
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_set_scale: times must rise, and deviations be positive");
+    for (size_t i = 0; good && s->simple && i < s->spec.dim; i++)
+        good = mean[i] == s->simple->mean[i] && deviation[i] == s->simple->deviation[i];
+    if (!good || (s->simple && (t_first != s->simple->t_first || t_last != s->simple->t_last)))
+        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_set_scale: the scale of a model with a regression is fixed");
     s->t_first = t_first;
     s->t_last = t_last;
     memmove(s->mean, mean, s->spec.dim * sizeof *mean);

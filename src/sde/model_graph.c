@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "op/op.h"
+#include "sde/regress.h"
 #include "sde/sde.h"
 
 enum { DRIFT, DIFFUSION, DENSITY };
@@ -148,19 +149,39 @@ static hl_node scaled(hl_graph *g, double factor, hl_node y)
     return factor == 1 ? y : hl_scale(g, factor, y);
 }
 
+static hl_node add_simple(const hl_sde *s, hl_sde_graph *b, hl_node y)
+{
+    return s->simple ? hl_add(b->g, hl_sde_simple_node(s->simple, b->g, 0, b->x, clock(b)), y) : y;
+}
+
+/* The regression's g times exp(y), with D and D^2. */
+static hl_status simple_diffusion(const hl_sde *s, hl_sde_graph *b, int order, hl_node *y, hl_node *d)
+{
+    hl_node out;
+    hl_status status = network(s, b, DIFFUSION, 0, &out, d);
+    if (status != HL_OK)
+        return status;
+    *y = hl_mul(b->g, hl_sde_simple_node(s->simple, b->g, 1, b->x, clock(b)), hl_exp(b->g, out));
+    return order ? hl_fp_derive(b->g, *y, b->x, order, d) : hl_graph_status(b->g);
+}
+
 static hl_status drift(const hl_sde *s, hl_sde_graph *b, int order)
 {
     hl_graph *g = b->g;
     hl_node mask = open_mask(s, g, true), y, d[2], form, slope[2] = { HL_NONE };
     const hl_node *fixed = b->param + b->params;
-    hl_status status = network(s, b, DRIFT, order > 0, &y, d);
+    hl_status status = network(s, b, DRIFT, s->simple ? 0 : order > 0, &y, d);
     if (status == HL_OK)
         status = forms(s, b, true, order > 0, &form, slope);
     if (status != HL_OK)
         return status;
-    b->fp.f = masked(g, mask, scaled(g, s->spec.drift_scale, y));
-    if (order)
+    b->fp.f = masked(g, mask, add_simple(s, b, scaled(g, s->spec.drift_scale, y)));
+    if (s->simple && order)
+        status = hl_fp_derive(g, b->fp.f, b->x, 1, &b->fp.df);
+    else if (order)
         b->fp.df = masked(g, mask, scaled(g, s->spec.drift_scale, d[0]));
+    if (status != HL_OK)
+        return status;
     if (mask != HL_NONE) {
         b->fp.f = hl_add(g, b->fp.f, hl_add(g, hl_linear(g, b->x, fixed[0]), fixed[2]));
         if (order)
@@ -170,27 +191,42 @@ static hl_status drift(const hl_sde *s, hl_sde_graph *b, int order)
     return hl_graph_status(g);
 }
 
+/* softplus of the network, with D and D^2. */
+static hl_status network_diffusion(const hl_sde *s, hl_sde_graph *b, int order, hl_node *y, hl_node *d)
+{
+    hl_graph *g = b->g;
+    hl_node out, inner[2];
+    hl_status status = network(s, b, DIFFUSION, order, &out, inner);
+    if (status != HL_OK)
+        return status;
+    double factor = fmax(1, s->spec.diffusion_start); /* so that the network's outputs stay about 1 */
+    hl_node a = hl_add(g, out, hl_const(g, log(expm1(s->spec.diffusion_start / factor)))), slope = hl_sigmoid(g, a);
+    *y = scaled(g, factor, hl_softplus(g, a));
+    if (order > 0)
+        d[0] = scaled(g, factor, hl_mul(g, slope, inner[0]));
+    if (order > 1) {
+        hl_node bend = hl_mul(g, hl_sub(g, hl_const(g, 1), slope), hl_mul(g, inner[0], inner[0]));
+        d[1] = scaled(g, factor, hl_mul(g, slope, hl_add(g, bend, inner[1])));
+    }
+    return hl_graph_status(g);
+}
+
 static hl_status diffusion(const hl_sde *s, hl_sde_graph *b, int order)
 {
     hl_graph *g = b->g;
     hl_node mask = open_mask(s, g, false), y, d[2], form, more[2] = { HL_NONE, HL_NONE };
-    hl_status status = network(s, b, DIFFUSION, order, &y, d);
+    hl_status status = s->simple ? simple_diffusion(s, b, order, &y, d) : network_diffusion(s, b, order, &y, d);
     if (status == HL_OK)
         status = forms(s, b, false, order, &form, more);
     if (status != HL_OK)
         return status;
-    double factor = fmax(1, s->spec.diffusion_start); /* so that the network's outputs stay about 1 */
-    hl_node a = hl_add(g, y, hl_const(g, log(expm1(s->spec.diffusion_start / factor)))), slope = hl_sigmoid(g, a);
-    b->fp.g = masked(g, mask, scaled(g, factor, hl_softplus(g, a)));
+    b->fp.g = masked(g, mask, y);
     if (mask != HL_NONE)
         b->fp.g = hl_accumulate(g, hl_add(g, b->fp.g, b->param[b->params + 3]), form);
     if (order > 0)
-        b->fp.dg = hl_accumulate(g, masked(g, mask, scaled(g, factor, hl_mul(g, slope, d[0]))), more[0]);
-    if (order > 1) {
-        hl_node bend = hl_mul(g, hl_sub(g, hl_const(g, 1), slope), hl_mul(g, d[0], d[0]));
-        b->fp.d2g =
-            hl_accumulate(g, masked(g, mask, scaled(g, factor, hl_mul(g, slope, hl_add(g, bend, d[1])))), more[1]);
-    }
+        b->fp.dg = hl_accumulate(g, masked(g, mask, d[0]), more[0]);
+    if (order > 1)
+        b->fp.d2g = hl_accumulate(g, masked(g, mask, d[1]), more[1]);
     return hl_graph_status(g);
 }
 
@@ -225,5 +261,19 @@ hl_status hl_sde_graph_density(const hl_sde *s, hl_sde_graph *b, int derivatives
     hl_node one = hl_const(g, 1);
     if (status == HL_OK && derivatives)
         status = hl_jet(g, 1, 1, &b->t, &one, NULL, 1, &b->fp.logp, &b->fp.logp_t);
+    return status;
+}
+
+hl_status hl_sde_graph_cross(const hl_sde *s, hl_sde_graph *b)
+{
+    hl_graph *g = b->g;
+    hl_status status = HL_OK;
+    for (size_t i = 0; i < s->spec.dim && hl_sde_simple_correlated(s->simple); i++)
+        for (size_t j = 0; j < i && status == HL_OK; j++) {
+            double correlation = s->simple->correlation[i * s->spec.dim + j];
+            hl_node a = hl_scale(g, correlation, hl_mul(g, scalar(g, b->fp.g, i), scalar(g, b->fp.g, j)));
+            if (correlation != 0)
+                status = hl_fp_add_cross(g, b->fp.logp, b->x, i, j, a, &b->fp);
+        }
     return status;
 }

@@ -48,6 +48,13 @@ struct hl_sde_simple {
 hl_status hl_sde_simple_create(hl_context *ctx, size_t dim, size_t inputs, hl_sde_simple **simple);
 /* least log(1 + exp(value / least)): value where it is well above the floor, and always positive. */
 double hl_sde_simple_positive(double value, double least);
+hl_status hl_sde_simple_copy(hl_context *ctx, const hl_sde_simple *from, hl_sde_simple **to);
+bool hl_sde_simple_correlated(const hl_sde_simple *simple); /* takes NULL */
+/* f (part 0) or g (1) as node [dim] of standardised x [dim] and the clock of networks (simple.c). */
+hl_node hl_sde_simple_node(const hl_sde_simple *simple, hl_graph *g, size_t part, hl_node x, hl_node clock);
+/* As text for a file, which the caller frees (NULL without memory); and back. */
+char *hl_sde_simple_text(const hl_sde_simple *simple);
+hl_status hl_sde_simple_parse(hl_context *ctx, const char *path, const char *text, size_t dim, hl_sde_simple **simple);
 /* Lower triangular factor of `correlation`, which is shrunk towards the identity until it has one. */
 void hl_sde_simple_factor(hl_sde_simple *simple);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/linear.h"
+#include "sde/regress.h"
 #include "sde/residuals.h"
 
 enum {
@@ -124,6 +125,20 @@ static void euler(residuals *r)
     }
 }
 
+/* Where the model's noise is correlated: C^-1 z, which is independent if the model is right. */
+static void decorrelate(residuals *r)
+{
+    const hl_sde_simple *s = r->sde->simple;
+    size_t d = r->dim;
+    for (size_t k = 0; k < r->count && hl_sde_simple_correlated(s); k++)
+        for (size_t i = 0; i < d; i++) {
+            double *z = r->z + k * d, sum = z[i];
+            for (size_t j = 0; j < i; j++)
+                sum -= isfinite(z[j]) ? s->factor[i * d + j] * z[j] : 0;
+            z[i] = sum / s->factor[i * d + i];
+        }
+}
+
 /* ---- simulated steps ---- */
 
 /* The standard normal quantile (Acklam), to 1e-9. */
@@ -181,8 +196,13 @@ static hl_status run_step(const residuals *r, size_t k, double *t, double *x, do
         status = hl_sde_eval(r->sde, ENDS, t, x, &(hl_sde_values){ .f = f, .g = g });
         for (size_t at = 0; at < ENDS * d; at++) {
             uint64_t number = (k * r->substeps + n) * ENDS * d + at;
-            x[at] += f[at] * h + g[at] * sqrt(h) * hl_random_normal(r->seed, STREAM_RUN, number);
+            x[at] += f[at] * h;
+            f[at] = hl_random_normal(r->seed, STREAM_RUN, number);
         }
+        for (size_t p = 0; p < ENDS && r->sde->simple; p++)
+            hl_noise_mix(d, r->sde->simple->factor, f + p * d);
+        for (size_t at = 0; at < ENDS * d; at++)
+            x[at] += g[at] * sqrt(h) * f[at];
         for (size_t p = 0; p < ENDS; p++)
             t[p] += h;
     }
@@ -438,13 +458,14 @@ static hl_status score(residuals *r, size_t all)
     double error = step_error(r);
     if (error <= short_step) {
         euler(r);
+        decorrelate(r);
         return HL_OK;
     }
     r->substeps = error < short_step * MOST_SUBSTEPS ? (size_t)ceil(error / short_step) : MOST_SUBSTEPS;
     r->out->simulated = 1;
     pick(r, all, MOST_RUNS);
     status = evaluate(r, 0, r->f, r->g);
-    return status == HL_OK ? simulate(r) : status;
+    return status == HL_OK ? simulate(r) : status; /* the references are correlated as the model says */
 }
 
 /* Which columns have noise that is not much less than that of others, relative to their deviations? */

@@ -43,6 +43,9 @@ extern const hl_stepper hl_steppers[]; /* ends with a NULL name */
 extern const char *const hl_stepper_names[];
 const hl_stepper *hl_stepper_find(const char *name); /* NULL: the default; NULL if there is none */
 
+/* v = C v (simulate.c). */
+void hl_noise_mix(size_t n, const double *factor, double *v);
+
 /* ---- plain networks (dense.c) ---- */
 
 typedef struct hl_dense {
@@ -111,7 +114,8 @@ typedef enum hl_sde_curvature { HL_SDE_EXACT, HL_SDE_PROJECTED, HL_SDE_PROPAGATE
 
 struct hl_sde {
     hl_context *ctx;
-    hl_sde_spec spec; /* defaults filled in */
+    hl_sde_spec spec;      /* defaults filled in */
+    hl_sde_simple *simple; /* NULL: none; owned */
     hl_sde_known *known;
     double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
     bool hollow;
@@ -151,6 +155,8 @@ void hl_sde_graph_end(const hl_sde *sde, hl_sde_graph *b);
 hl_status hl_sde_graph_motion(const hl_sde *sde, hl_sde_graph *b, int order);
 /* log p, and with `derivatives` its derivatives by t and x. */
 hl_status hl_sde_graph_density(const hl_sde *sde, hl_sde_graph *b, int derivatives);
+/* After f, g and log p: the cross terms of correlated noise, if it is. */
+hl_status hl_sde_graph_cross(const hl_sde *sde, hl_sde_graph *b);
 /* After log p alone: its derivatives by t and x; c is left open. */
 hl_status hl_sde_graph_slopes(hl_sde_graph *b);
 /* Values of the parameters in double, one network after the other. */

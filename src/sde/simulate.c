@@ -28,6 +28,12 @@ static hl_status check(hl_context *ctx, const hl_noise_system *system, const hl_
         return hl_fail_unknown(ctx, "method", o->method, hl_stepper_names);
     if (o->level < 0 || o->level > MOST_LEVEL)
         return hl_fail(ctx, HL_ERR_INVALID, "hl_simulator_create: level %d is not in 0..%d", o->level, MOST_LEVEL);
+    if (system->factor && strcmp(m->name, "euler") != 0 && strcmp(m->name, "sra") != 0)
+        return hl_fail(
+            ctx, HL_ERR_UNSUPPORTED,
+            "method %s needs independent noise; correlated noise takes euler, or sra where the diffusion depends on "
+            "time alone",
+            m->name);
     if (!system->slope && (m->slope || m->stratonovich != (system->stratonovich != 0)))
         return hl_fail(ctx, HL_ERR_INVALID,
                        "method %s needs the slope dg of the diffusion for an equation in %s's sense", m->name,
@@ -45,7 +51,7 @@ hl_status hl_simulator_create(hl_context *ctx, const hl_noise_system *system, co
     if (!system || !out)
         return hl_fail(ctx, HL_ERR_INVALID, "hl_simulator_create: the system or the result is NULL");
     *out = NULL;
-    const hl_stepper *m = hl_stepper_find(o->method);
+    const hl_stepper *m = hl_stepper_find(o->method || !system->factor ? o->method : "euler");
     hl_status status = check(ctx, system, o, m);
     if (status != HL_OK)
         return status;
@@ -81,6 +87,17 @@ void hl_simulator_free(hl_simulator *s)
     hl_free(s->ctx, s);
 }
 
+/* From the last on, as C is lower triangular. */
+void hl_noise_mix(size_t n, const double *factor, double *v)
+{
+    for (size_t i = n; i-- > 0;) {
+        double sum = 0;
+        for (size_t j = 0; j <= i; j++)
+            sum += factor[i * n + j] * v[j];
+        v[i] = sum;
+    }
+}
+
 /* The paths' increments over step `index` of `depth`. */
 static void draw(hl_simulator *s, const hl_brownian *b, size_t rows, uint64_t first_path, int depth, uint64_t index)
 {
@@ -91,6 +108,10 @@ static void draw(hl_simulator *s, const hl_brownian *b, size_t rows, uint64_t fi
         hl_brownian_walk(b, first_path + k / n, k % n, depth, index, stack);
         s->dw[k] = stack[depth].dw;
         s->dz[k] = stack[depth].u + 0.5 * h * stack[depth].dw;
+    }
+    for (size_t r = 0; r < rows && s->system.factor; r++) {
+        hl_noise_mix(n, s->system.factor, s->dw + r * n);
+        hl_noise_mix(n, s->system.factor, s->dz + r * n);
     }
 }
 

@@ -1,0 +1,258 @@
+/* simple.c - the part of a model that is a regression: copies, as graph, and as text for files.
+ *
+ *   {"inputs": 2, "first": 0, "last": 5, "mean": [..], "deviation": [..], "least": [..], "correlation": [[..], ..], "form": "cubic, constant",
+ *    "drift": {"products": [[1, 2, 0], ..], "centres": [[..], ..], "width": 0.7, "coefficients": [[..], ..]}, "diffusion": {..}} */
+#include <math.h>
+#include <string.h>
+
+#include "io/file.h"
+#include "io/json.h"
+#include "sde/regress.h"
+#include "sde/sde.h"
+
+enum { MOST_FUNCTIONS = 100000 };
+
+/* ---- copies ---- */
+
+static hl_status copy_part(const hl_sde_simple *from, hl_sde_simple *to, size_t part)
+{
+    const hl_basis *b = &from->basis[part];
+    size_t values = hl_size_mul(from->dim, hl_basis_size(b));
+    hl_status status = hl_basis_create(to->ctx, b->inputs, b->products, b->bumps, &to->basis[part]);
+    to->coefficient[part] = hl_calloc(to->ctx, values, sizeof *to->coefficient[part]);
+    if (status != HL_OK || !to->coefficient[part])
+        return HL_ERR_NOMEM;
+    memcpy(to->basis[part].factor, b->factor, b->products * sizeof *b->factor);
+    memcpy(to->basis[part].centre, b->centre, b->bumps * b->inputs * sizeof *b->centre);
+    memcpy(to->coefficient[part], from->coefficient[part], values * sizeof *to->coefficient[part]);
+    to->basis[part].width = b->width;
+    return HL_OK;
+}
+
+hl_status hl_sde_simple_copy(hl_context *ctx, const hl_sde_simple *from, hl_sde_simple **to)
+{
+    size_t d = from->dim;
+    hl_status status = hl_sde_simple_create(ctx, d, from->inputs, to);
+    for (size_t part = 0; part < 2 && status == HL_OK; part++)
+        status = copy_part(from, *to, part);
+    if (status != HL_OK)
+        return status;
+    hl_sde_simple *s = *to;
+    memcpy(s->least, from->least, d * sizeof *s->least);
+    memcpy(s->correlation, from->correlation, d * d * sizeof *s->correlation);
+    memcpy(s->factor, from->factor, d * d * sizeof *s->factor);
+    memcpy(s->mean, from->mean, d * sizeof *s->mean);
+    memcpy(s->deviation, from->deviation, d * sizeof *s->deviation);
+    s->t_first = from->t_first;
+    s->t_last = from->t_last;
+    s->report = from->report;
+    return HL_OK;
+}
+
+bool hl_sde_simple_correlated(const hl_sde_simple *s)
+{
+    bool any = false;
+    for (size_t k = 0; s && k < s->dim * s->dim; k++)
+        any = any || (s->correlation[k] != 0 && k / s->dim != k % s->dim);
+    return any;
+}
+
+/* ---- graph ---- */
+
+/* The functions of a dictionary at z [inputs]: [size]. */
+static hl_node functions(hl_context *ctx, const hl_basis *b, hl_graph *g, hl_node z)
+{
+    size_t *index = hl_calloc(ctx, b->products, sizeof *index), shape[2] = { b->bumps, b->inputs };
+    if (!index)
+        return hl_graph_fail(g, HL_ERR_NOMEM, "out of memory");
+    hl_node one = hl_const_array(g, 1, (size_t[]){ 1 }, (double[]){ 1 });
+    hl_node more = hl_concat(g, 2, (hl_node[]){ z, one }, 0), y = HL_NONE;
+    for (size_t k = 0; k < HL_BASIS_FACTORS; k++) {
+        for (size_t a = 0; a < b->products; a++)
+            index[a] = b->factor[a][k] ? b->factor[a][k] - 1u : b->inputs;
+        hl_node part = hl_gather(g, more, 0, b->products, index);
+        y = k ? hl_mul(g, y, part) : part;
+    }
+    hl_free(ctx, index);
+    if (!b->bumps)
+        return y;
+    hl_node gap = hl_sub(g, hl_reshape(g, z, 2, (size_t[]){ 1, b->inputs }), hl_const_array(g, 2, shape, b->centre));
+    hl_node bump = hl_exp(g, hl_scale(g, -0.5 / (b->width * b->width), hl_sum(g, hl_mul(g, gap, gap), -1)));
+    return hl_concat(g, 2, (hl_node[]){ y, bump }, 0);
+}
+
+hl_node hl_sde_simple_node(const hl_sde_simple *s, hl_graph *g, size_t part, hl_node x, hl_node clock)
+{
+    size_t shape[2] = { s->dim, hl_basis_size(&s->basis[part]) };
+    hl_node z = s->inputs > s->dim ? hl_concat(g, 2, (hl_node[]){ x, hl_reshape(g, clock, 1, (size_t[]){ 1 }) }, 0) : x;
+    hl_node y =
+        hl_linear(g, functions(s->ctx, &s->basis[part], g, z), hl_const_array(g, 2, shape, s->coefficient[part]));
+    if (part == 0)
+        return y;
+    hl_node least = hl_const_array(g, 1, &s->dim, s->least);
+    return hl_sqrt(g, hl_mul(g, least, hl_softplus(g, hl_div(g, y, least))));
+}
+
+/* ---- text ---- */
+
+static void put_reals(hl_json_writer *w, const char *key, size_t count, const double *v)
+{
+    hl_json_open(w, key, '[');
+    for (size_t k = 0; k < count; k++)
+        hl_json_put_real(w, NULL, v[k]);
+    hl_json_close(w, ']');
+}
+
+static void put_rows(hl_json_writer *w, const char *key, size_t rows, size_t columns, const double *v)
+{
+    hl_json_open(w, key, '[');
+    for (size_t r = 0; r < rows; r++)
+        put_reals(w, NULL, columns, v + r * columns);
+    hl_json_close(w, ']');
+}
+
+static void put_part(hl_json_writer *w, const char *key, const hl_sde_simple *s, size_t part)
+{
+    const hl_basis *b = &s->basis[part];
+    hl_json_open(w, key, '{');
+    hl_json_open(w, "products", '[');
+    for (size_t a = 0; a < b->products; a++) {
+        hl_json_open(w, NULL, '[');
+        for (size_t k = 0; k < HL_BASIS_FACTORS; k++)
+            hl_json_put_integer(w, NULL, b->factor[a][k]);
+        hl_json_close(w, ']');
+    }
+    hl_json_close(w, ']');
+    put_rows(w, "centres", b->bumps, b->inputs, b->centre);
+    hl_json_put_real(w, "width", b->width);
+    put_rows(w, "coefficients", s->dim, hl_basis_size(b), s->coefficient[part]);
+    hl_json_close(w, '}');
+}
+
+char *hl_sde_simple_text(const hl_sde_simple *s)
+{
+    hl_json_writer w = { .ctx = s->ctx };
+    hl_json_open(&w, NULL, '{');
+    hl_json_put_integer(&w, "inputs", (int64_t)s->inputs);
+    hl_json_put_real(&w, "first", s->t_first);
+    hl_json_put_real(&w, "last", s->t_last);
+    put_reals(&w, "mean", s->dim, s->mean);
+    put_reals(&w, "deviation", s->dim, s->deviation);
+    put_reals(&w, "least", s->dim, s->least);
+    put_rows(&w, "correlation", s->dim, s->dim, s->correlation);
+    hl_json_put_text(&w, "form", s->report.form);
+    put_part(&w, "drift", s, 0);
+    put_part(&w, "diffusion", s, 1);
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
+}
+
+/* ---- reading ---- */
+
+static bool get_reals(const hl_json *j, size_t count, double *to)
+{
+    if (!hl_json_is_array(j, count))
+        return false;
+    for (const hl_json *v = j->first; v; v = v->next, to++) {
+        if (!hl_json_is_number(v))
+            return false;
+        *to = v->number;
+    }
+    return true;
+}
+
+static bool get_rows(const hl_json *j, size_t rows, size_t columns, double *to)
+{
+    if (!hl_json_is_array(j, rows))
+        return false;
+    for (const hl_json *v = j->first; v; v = v->next, to += columns)
+        if (!get_reals(v, columns, to))
+            return false;
+    return true;
+}
+
+static bool get_products(const hl_json *j, hl_basis *b)
+{
+    size_t a = 0;
+    for (const hl_json *row = j->first; row; row = row->next, a++) {
+        size_t k = 0;
+        if (!hl_json_is_array(row, HL_BASIS_FACTORS))
+            return false;
+        for (const hl_json *v = row->first; v; v = v->next, k++) {
+            if (!hl_json_is_integer(v) || v->integer < 0 || v->integer > (int64_t)b->inputs)
+                return false;
+            b->factor[a][k] = (unsigned short)v->integer;
+        }
+    }
+    return true;
+}
+
+/* HL_ERR_FORMAT without a message if it is wrong. */
+static hl_status get_part(const hl_json *j, hl_sde_simple *s, size_t part)
+{
+    const hl_json *products = hl_json_get(j, "products"), *centres = hl_json_get(j, "centres"), *width;
+    if (!products || products->kind != HL_JSON_ARRAY || !centres || centres->kind != HL_JSON_ARRAY ||
+        products->count < 1 || products->count > MOST_FUNCTIONS || centres->count > MOST_FUNCTIONS)
+        return HL_ERR_FORMAT;
+    hl_basis *b = &s->basis[part];
+    hl_status status = hl_basis_create(s->ctx, s->inputs, products->count, centres->count, b);
+    if (status != HL_OK)
+        return status;
+    s->coefficient[part] = hl_calloc(s->ctx, hl_size_mul(s->dim, hl_basis_size(b)), sizeof *s->coefficient[part]);
+    if (!s->coefficient[part])
+        return HL_ERR_NOMEM;
+    width = hl_json_get(j, "width");
+    bool good = get_products(products, b) && get_rows(centres, b->bumps, b->inputs, b->centre) &&
+                hl_json_is_number(width) && width->number > 0 &&
+                get_rows(hl_json_get(j, "coefficients"), s->dim, hl_basis_size(b), s->coefficient[part]);
+    b->width = good ? width->number : 1;
+    return good ? HL_OK : HL_ERR_FORMAT;
+}
+
+static hl_status get_simple(const hl_json *j, hl_sde_simple *s)
+{
+    const hl_json *first = hl_json_get(j, "first"), *last = hl_json_get(j, "last");
+    const char *form = hl_json_text(hl_json_get(j, "form"));
+    size_t d = s->dim;
+    bool good = hl_json_is_number(first) && hl_json_is_number(last) && form && strlen(form) < sizeof s->report.form &&
+                get_reals(hl_json_get(j, "mean"), d, s->mean) &&
+                get_reals(hl_json_get(j, "deviation"), d, s->deviation) &&
+                get_reals(hl_json_get(j, "least"), d, s->least) &&
+                get_rows(hl_json_get(j, "correlation"), d, d, s->correlation);
+    for (size_t i = 0; i < d && good; i++) {
+        good = s->least[i] > 0 && s->deviation[i] > 0;
+        for (size_t k = 0; k < d; k++)
+            good =
+                good && fabs(s->correlation[i * d + k]) <= 1 && s->correlation[i * d + k] == s->correlation[k * d + i];
+    }
+    if (!good)
+        return HL_ERR_FORMAT;
+    s->t_first = first->number;
+    s->t_last = last->number;
+    strcpy(s->report.form, form);
+    hl_sde_simple_factor(s);
+    hl_status status = get_part(hl_json_get(j, "drift"), s, 0);
+    return status == HL_OK ? get_part(hl_json_get(j, "diffusion"), s, 1) : status;
+}
+
+hl_status hl_sde_simple_parse(hl_context *ctx, const char *path, const char *text, size_t dim, hl_sde_simple **simple)
+{
+    hl_json_document document = { .root = NULL };
+    hl_status status = hl_json_parse(ctx, text, strlen(text), &document);
+    const hl_json *inputs = hl_json_get(document.root, "inputs");
+    *simple = NULL;
+    if (status == HL_OK &&
+        !(hl_json_is_integer(inputs) && inputs->integer >= (int64_t)dim && inputs->integer <= (int64_t)dim + 1))
+        status = HL_ERR_FORMAT;
+    if (status == HL_OK)
+        status = hl_sde_simple_create(ctx, dim, (size_t)inputs->integer, simple);
+    if (status == HL_OK)
+        status = get_simple(document.root, *simple);
+    hl_json_free(&document);
+    if (status == HL_OK)
+        return HL_OK;
+    hl_sde_simple_free(*simple);
+    *simple = NULL;
+    return status == HL_ERR_NOMEM ? status
+                                  : hl_fail(ctx, HL_ERR_FORMAT, "%s: its regression is malformed", hl_path_shown(path));
+}

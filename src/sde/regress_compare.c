@@ -1,7 +1,8 @@
 /* regress_compare.c - a model against the regression of the same data in closed form.
  *
  * Both are estimates of one equation by different means. Where they differ by much, at least one of them is wrong, and nothing
- * else may tell: densities and simulations of a wrong drift and diffusion can follow the data well. */
+ * else may tell: densities and simulations of a wrong drift and diffusion can follow the data well. A model that is a regression
+ * is compared with that of half of the data: where it is not determined, they differ. */
 #include <math.h>
 #include <string.h>
 
@@ -11,9 +12,10 @@
 enum { MOST_ROWS = 40000, MOST_STATES = 2000 };
 
 /* Every k-th trajectory (row, if there are none) of many; the arrays of `to` are the caller's to free. */
-static hl_status thin_out(hl_context *ctx, const hl_sde_data *data, size_t dim, hl_sde_data *to)
+static hl_status thin_out(hl_context *ctx, const hl_sde_data *data, size_t dim, size_t least, hl_sde_data *to)
 {
     size_t every = (data->rows + MOST_ROWS - 1) / MOST_ROWS, number = 0;
+    every = every > least ? every : least;
     double *t = hl_calloc(ctx, data->rows, sizeof *t), *x = hl_calloc(ctx, hl_size_mul(data->rows, dim), sizeof *x);
     size_t *trajectory = hl_calloc(ctx, data->rows, sizeof *trajectory);
     *to = (hl_sde_data){ 0, t, x, trajectory };
@@ -78,8 +80,10 @@ hl_status hl_sde_compare_regression(hl_sde *s, const hl_sde_data *data, uint64_t
     }
     if (!open)
         return HL_OK;
-    hl_status status = thin_out(s->ctx, data, s->spec.dim, &some);
-    hl_sde_regress_options options = { .time = s->spec.time, .known = s->known, .noise = "diagonal", .seed = seed };
+    hl_status status = thin_out(s->ctx, data, s->spec.dim, s->simple ? 2 : 1, &some);
+    hl_sde_regress_options options = {
+        .time = s->spec.time, .known = s->known, .noise = s->simple ? "auto" : "diagonal", .seed = seed
+    };
     void *const blocks[] = { (void *)some.t, (void *)some.x, (void *)some.trajectory };
     if (!data->trajectory)
         some.trajectory = NULL;

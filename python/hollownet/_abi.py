@@ -721,6 +721,7 @@ hl_noise_system._fields_ = [
     ("slope", c_int),
     ("stratonovich", c_int),
     ("user", c_void_p),
+    ("factor", c_void_p),
 ]
 hl_simulator_options._fields_ = [
     ("method", c_char_p),
@@ -739,6 +740,7 @@ hl_fp_nodes._fields_ = [
     ("c", c_int32),
     ("residual", c_int32),
     ("residual_p", c_int32),
+    ("cross", c_int32),
 ]
 hl_sde_known._fields_ = [
     ("drift", c_int),
@@ -771,6 +773,7 @@ hl_sde_spec._fields_ = [
     ("drift_scale", c_double),
     ("known", c_void_p),
     ("dtype", c_int),
+    ("simple", c_void_p),
 ]
 hl_sde_values._fields_ = [
     ("f", c_void_p),
@@ -894,6 +897,9 @@ hl_sde_outcome._fields_ = [
     ("components_chosen", c_int),
     ("diffusion_start", c_double),
     ("drift_scale", c_double),
+    ("form", (c_char * 32)),
+    ("regression", c_int),
+    ("correlated", c_int),
     ("parameters", c_size_t),
     ("batch", c_size_t),
     ("first", c_size_t),
@@ -1326,6 +1332,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_simulator_orders": (c_int, [c_char_p, c_void_p, c_void_p]),
     "hl_fp_build": (c_int, [c_void_p, c_void_p]),
     "hl_fp_derive_density": (c_int, [c_void_p, c_int32, c_int32, c_int32, c_void_p]),
+    "hl_fp_add_cross": (c_int, [c_void_p, c_int32, c_int32, c_size_t, c_size_t, c_int32, c_void_p]),
     "hl_fp_derive": (c_int, [c_void_p, c_int32, c_int32, c_int, c_void_p]),
     "hl_sde_create": (c_int, [c_void_p, c_void_p, c_void_p]),
     "hl_sde_free": (None, [c_void_p]),

@@ -82,36 +82,45 @@ static void count_samples(const double *z, const window *w, double *panel)
     }
 }
 
-/* Where the first model's samples are, and as much again on each side. */
-static window find_window(const double *z)
-{
-    window w = { { INFINITY, INFINITY }, { -INFINITY, -INFINITY } };
-    for (size_t k = 0; k < 2; k++) {
-        double mean = 0, square = 0;
-        for (size_t i = 0; i < SAMPLES; i++) {
-            mean += z[2 * i + k] / SAMPLES;
-            square += z[2 * i + k] * z[2 * i + k] / SAMPLES;
-        }
-        double deviation = sqrt(fmax(square - mean * mean, 1e-12));
-        w.low[k] = mean - 5 * deviation;
-        w.high[k] = mean + 5 * deviation;
-    }
-    return w;
-}
-
-/* The image whose latent values are nearest to the prior's centre: there codes overlap, and posteriors have shapes. */
+/* The image whose bounds are farthest apart: its posterior has a shape that a normal distribution has not. */
 static hl_status choose_image(const table1 *t, hl_vae *v, const unsigned char **x)
 {
-    double *mean = calloc(t->test.rows, 2 * sizeof *mean), best = INFINITY;
-    hl_status status = mean ? hl_vae_encode(v, &t->test, 0, mean, NULL) : HL_ERR_NOMEM;
-    for (size_t i = 0; i < t->test.rows && status == HL_OK; i++) {
-        double r = mean[2 * i] * mean[2 * i] + mean[2 * i + 1] * mean[2 * i + 1];
-        if (r < best) {
-            best = r;
-            *x = t->test.bytes + i * t->dim;
+    hl_vae_row_result *row = calloc(t->test.rows, sizeof *row);
+    hl_vae_eval_options o = { .samples = 100, .importance = 100 };
+    hl_status status = row ? hl_vae_evaluate(v, &t->test, &o, row, NULL) : HL_ERR_NOMEM;
+    size_t best = 0;
+    for (size_t i = 1; i < t->test.rows && status == HL_OK; i++)
+        if (row[i].iwae - row[i].elbo > row[best].iwae - row[best].elbo)
+            best = i;
+    *x = t->test.bytes + best * t->dim;
+    free(row);
+    return status;
+}
+
+/* Four deviations of the exact posterior around its mean; a few rounds, as the first grid is coarse for it. */
+static hl_status find_window(const table1 *t, hl_vae *v, const unsigned char *x, window *w, double *panel)
+{
+    hl_status status = HL_OK;
+    *w = (window){ { -5, -5 }, { 5, 5 } };
+    for (int round = 0; round < 3 && status == HL_OK; round++) {
+        double sum = 0, mean[2] = { 0 }, square[2] = { 0 }, z[2];
+        window before = *w;
+        status = exact_panel(t, v, x, &before, panel);
+        for (size_t i = 0; i < GRID * GRID && status == HL_OK; i++) {
+            cell_centre(&before, i, z);
+            sum += panel[i];
+            for (size_t k = 0; k < 2; k++) {
+                mean[k] += panel[i] * z[k];
+                square[k] += panel[i] * z[k] * z[k];
+            }
+        }
+        for (size_t k = 0; k < 2 && status == HL_OK; k++) {
+            double m = mean[k] / sum, cell = (before.high[k] - before.low[k]) / GRID;
+            double deviation = fmax(sqrt(fmax(square[k] / sum - m * m, 0)), cell);
+            w->low[k] = m - 4 * deviation;
+            w->high[k] = m + 4 * deviation;
         }
     }
-    free(mean);
     return status;
 }
 
@@ -132,8 +141,9 @@ static int draw_panels(table1 *t, double *panel, double *z)
         if (result == CLI_OK && status == HL_OK)
             status = draw_samples(t, v, x, z);
         if (result == CLI_OK && status == HL_OK && k == 0) {
-            w = find_window(z);
-            status = exact_panel(t, v, x, &w, panel);
+            status = find_window(t, v, x, &w, panel);
+            if (status == HL_OK)
+                status = exact_panel(t, v, x, &w, panel);
         }
         if (result == CLI_OK && status == HL_OK)
             count_samples(z, &w, panel + (k + 1) * GRID * GRID);

@@ -1,4 +1,5 @@
 /* files.c - files that appear complete or not at all, and pictures by way of gnuplot. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -39,6 +40,24 @@ int cli_make_directory(const char *path)
     return error;
 }
 
+/* Remove what processes that are no more left of a file: directory/.name.PID */
+static void remove_stale(const char *directory, const char *name)
+{
+    DIR *entries = opendir(directory);
+    size_t length = strlen(name);
+    for (const struct dirent *e; entries && (e = readdir(entries));) {
+        const char *dot = e->d_name + 1 + length;
+        if (e->d_name[0] != '.' || strncmp(e->d_name + 1, name, length) != 0 || *dot != '.')
+            continue;
+        char *end;
+        long process = strtol(dot + 1, &end, 10);
+        if (end > dot + 1 && !*end && process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH)
+            unlinkat(dirfd(entries), e->d_name, 0);
+    }
+    if (entries)
+        closedir(entries);
+}
+
 /* directory/name and directory/.name.PID */
 static int name_file(cli_file *file, const char *directory, const char *name)
 {
@@ -48,6 +67,7 @@ static int name_file(cli_file *file, const char *directory, const char *name)
         cli_file_drop(file);
         return ENOMEM;
     }
+    remove_stale(directory, name);
     snprintf(file->path, size, "%s/%s", directory, name);
     snprintf(file->temporary, size, "%s/.%s.%ld", directory, name, (long)getpid());
     return 0;

@@ -162,6 +162,17 @@ stderr_has "warning: the checkpoint could not be written"
 file_there "$work/stuck"
 "$hollow" sde fit "$paths" -o "$work/stuck" --method pseudo-ml --iters 20 --hidden 8 --save-every 0.001 2>"$err"
 stderr_has "warning: the checkpoint could not be written"
+# What a process that was killed left of a file goes with the next one of the same name; others stay.
+sh -c 'exit 0' &
+gone=$!
+wait $gone
+mkdir "$work/figure"
+touch "$work/figure/.fig1.json.$gone" "$work/figure/.fig1.json.$$" "$work/figure/.fig1.json.x" "$work/figure/.other.$gone"
+"$hollow" paper fig1 --quick --out "$work/figure" >/dev/null 2>&1
+absent "$work/figure/.fig1.json.$gone"
+for name in fig1.json ".fig1.json.$$" .fig1.json.x ".other.$gone"; do
+    if [ -e "$work/figure/$name" ]; then pass; else fail "paper fig1: $name is missing"; fi
+done
 # A link to a model that is not there yet stays a link.
 ln -s "$work/dir/new" "$work/dangling"
 # shellcheck disable=SC2086

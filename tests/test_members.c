@@ -128,7 +128,7 @@ static void test_sum(void **state)
     (void)state;
     enum { ROWS = 50 };
     hl_context *ctx = test_context(NULL, 1);
-    double x[ROWS * DIM], c[ROWS], all[ROWS], alone[3][ROWS], one;
+    double x[ROWS * DIM], c[ROWS], all[ROWS], alone[3][ROWS], member[ROWS], one;
     fill_normal_f64(x, ROWS * DIM, 8);
     fill_normal_f64(c, ROWS, 9);
     hl_density *m = make_model(ctx, CONTEXT, 15);
@@ -137,6 +137,9 @@ static void test_sum(void **state)
     for (int k = 0; k < 3; k++) {
         hl_density *part = make_model(ctx, CONTEXT, which[k]);
         CHECK_OK(ctx, hl_density_logp(part, ROWS, x, c, alone[k]));
+        CHECK_OK(ctx, hl_density_member_logp(m, (size_t)k, ROWS, x, c, member));
+        for (size_t r = 0; r < ROWS; r++)
+            CHECK_NEAR(member[r], alone[k][r], 1e-10, "a member by itself");
         hl_density_free(part);
     }
     for (size_t r = 0; r < ROWS; r++) {
@@ -145,6 +148,9 @@ static void test_sum(void **state)
         CHECK_OK(ctx, hl_density_logp(m, 1, x + r * DIM, c + r, &one));
         CHECK(memcmp(&one, &all[r], sizeof one) == 0, "a row alone has the same bits");
     }
+    CHECK_STATUS(ctx, hl_density_member_logp(m, 3, ROWS, x, c, member), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_density_member_logp(m, 1, ROWS, x, NULL, member), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_density_member_logp(NULL, 0, ROWS, x, c, member), HL_ERR_INVALID);
     x[3] = NAN;
     CHECK_STATUS(ctx, hl_density_logp(m, ROWS, x, c, all), HL_ERR_NOT_FINITE);
     CHECK(isnan(all[1]) && isfinite(all[0]) && isfinite(all[2]), "a row that is not finite, alone");

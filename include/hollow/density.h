@@ -83,6 +83,9 @@ HL_API hl_status hl_density_read(hl_context *context, const void *bytes, size_t 
 /* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that cannot be solved, or
  * is not finite itself, gets NaN, and the status says why the first of them failed. */
 HL_API hl_status hl_density_logp(hl_density *model, size_t rows, const double *x, const double *context, double *logp);
+/* The same of one member by itself, without its weight: its responsibility for a row is weight . p_member / p. */
+HL_API hl_status hl_density_member_logp(hl_density *model, size_t member, size_t rows, const double *x,
+                                        const double *context, double *logp);
 /* Rows first .. first + rows - 1 of the samples with this seed, to x, each by itself: which others are drawn makes no
  * difference. Failures as above. */
 HL_API hl_status hl_density_sample(hl_density *model, uint64_t seed, size_t first, size_t rows, const double *context,

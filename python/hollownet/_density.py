@@ -55,6 +55,18 @@ class DensityModel(Model):
         return [lib.hl_density_get_column(self._handle.value, i).name.decode() for i in range(count)]
 
     @property
+    def is_flow(self) -> bool:
+        """Whether the model is one flow, and not a weighted sum of members."""
+        return bool(lib.hl_density_flow(self._handle.value)) and self.members == 1
+
+    @property
+    def members(self) -> int:
+        return int(lib.hl_density_members(self._handle.value))
+
+    def member(self, index: int) -> Any:
+        return lib.hl_density_get_member(self._handle.value, index)
+
+    @property
     def note(self) -> str:
         return str(lib.hl_density_note(self._handle.value).decode())
 
@@ -64,6 +76,16 @@ class DensityModel(Model):
             len(x),
             lambda first, count: lib.hl_density_logp(
                 self._handle.value, count, pointer(x[first:]), _from(context, first), pointer(out[first:])
+            ),
+        )
+        return out
+
+    def member_log_prob(self, member: int, x: np.ndarray, context: np.ndarray | None) -> np.ndarray:
+        out = np.empty(len(x))
+        self._each_chunk(
+            len(x),
+            lambda first, count: lib.hl_density_member_logp(
+                self._handle.value, member, count, pointer(x[first:]), _from(context, first), pointer(out[first:])
             ),
         )
         return out
@@ -187,9 +209,9 @@ class _FlowMethod:
         if instance is None:
             return self.function
         model = getattr(instance, "_model", None)
-        if model is not None and not lib.hl_density_flow(model._handle.value):
+        if not (instance.members == "flow" if model is None else model.is_flow):
             raise AttributeError(
-                f"this model is not one flow, so it has no {self.function.__name__}; fit with another `model`, such as 'cnf'"
+                f"a weighted sum of members has no {self.function.__name__}; fit with members='flow', which makes the model one flow"
             )
         return self.function.__get__(instance, owner)
 
@@ -320,7 +342,8 @@ class Density(DensityMixin, BaseEstimator):
         from sklearn.utils import TransformerTags
 
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.transformer_tags = TransformerTags(preserves_dtype=["float64"])
+        if hasattr(self, "transform"):
+            tags.transformer_tags = TransformerTags(preserves_dtype=["float64"])
         return tags
 
     def _fitted(self) -> DensityModel:
@@ -351,6 +374,31 @@ class Density(DensityMixin, BaseEstimator):
         x = self._rows(X)
         model = self._fitted()
         return model.log_prob(x, as_context(context, len(x), model.context))
+
+    def responsibilities(self, X: Any, context: Any = None) -> np.ndarray:
+        """The share of every member in the density of every row: rows x members, with row sums of 1.
+
+        `members_` tells what the members are.
+        """
+        x = self._rows(X)
+        model = self._fitted()
+        c = as_context(context, len(x), model.context)
+        logp = [model.member_log_prob(k, x, c) + np.log(model.member(k).weight) for k in range(model.members)]
+        shares = np.exp(np.array(logp) - np.max(logp, axis=0))
+        return (shares / shares.sum(axis=0)).T
+
+    @property
+    def members_(self) -> list[dict[str, Any]]:
+        """The members of the model: kind, weight, and of mixtures the parts and degrees of freedom (0: normal)."""
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError("the model is not fitted yet")
+        model = self._fitted()
+        kinds = {abi.HL_MEMBER_FLOW: "flow", abi.HL_MEMBER_MIXTURE: "mixture"}
+        members = [model.member(k) for k in range(model.members)]
+        return [
+            {"kind": kinds[m.kind], "weight": m.weight, "mapped": bool(m.mapped), "parts": m.parts, "nu": m.nu}
+            for m in members
+        ]
 
     def score(self, X: Any, y: Any = None, context: Any = None) -> float:
         """The mean log-density of the rows."""

@@ -362,7 +362,9 @@ def _verdict(verdict: Any) -> dict[str, Any]:
         for name, bit in vars(abi).items()
         if name.startswith("HL_REASON_") and verdict.reasons & bit
     ]
-    others = [field[0] for field in abi.hl_verdict._fields_ if field[0] not in ("answer", "reasons", "regression", "test")]
+    others = [
+        field[0] for field in abi.hl_verdict._fields_ if field[0] not in ("answer", "reasons", "regression", "test")
+    ]
     result.update({name: getattr(verdict, name) for name in others})
     result["regression"] = list(verdict.regression)
     result["tests"] = {

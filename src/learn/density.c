@@ -449,6 +449,28 @@ hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const dou
     return f.first;
 }
 
+hl_status hl_density_member_logp(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
+                                 double *logp)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (member >= hl_density_members(m))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_member_logp: member %zu of %zu", member,
+                       hl_density_members(m));
+    if (rows && (!x || !logp || (m->context && !context)))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_member_logp: x, the context or the result is NULL");
+    failures f = { .first = HL_OK };
+    context = m->context ? context : NULL;
+    for (size_t start = 0; start < rows; start += CHUNK) {
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
+        if (m->flow && member == 0)
+            flow_logp(m, start, count, x, context, logp + start, &f);
+        else
+            mixture_logp(m, &m->mixture[member - (m->flow != NULL)], start, count, x, context, logp + start, &f);
+    }
+    return f.first;
+}
+
 /* ---- samples ---- */
 
 /* The mixture that sample `index` comes from, or `mixtures`: the flow. */

@@ -27,7 +27,11 @@ def data(rows=200, seed=0):
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [hollownet.Density(iters=2, threads=1), hollownet.OutlierDetector(iters=2, threads=1)],
+    [
+        hollownet.Density(iters=2, threads=1),
+        hollownet.Density(iters=2, threads=1, members="flow"),
+        hollownet.OutlierDetector(iters=2, threads=1),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_check_estimator(estimator, check):

@@ -342,12 +342,57 @@ static void test_fork(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Values, D and gradients in one run are those of two. */
+static void test_joint(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t n = 0; n < 4; n++) {
+        hl_net_spec spec = usual(HL_F64, n);
+        setup s = make(ctx, &spec, 37);
+        hl_operator *op = compile(&s, 2, HL_TAYLOR), *joint;
+        bundle c = value_bundle(&s, 2, 24), v = evaluate(&s, op, 2), g = gradient(&s, op, 2, &c);
+        bundle values = value_bundle(&s, 2, 98), gradients = gradient_bundle(&s);
+        void *d[] = { piece(&values, 1), piece(&values, 2) }, *gparam[MAX_PIECES];
+        const void *gd[] = { piece(&c, 1), piece(&c, 2) };
+        for (size_t i = 0; i < s.params; i++)
+            gparam[i] = piece(&gradients, 3 + i);
+        hl_operator_arrays a = { .f = piece(&values, 0),
+                                 .d = d,
+                                 .divergence = piece(&values, 3),
+                                 .gf = piece(&c, 0),
+                                 .gd = gd,
+                                 .gdiv = piece(&c, 3),
+                                 .gx = piece(&gradients, 0),
+                                 .gt = piece(&gradients, 1),
+                                 .gcontext = piece(&gradients, 2),
+                                 .gparam = gparam };
+        CHECK_STATUS(ctx, hl_operator_eval_vjp(op, s.rows, s.x, s.t, s.context, &a), HL_ERR_INVALID);
+        CHECK_OK(ctx, hl_operator_create(s.net, &(hl_operator_options){ .order = 2, .joint = 1 }, &joint));
+        CHECK_STATUS(ctx, hl_operator_eval_vjp(joint, s.rows, s.x, NULL, s.context, &a), HL_ERR_INVALID);
+        CHECK_OK(ctx, hl_operator_eval_vjp(joint, s.rows, s.x, s.t, s.context, &a));
+        for (size_t k = 0; k < v.total; k++)
+            CHECK_NEAR(((double *)values.data)[k], ((double *)v.data)[k], 1e-11, "values");
+        for (size_t k = 0; k < g.total; k++)
+            CHECK_NEAR(((double *)gradients.data)[k], ((double *)g.data)[k], 1e-10 * (1 + fabs(((double *)g.data)[k])),
+                       "gradients");
+        bundle *const all[] = { &c, &v, &g, &values, &gradients };
+        for (size_t k = 0; k < 5; k++)
+            drop_bundle(all[k]);
+        hl_operator_free(op);
+        hl_operator_free(joint);
+        drop(&s);
+    }
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precision), cmocka_unit_test(test_isa),           cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_rows),      cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_null_arguments),
-        cmocka_unit_test(test_no_rows),   cmocka_unit_test(test_reuse),         cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_joint),          cmocka_unit_test(test_precision), cmocka_unit_test(test_isa),
+        cmocka_unit_test(test_threads),        cmocka_unit_test(test_rows),      cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_null_arguments), cmocka_unit_test(test_no_rows),   cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,7 @@ typedef struct hl_operator_options {
     int order;            /* highest k of D^k; default 1; at most 32; -1 for f alone */
     hl_diff_mode mode;    /* HL_TAYLOR (default) or HL_REVERSE */
     int no_gradient;      /* nonzero: do not compile hl_operator_vjp */
+    int joint;            /* nonzero: compile hl_operator_eval_vjp, too */
     hl_plan_options plan; /* its dtype is ignored: the network's is used */
 } hl_operator_options;
 HL_API hl_status hl_operator_create(const hl_net *net, const hl_operator_options *options, hl_operator **op);
@@ -128,6 +129,15 @@ HL_API hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, c
 HL_API hl_status hl_operator_vjp(hl_operator *op, size_t rows, const void *x, const void *t, const void *context,
                                  const void *gf, const void *const *gd, const void *gdiv, void *gx, void *gt,
                                  void *gcontext, void *const *gparam);
+/* Both in one run, where the cotangents do not depend on the results: values, D and gradients share the work. The arrays are
+ * those of hl_operator_eval and hl_operator_vjp; each may be NULL. Needs option joint. Allocates nothing. */
+typedef struct hl_operator_arrays {
+    void *f, *const *d, *divergence;
+    const void *gf, *const *gd, *gdiv;
+    void *gx, *gt, *gcontext, *const *gparam;
+} hl_operator_arrays;
+HL_API hl_status hl_operator_eval_vjp(hl_operator *op, size_t rows, const void *x, const void *t, const void *context,
+                                      const hl_operator_arrays *arrays);
 /* The plan that eval runs when all results are asked for. */
 HL_API const hl_plan *hl_operator_plan(const hl_operator *op);
 

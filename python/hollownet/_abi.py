@@ -180,6 +180,8 @@ class hl_net_nodes(Structure): ...
 
 class hl_operator_options(Structure): ...
 
+class hl_operator_arrays(Structure): ...
+
 class hl_rows(Structure): ...
 
 class hl_system(Structure): ...
@@ -393,7 +395,20 @@ hl_operator_options._fields_ = [
     ("order", c_int),
     ("mode", c_int),
     ("no_gradient", c_int),
+    ("joint", c_int),
     ("plan", hl_plan_options),
+]
+hl_operator_arrays._fields_ = [
+    ("f", c_void_p),
+    ("d", c_void_p),
+    ("divergence", c_void_p),
+    ("gf", c_void_p),
+    ("gd", c_void_p),
+    ("gdiv", c_void_p),
+    ("gx", c_void_p),
+    ("gt", c_void_p),
+    ("gcontext", c_void_p),
+    ("gparam", c_void_p),
 ]
 hl_rows._fields_ = [
     ("count", c_size_t),
@@ -1022,6 +1037,7 @@ STRUCTS: dict[str, Any] = {
     "hl_net_param": hl_net_param,
     "hl_net_nodes": hl_net_nodes,
     "hl_operator_options": hl_operator_options,
+    "hl_operator_arrays": hl_operator_arrays,
     "hl_rows": hl_rows,
     "hl_system": hl_system,
     "hl_ode_options": hl_ode_options,
@@ -1196,6 +1212,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_order_columns": (c_int, [c_void_p, c_size_t, c_size_t, c_void_p, c_void_p]),
     "hl_operator_eval": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_operator_vjp": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_operator_eval_vjp": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_operator_plan": (c_void_p, [c_void_p]),
     "hl_field_create": (c_int, [c_void_p, c_size_t, c_void_p]),
     "hl_field_free": (None, [c_void_p]),

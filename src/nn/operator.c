@@ -10,6 +10,7 @@ struct hl_operator {
     int order;                       /* the divergence is there if it is > 0 */
     size_t d_count;                  /* D^1..D^order, or none if the network has them not */
     hl_plan *value, *all, *gradient; /* f alone; f, D and divergence; gradients */
+    hl_plan *joint;                  /* all of them, results first */
     const void **input, **param;     /* scratch for calls */
     void **output;
 };
@@ -52,7 +53,7 @@ static hl_status compile_values(hl_operator *op, const op_graph *b, const hl_pla
 }
 
 /* Inputs x, t, context, then the cotangents; outputs the gradients of x, t, context and all parameters. */
-static hl_status compile_gradient(hl_operator *op, const op_graph *b, const hl_plan_options *o)
+static hl_status compile_gradient(hl_operator *op, const op_graph *b, const hl_plan_options *o, bool joint)
 {
     hl_graph *g = b->g;
     size_t dim = op->net->dim, params = op->net->params, n = 0;
@@ -60,7 +61,7 @@ static hl_status compile_gradient(hl_operator *op, const op_graph *b, const hl_p
     size_t count = results(op, b, y);
     for (size_t i = 0; i < count; i++)
         gy[i] = hl_input(g, "cotangent", i <= op->d_count ? 1 : 0, &dim);
-    hl_node *x = hl_calloc(op->ctx, params + 3, 2 * sizeof *x);
+    hl_node *x = hl_calloc(op->ctx, 2 * (params + 3) + count, sizeof *x), *gx = x + params + 3 + count;
     if (!x)
         return HL_ERR_NOMEM;
     x[n++] = b->n.x;
@@ -70,9 +71,12 @@ static hl_status compile_gradient(hl_operator *op, const op_graph *b, const hl_p
         x[n++] = b->n.context;
     memcpy(x + n, b->n.param, params * sizeof *x);
     n += params;
-    hl_status status = hl_vjp(g, count, y, gy, n, x, NULL, x + params + 3);
+    hl_status status = hl_vjp(g, count, y, gy, n, x, NULL, gx);
     if (status == HL_OK)
-        status = hl_plan_create(op->ctx, g, n, x + params + 3, o, &op->gradient);
+        status = hl_plan_create(op->ctx, g, n, gx, o, &op->gradient);
+    memcpy(gx - count, y, count * sizeof *y);
+    if (status == HL_OK && joint)
+        status = hl_plan_create(op->ctx, g, count + n, gx - count, o, &op->joint);
     hl_free(op->ctx, x);
     return status;
 }
@@ -88,7 +92,7 @@ static hl_status operator_compile(hl_operator *op, const hl_operator_options *o)
     if (status == HL_OK)
         status = compile_values(op, &b, &plan);
     if (status == HL_OK && !o->no_gradient)
-        status = compile_gradient(op, &b, &plan);
+        status = compile_gradient(op, &b, &plan, o->joint != 0);
     hl_graph_free(b.g);
     hl_free(op->ctx, b.n.param);
     return status;
@@ -140,6 +144,7 @@ void hl_operator_free(hl_operator *op)
     hl_plan_free(op->value);
     hl_plan_free(op->all);
     hl_plan_free(op->gradient);
+    hl_plan_free(op->joint);
     hl_free(ctx, op->input);
     hl_free(ctx, op->param);
     hl_free(ctx, op->output);
@@ -172,6 +177,18 @@ static hl_status refuse_d(const hl_operator *op, const char *where)
                    where);
 }
 
+/* Where results go, as far as the operator has them; returns how many there are. */
+static size_t set_results(hl_operator *op, void *f, void *const *d, void *divergence)
+{
+    size_t m = 0;
+    op->output[m++] = f;
+    for (size_t k = 0; k < op->d_count; k++)
+        op->output[m++] = d ? d[k] : NULL;
+    if (op->order)
+        op->output[m++] = divergence;
+    return m;
+}
+
 hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, const void *t, const void *context, void *f,
                            void *const *d, void *divergence)
 {
@@ -186,27 +203,19 @@ hl_status hl_operator_eval(hl_operator *op, size_t rows, const void *x, const vo
         return hl_fail(op->ctx, HL_ERR_INVALID, "hl_operator_eval: the operator was created for f alone");
     if (op->d_count == 0 && d)
         return refuse_d(op, "hl_operator_eval");
-    op->output[0] = f;
-    for (size_t k = 0; k < op->d_count; k++)
-        op->output[k + 1] = d ? d[k] : NULL;
-    op->output[op->d_count + 1] = divergence;
+    set_results(op, f, d, divergence);
     hl_execute(more ? op->all : op->value, rows, op->input, op->param, op->output);
     return HL_OK;
 }
 
-hl_status hl_operator_vjp(hl_operator *op, size_t rows, const void *x, const void *t, const void *context,
+/* Cotangents behind the inputs, and where gradients go from output m on; false with the message set. */
+static bool set_gradients(hl_operator *op, size_t rows, const void *x, const void *t, const void *context, size_t m,
                           const void *gf, const void *const *gd, const void *gdiv, void *gx, void *gt, void *gcontext,
                           void *const *gparam)
 {
-    if (!op)
-        return HL_ERR_INVALID;
-    if (!op->gradient)
-        return hl_fail(op->ctx, HL_ERR_INVALID, "hl_operator_vjp: the operator was created without gradients");
-    if (op->order && op->d_count == 0 && gd)
-        return refuse_d(op, "hl_operator_vjp");
-    size_t n = set_inputs(op, rows, x, t, context), m = 0;
+    size_t n = set_inputs(op, rows, x, t, context);
     if (!n)
-        return HL_ERR_INVALID;
+        return false;
     op->input[n++] = gf;
     for (size_t k = 0; k < op->d_count; k++)
         op->input[n++] = gd ? gd[k] : NULL;
@@ -219,7 +228,38 @@ hl_status hl_operator_vjp(hl_operator *op, size_t rows, const void *x, const voi
         op->output[m++] = gcontext;
     for (size_t i = 0; i < op->net->params; i++)
         op->output[m++] = gparam ? gparam[i] : NULL;
+    return true;
+}
+
+hl_status hl_operator_vjp(hl_operator *op, size_t rows, const void *x, const void *t, const void *context,
+                          const void *gf, const void *const *gd, const void *gdiv, void *gx, void *gt, void *gcontext,
+                          void *const *gparam)
+{
+    if (!op)
+        return HL_ERR_INVALID;
+    if (!op->gradient)
+        return hl_fail(op->ctx, HL_ERR_INVALID, "hl_operator_vjp: the operator was created without gradients");
+    if (op->order && op->d_count == 0 && gd)
+        return refuse_d(op, "hl_operator_vjp");
+    if (!set_gradients(op, rows, x, t, context, 0, gf, gd, gdiv, gx, gt, gcontext, gparam))
+        return HL_ERR_INVALID;
     hl_execute(op->gradient, rows, op->input, op->param, op->output);
+    return HL_OK;
+}
+
+hl_status hl_operator_eval_vjp(hl_operator *op, size_t rows, const void *x, const void *t, const void *context,
+                               const hl_operator_arrays *a)
+{
+    if (!op)
+        return HL_ERR_INVALID;
+    if (!op->joint || !a)
+        return hl_fail(op->ctx, HL_ERR_INVALID, "hl_operator_eval_vjp: the operator was created without option joint");
+    if (op->order && op->d_count == 0 && (a->gd || a->d))
+        return refuse_d(op, "hl_operator_eval_vjp");
+    size_t m = set_results(op, a->f, a->d, a->divergence);
+    if (!set_gradients(op, rows, x, t, context, m, a->gf, a->gd, a->gdiv, a->gx, a->gt, a->gcontext, a->gparam))
+        return HL_ERR_INVALID;
+    hl_execute(op->joint, rows, op->input, op->param, op->output);
     return HL_OK;
 }
 

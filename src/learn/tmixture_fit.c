@@ -394,7 +394,9 @@ static hl_status try_plan(choice *c, hl_tmixture_plan plan)
  * that was best for the size before, and the last. */
 static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_plan *plan)
 {
-    static const hl_tmixture_start starts[] = { HL_START_COLUMNS, HL_START_SCORES, HL_START_WHITE, HL_START_WHITE };
+    static const hl_tmixture_start starts[] = { HL_START_COLUMNS, HL_START_SCORES,  HL_START_WHITE,
+                                                HL_START_COLUMNS, HL_START_COLUMNS, HL_START_SCORES,
+                                                HL_START_COLUMNS, HL_START_COLUMNS, HL_START_WHITE };
     const hl_tmixture_fold rows_only = { .rows = c->fold[0].rows, .x = c->fold[0].x };
     const size_t count = sizeof starts / sizeof *starts;
     double best = -INFINITY;
@@ -447,6 +449,21 @@ static hl_status try_sizes(choice *c, size_t most, const hl_tmixture_plan *given
     return status;
 }
 
+/* Less of a prior: where columns of a part are strongly correlated, even one row of its diagonal widens it much. */
+static hl_status try_priors(choice *c)
+{
+    static const double priors[] = { 0.1, 0.01 };
+    hl_status status = HL_OK;
+    for (size_t i = 0; i < sizeof priors / sizeof *priors && status == HL_OK; i++) {
+        hl_tmixture_plan next = c->best;
+        next.prior = priors[i];
+        status = try_plan(c, next);
+        if (c->best.prior != priors[i])
+            break;
+    }
+    return status;
+}
+
 /* More parts than the rows bear on their own, held together by a common covariance. */
 static hl_status try_pooled(choice *c, size_t limit)
 {
@@ -472,6 +489,8 @@ hl_status hl_tmixture_choose(hl_context *ctx, size_t dim, size_t given, size_t f
     c.best = *plan;
     c.best.nu = INFINITY;
     hl_status status = try_sizes(&c, limit > 0 ? limit : 1, plan);
+    if (status == HL_OK && isfinite(c.score))
+        status = try_priors(&c);
     if (status == HL_OK && rows <= POOLED_ROWS && isfinite(c.score))
         status = try_pooled(&c, limit);
     const double *others = isinf(c.best.nu) ? normal_others : heavy_others;

@@ -115,6 +115,64 @@ static void test_resume(void **state)
                  false);
 }
 
+/* A stop of the context that comes true once, after so many questions. */
+static int countdown(void *user)
+{
+    size_t *left = user;
+    return *left > 0 && --*left == 0;
+}
+
+/* The context may stop a run within a validation, the last one as well: the run is not over, nor is that validation done. */
+static void test_stop_in_validation(void **state)
+{
+    const char *path = "test_vae_fit_stop.ckpt";
+    unsigned char *x = bars(false);
+    hl_vae_data data = { .dim = DIM, .train = { .rows = ROWS, .bytes = x } };
+    hl_context *ctx;
+    size_t left = SIZE_MAX;
+    bool stopped[4] = { false };
+    (void)state;
+    assert_int_equal(hl_context_create(&(hl_context_options){ .threads = 1, .stop = countdown, .user = &left }, &ctx),
+                     HL_OK);
+    hl_settings *s = settings_of(ctx, (option[]){ { "iters", "3" },
+                                                  { "net", "linear" },
+                                                  { "latent", "2" },
+                                                  { "batch", "20" },
+                                                  { "posterior", "hollow" },
+                                                  { "hidden", "5" },
+                                                  { "warmup", "0" },
+                                                  { 0 } });
+    hl_vae *whole, *v;
+    hl_vae_outcome expected, o;
+    CHECK_OK(ctx, hl_vae_fit(ctx, &data, s, NULL, &whole, &expected));
+    size_t questions = SIZE_MAX - left, size = hl_params_size(hl_vae_params(whole));
+    double *a = flat(whole);
+    for (size_t at = 5; at < questions; at += 17) { /* each iteration has a validation, of about 40 questions */
+        hl_job job = { .checkpoint = path };
+        left = at;
+        CHECK_STATUS(ctx, hl_vae_fit(ctx, &data, s, &job, &v, &o), HL_STOPPED);
+        assert_int_equal(o.end, HL_VAE_END_STOPPED);
+        stopped[o.iteration] = true;
+        hl_vae_free(v);
+        job.resume = 1;
+        CHECK_OK(ctx, hl_vae_fit(ctx, &data, s, &job, &v, &o));
+        assert_int_equal(o.end, HL_VAE_END_DONE);
+        assert_int_equal(o.iteration, 3);
+        CHECK_NEAR(o.best, expected.best, 0, "the best bound");
+        double *b = flat(v);
+        assert_memory_equal(a, b, size * sizeof *a);
+        test_free(b);
+        hl_vae_free(v);
+    }
+    CHECK(!stopped[0] && stopped[1] && stopped[2] && stopped[3], "stops within every validation");
+    remove(path);
+    hl_vae_free(whole);
+    hl_settings_free(s);
+    test_free(a);
+    test_free(x);
+    hl_context_free(ctx);
+}
+
 /* -ELBO falls, and the outcome is what an evaluation finds. */
 static void test_learns(void **state)
 {
@@ -286,8 +344,8 @@ static void test_allocations(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_resume), cmocka_unit_test(test_learns),
-                                        cmocka_unit_test(test_freeze), cmocka_unit_test(test_wrong),
-                                        cmocka_unit_test(test_allocations) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_resume), cmocka_unit_test(test_stop_in_validation),
+                                        cmocka_unit_test(test_learns), cmocka_unit_test(test_freeze),
+                                        cmocka_unit_test(test_wrong),  cmocka_unit_test(test_allocations) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,11 +172,11 @@ static hl_status run(job *j)
     every = every > 0 ? every : 20;
     hl_status status = report(j, &p);
     while (status == HL_OK) {
-        status = hl_vae_train_step(j->train, &p);
-        if (status == HL_STOPPED) {
+        if (hl_vae_train_is_over(j->train)) {
             j->outcome.end = p.iteration < j->options.iterations ? HL_VAE_END_PATIENCE : HL_VAE_END_DONE;
             return HL_OK;
         }
+        status = hl_vae_train_step(j->train, &p);
         if (status == HL_OK)
             status = report(j, &p);
         if (status == HL_OK && minutes > 0 && p.seconds > 60 * minutes) {
@@ -186,8 +186,6 @@ static hl_status run(job *j)
         if (status == HL_OK && hl_clock() - j->saved > every)
             status = hl_checkpoint_tell(j->ctx, &j->how, save(j));
     }
-    if (status != HL_STOPPED && hl_check_stop(j->ctx) != HL_OK)
-        status = HL_STOPPED; /* within a validation */
     j->outcome.end = HL_VAE_END_STOPPED;
     return status;
 }

@@ -236,9 +236,15 @@ static hl_status validate(hl_vae_train *t, hl_vae_progress *report)
     return status;
 }
 
-static bool over(const hl_vae_train *t)
+/* Without a validation that is due. */
+static bool no_more_iterations(const hl_vae_train *t)
 {
     return t->iteration >= (double)t->o.iterations || (t->o.patience && t->misses >= (double)t->o.patience);
+}
+
+bool hl_vae_train_is_over(const hl_vae_train *t)
+{
+    return !t->pending && no_more_iterations(t);
 }
 
 hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
@@ -246,8 +252,6 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
     double beta = beta_of(t), sum = 0, rate;
     if (t->pending)
         return validate(t, report);
-    if (over(t))
-        return HL_STOPPED;
     take_batch(t, beta);
     hl_status status = run(t);
     if (status == HL_OK && t->o.importance > 1) {
@@ -270,7 +274,7 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
     report->validated = report->steps_doubled = 0;
     report->loss = sum / (double)pairs_of(t);
     report->beta = beta;
-    t->pending = t->valid.rows && ((size_t)t->iteration % t->o.validate_every == 0 || over(t));
+    t->pending = t->valid.rows && ((size_t)t->iteration % t->o.validate_every == 0 || no_more_iterations(t));
     if (t->pending)
         return validate(t, report);
     fill_report(t, report);

@@ -41,7 +41,10 @@ typedef struct hl_vae_train {
 hl_status hl_vae_train_create(hl_vae *vae, const hl_vae_rows *train, size_t rows, const size_t *index,
                               const hl_vae_rows *valid, const hl_vae_train_options *options, hl_vae_train **t);
 void hl_vae_train_free(hl_vae_train *t); /* takes NULL */
-/* One iteration, and a validation if it is due. HL_STOPPED when all are done or patience is at its end. */
+/* All iterations are done, or patience is at its end, and the last validation is done. */
+bool hl_vae_train_is_over(const hl_vae_train *t);
+/* One iteration, and a validation if it is due; if the last call's validation was stopped, that one instead. Not to be called when
+ * it is over. HL_STOPPED: the context asked to stop within a validation. */
 hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report);
 /* The best parameters go to the autoencoder; the last ones if none are known to be best. */
 hl_status hl_vae_train_finish(hl_vae_train *t);

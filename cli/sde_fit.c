@@ -122,13 +122,14 @@ static void say_finding(const job *j, const hl_sde_outcome *o, size_t k)
     char sentence[500], place[400];
     const hl_sde_finding *f = &o->finding[k];
     const char *more = advice(o, f->kind), *where = place_of(j, f, place, sizeof place);
-    bool note = f->kind == HL_SDE_FINDING_METHOD;
-    cli_say(me, "%s%s%s%s%s%s",
-            f->fatal && o->judged ? "training failed: "
-            : f->fatal || note    ? ""
-                                  : "warning: ",
-            where, *where ? ": " : "", hl_sde_finding_text(o, k, sentence, sizeof sentence), more ? "; " : "",
-            more ? more : "");
+    const char *colon = *where ? ": " : "", *semicolon = more ? "; " : "", *so = more ? more : "";
+    hl_sde_finding_text(o, k, sentence, sizeof sentence);
+    if (f->fatal) /* an error, also for those who want it quiet; what follows from it is the caller's */
+        (void)cli_fail(me, CLI_FAILED, "%s%s%s%s%s%s", o->judged ? "training failed: " : "", where, colon, sentence,
+                       semicolon, so);
+    else
+        cli_say(me, "%s%s%s%s%s%s", f->kind == HL_SDE_FINDING_METHOD ? "" : "warning: ", where, colon, sentence,
+                semicolon, so);
     if (f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES || f->kind == HL_SDE_FINDING_STATIONARY)
         cli_say(me,
                 "what cannot be identified: for every diffusion g there is a drift f = (g^2 p)' / (2 p) under which a "
@@ -226,8 +227,10 @@ static int progress(const void *report, void *user)
 static void conclude(const job *j)
 {
     const hl_verdict *v = &j->outcome->verdict;
-    char moves[200] = "", steps[200] = "";
-    if (!(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA)))
+    char residual[60] = "", moves[200] = "", steps[200] = "";
+    if (isfinite(v->residual))
+        snprintf(residual, sizeof residual, "; mean |residual| %.4g", v->residual);
+    if (!isnan(v->density))
         snprintf(moves, sizeof moves,
                  "; of the movement of the data, which is %.2g of their spread, the density misses %.1f %%, "
                  "simulations %.1f %%",
@@ -235,8 +238,8 @@ static void conclude(const job *j)
     if (v->steps)
         snprintf(steps, sizeof steps, "; %zu steps show errors of %.0f %% in the drift and %.0f %% in the diffusion",
                  v->steps, 100 * v->test[HL_RESIDUAL_DRIFT].effect, 100 * v->test[HL_RESIDUAL_DIFFUSION].effect);
-    cli_say(me, "%s: %s; mean |residual| %.4g%s%s; %.0f s", j->set->out, hl_answer_name(v->answer), v->residual, moves,
-            steps, j->outcome->seconds);
+    cli_say(me, "%s: %s%s%s%s; %.0f s", j->set->out, hl_answer_name(v->answer), residual, moves, steps,
+            j->outcome->seconds);
 }
 
 static bool failed(const hl_sde_outcome *o)

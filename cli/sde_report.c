@@ -8,7 +8,6 @@ void sde_print_verdict(cli_json *json, const hl_verdict *v)
     static const char *const reasons[] = { "density",   "simulations",      "unexplained",     "speed",
                                            "residuals", "few trajectories", "stationary data", "time dependent",
                                            "few steps", "wide band",        "regression" };
-    bool moves = !(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA)); /* else nothing is missed */
     cli_json_text(json, "verdict", hl_answer_name(v->answer));
     cli_json_open(json, "reasons", '[');
     for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
@@ -18,8 +17,8 @@ void sde_print_verdict(cli_json *json, const hl_verdict *v)
     cli_json_real(json, "residual", v->residual);
     cli_json_real(json, "movement", v->movement);
     cli_json_real(json, "movement_noise", v->noise);
-    cli_json_real(json, "density_misses", moves ? v->density : NAN);
-    cli_json_real(json, "simulations_miss", moves ? v->simulated : NAN);
+    cli_json_real(json, "density_misses", v->density);
+    cli_json_real(json, "simulations_miss", v->simulated);
     cli_json_real(json, "unexplained", v->unexplained);
     cli_json_real(json, "steps_miss", v->speed);
     cli_json_count(json, "steps", v->steps);

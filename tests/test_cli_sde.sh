@@ -430,6 +430,10 @@ refused "1 trajectory" "a time that is seen once does not show its density" "--m
 fit 0 "$work/dates.csv" "$work/series.hollow" --time date --columns rate
 stderr_has "1 trajectory: the method is pseudo-ml"
 same "$work/series.hollow" "$work/dates.hollow"
+if grep -q "nan" "$err"; then fail "$command: a number is not one"; else pass; fi
+expect 0 sde eval "$work/series.hollow" "$work/dates.csv" --time date
+tail -n 1 "$out" >"$work/last"
+json "$work/last" '"few trajectories" not in j["reasons"] and j["density_misses"] is None'
 
 # What turns within a density is not seen by matching; steps along trajectories tell.
 spin 150 >"$work/spin.csv"
@@ -470,6 +474,8 @@ refused "one_time.csv: column 't': all observations have the same time 7"
 awk -F, -v OFS=, '{ print $0, NR == 1 ? "y" : 5 }' "$data" >"$work/constant.csv"
 fit 2 "$work/constant.csv" "$none"
 refused "constant.csv: column 'y' is constant (5)" "--columns"
+fit 2 "$work/constant.csv" "$none" --quiet
+refused "constant.csv: column 'y' is constant (5)"
 for value in nan inf "" many; do
     for column in 1 2 3; do
         awk -F, -v OFS=, -v c=$column -v v="$value" 'NR == 77 { $c = v } { print }' "$data" >"$work/missing.csv"

@@ -7,7 +7,7 @@
 
 enum { PATHS = 200, TIMES = 50, ROWS = PATHS * TIMES, SUB = 20, DIM = 2 };
 
-typedef enum world { PLAIN, CORRELATED, TREND, JUMPS, NOISY, WELLS } world;
+typedef enum world { PLAIN, CORRELATED, TREND, JUMPS, NOISY, WELLS, PUSHED } world;
 
 typedef struct rows {
     double t[ROWS], x[ROWS * DIM];
@@ -34,6 +34,7 @@ static void simulate(rows *to, world w, double step, uint64_t seed)
                     e[1] = 0.6 * e[0] + 0.8 * e[1];
                 for (size_t i = 0; i < DIM; i++) {
                     double f = w == WELLS && i == 0 ? 2 * x[i] - 2 * x[i] * x[i] * x[i] : -x[i];
+                    f += w == PUSHED ? 1 : 0;
                     x[i] += f * h + g * sqrt(h) * e[i];
                     if (w == JUMPS && hl_random_uniform(seed, 3, at + i) < 0.02 * h / step)
                         x[i] += 2;
@@ -113,9 +114,17 @@ static void test_wrong_models(void **state)
         hl_verdict v = judge(&r, 1, 0.4); /* half the diffusion */
         CHECK(v.test[HL_RESIDUAL_DIFFUSION].failed && v.answer == HL_CONTRADICTED, "half the diffusion");
         CHECK(v.test[HL_RESIDUAL_DIFFUSION].effect > 0.3, "half the diffusion");
+        CHECK(!v.test[HL_RESIDUAL_DIFFUSION_TREND].failed, "half the diffusion, at all times");
+        v = judge(&r, 1, 1.2);
+        CHECK(v.test[HL_RESIDUAL_DIFFUSION].failed, "more than the diffusion");
+        CHECK(!v.test[HL_RESIDUAL_DIFFUSION_TREND].failed, "more than the diffusion, at all times");
         v = judge(&r, 0.5, 0.8);
         CHECK(v.test[HL_RESIDUAL_DRIFT].failed && v.answer == HL_CONTRADICTED, "half the drift");
         CHECK_NEAR(v.test[HL_RESIDUAL_DRIFT].effect, 1, 0.35, "half the drift: an error of its own size");
+        simulate(&r, PUSHED, steps[i], 9);
+        v = judge(&r, 1, 0.8);
+        CHECK(v.test[HL_RESIDUAL_DRIFT].failed, "a push");
+        CHECK(!v.test[HL_RESIDUAL_DRIFT_TREND].failed, "a push that is the same at all times");
         simulate(&r, WELLS, steps[i], 9);
         v = judge(&r, 0, 0.8);
         CHECK(v.test[HL_RESIDUAL_DRIFT].failed, "a drift without wells");

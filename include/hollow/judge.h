@@ -90,9 +90,10 @@ typedef enum hl_reason {
     HL_REASON_SPEED = 8,
     /* Tests of residuals failed. */
     HL_REASON_RESIDUALS = 16,
-    /* Not determined. Fewer than 10 trajectories do not show the density of a time, and its movement. */
+    /* Not determined. Fewer than 10 trajectories do not show the density of a time, and its movement; not where learned
+     * from steps. */
     HL_REASON_FEW_TRAJECTORIES = 32,
-    /* The observations look the same at all times: densities do not tell drift from diffusion. */
+    /* The observations look the same at all times: densities do not tell drift from diffusion; not where learned from steps. */
     HL_REASON_STATIONARY_DATA = 64,
     /* Drift and diffusion both depend on t: for every diffusion a drift gives the same densities. */
     HL_REASON_TIME_DEPENDENT = 128,
@@ -108,9 +109,10 @@ typedef struct hl_verdict {
     hl_answer answer; /* without a model: consistent, or what the data do not determine */
     uint32_t reasons; /* of hl_reason; those that do not decide the answer are there, too */
     size_t trajectories;
-    double movement;  /* of the observations: mean of moved, over twice the mean distance of two observations; 0 to 1 */
-    double noise;     /* what chance makes of it */
-    double density;   /* the share of the movement that the density misses: 0 none, 1 all; NaN without a model */
+    double movement; /* of the observations: mean of moved, over twice the mean distance of two observations; 0 to 1 */
+    double noise;    /* what chance makes of it */
+    /* The share of the movement that the density misses: 0 none, 1 all; NaN without a model, or if they hardly move. */
+    double density;
     double simulated; /* the same of simulations, of the way from the first observations: 1 if they stay there */
     double residual;  /* mean |R| */
     /* The share of the density's change that drift and diffusion leave: of |R| in |d log p/dt|, up to 5 dimensions averaged

@@ -613,11 +613,14 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
         memcpy(v.test, j->residuals.test, sizeof v.test);
     }
     v.reasons = undetermined(j, &v);
-    /* Steps do not need a density that moves. */
-    bool steps = j->sde && (j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD || all_known(j->sde));
-    uint32_t open = v.reasons & ~(steps ? (uint32_t)(HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA) : 0U);
+    const uint32_t still = HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA;
     uint32_t against = j->sde ? contradictions(j, &v, 2 * chance * s.groups / s.moved) : 0;
-    v.reasons |= against;
+    if (j->sde && v.reasons & still)
+        v.density = v.simulated = NAN;
+    if (j->sde && j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD) /* steps do not need a density that moves */
+        v.reasons &= ~still;
+    uint32_t open = j->sde && all_known(j->sde) ? v.reasons & ~still : v.reasons;
     v.answer = against ? HL_CONTRADICTED : open ? HL_NOT_DETERMINED : HL_CONSISTENT;
+    v.reasons |= against;
     return v;
 }

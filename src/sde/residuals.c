@@ -6,7 +6,8 @@
  * what the model itself does.
  *
  * Where z depends on x or t, the model is wrong by a measurable amount. Least squares of z on functions phi of x, times h over
- * the deviation s of the step, gives the drift that is missing, and of z^2 - 1 on phi the missing share of g^2. From the squares
+ * the deviation s of the step, gives the drift that is missing, and of z^2 - 1 on phi the missing share of g^2. Of functions of t
+ * what is constant is left out, as it is no change with time. From the squares
  * of both the noise of the coefficients is subtracted, so that effects are errors relative to f and g, without bias. */
 #include <math.h>
 #include <string.h>
@@ -307,6 +308,29 @@ static void solve(fit *q, double rows)
     }
 }
 
+/* Leave the first function, the constant, out: the others become orthogonal to it, so that a constant error is none of theirs. */
+static void leave_constant(fit *q)
+{
+    double along[MOST_FUNCTIONS], measure[MOST_FUNCTIONS], right = q->beta[0];
+    size_t n = q->n, m = n - 1;
+    for (size_t a = n; a-- > 0;) {
+        along[a] = q->normal[a * n] / fmax(q->normal[0], 1e-300);
+        measure[a] = q->metric[a * n];
+    }
+    double constant = q->normal[0];
+    for (size_t a = 1; a < n; a++) {
+        for (size_t b = 1; b <= a; b++) {
+            size_t to = (a - 1) * m + b - 1, from = a * n + b;
+            q->normal[to] = q->normal[from] - along[a] * along[b] * constant;
+            q->metric[to] =
+                q->metric[from] - along[a] * measure[b] - along[b] * measure[a] + along[a] * along[b] * measure[0];
+        }
+        q->beta[a - 1] = q->beta[a] - along[a] * right;
+    }
+    q->squares -= right * right / fmax(constant, 1e-300);
+    q->n = m;
+}
+
 static void add_row(fit *q, size_t n, const double *x, double y, const double *m)
 {
     q->n = n;
@@ -349,6 +373,10 @@ static hl_status regress(const residuals *r, functions_fn *functions, bool drift
         }
         if (rows <= (double)(2 * q->n))
             continue;
+        if (functions == functions_of_t) {
+            leave_constant(q);
+            rows--;
+        }
         solve(q, rows);
         effect += q->effect;
         noise += q->noise;

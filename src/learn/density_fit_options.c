@@ -59,7 +59,7 @@ static const hl_option options[] = {
     CHOICE("calibrate", "on|off", switches, "on without solver, rtol and atol",
            "choose the density's solver by its accuracy on validation rows", "model=cnf"),
     INTEGER("ode-steps", 1, 256, "8 to 3 columns, else 4", "steps of rk4 in training, doubled when too few", "model=cnf"),
-    INTEGER("iters", 1, 1e12, "4000 to 3 columns, else 2000", "iterations", NULL),
+    INTEGER("iters", 1, 1e12, "2000 to 3 columns, else 1000; twice that for a flow alone", "iterations of the flow", NULL),
     REAL("minutes", "M", 0, 1e6, "no limit", "stop after this time (then runs do not repeat)", NULL),
     INTEGER("batch", 1, 1000000, "512 to 3 columns, 128 above 512, else 256", "rows of a batch", NULL),
     CHOICE("optimizer", "NAME", optimizers, "adamw", "how gradients become steps", NULL),

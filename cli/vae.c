@@ -45,7 +45,7 @@ static bool parse_shape(const char *text, size_t shape[3])
 int vae_open(const cli_command *command, hl_context *ctx, const char *path, const vae_input *input, const hl_vae *model,
              bool real, hl_images **images)
 {
-    hl_images_options o = { .bits = input->bits, .array = input->array, .real = real };
+    hl_images_options o = { .bits = input->bits, .array = input->array, .real = real, .drop_missing = input->drop };
     if (input->image && !parse_shape(input->image, o.image))
         return cli_fail(command, CLI_WRONG, "--image: '%s' is neither HxW nor CxHxW", input->image);
     if (model && !input->image)
@@ -54,6 +54,8 @@ int vae_open(const cli_command *command, hl_context *ctx, const char *path, cons
     hl_status status = hl_images_open(ctx, path, &o, images);
     if (status != HL_OK)
         return cli_fail_library(command, ctx, status);
+    if (hl_images_dropped(*images))
+        cli_say(command, "%s: %zu rows with missing values are left out", path, hl_images_dropped(*images));
     if (model && hl_images_dim(*images) != hl_vae_dim(model))
         return cli_fail(command, CLI_WRONG, "%s: its rows have %zu values, those of the model %zu%s", path,
                         hl_images_dim(*images), hl_vae_dim(model),

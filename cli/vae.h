@@ -9,13 +9,14 @@ extern const cli_command vae_command_fit, vae_command_eval, vae_command_sample;
 /* How DATA is read. */
 typedef struct vae_input {
     const char *image, *array; /* "28x28" or "3x32x32" */
-    bool bits;
+    bool bits, drop;
 } vae_input;
 
 /* Rows of these options for a command's table, `T` the type of its settings with a member `input`. */
 #define VAE_INPUT_OPTIONS(T)                                                                                            \
     { "image", CLI_TEXT, offsetof(T, input.image), "HxW", "shape of an image: HxW or CxHxW", 0, 0, NULL },              \
         { "bits", CLI_FLAG, offsetof(T, input.bits), NULL, "DATA has 8 pixels a byte, as numpy.packbits", 0, 0, NULL }, \
+        { "drop-missing", CLI_FLAG, offsetof(T, input.drop), NULL, "leave rows with missing values out", 0, 0, NULL },  \
     {                                                                                                                   \
         "array", CLI_TEXT, offsetof(T, input.array), "NAME", "npz: the array to read", 0, 0, NULL                       \
     }

@@ -21,7 +21,7 @@ static const cli_option options[] = {
     { "ode-steps", CLI_INTEGER, AT(steps), "N", "rk4 steps of a continuous posterior; default the model's", 1, 4096,
       NULL },
     { "allow-biased", CLI_FLAG, AT(biased), NULL, "--iwae with a stochastic trace, and its bias", 0, 0, NULL },
-    { "out", CLI_TEXT, AT(out), "FILE", "ELBO and IWAE of each row (.csv or .npy)", 0, 0, NULL },
+    { "out", CLI_TEXT, AT(out), "FILE", "ELBO of each row, and IWAE with --iwae (.csv or .npy)", 0, 0, NULL },
     VAE_INPUT_OPTIONS(settings),
     { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
     { 0 },
@@ -93,12 +93,13 @@ static void print_table(const hl_vae_result *r, const hl_vae *v)
                r->evaluations, r->step_error);
 }
 
-static hl_status write_rows(hl_context *ctx, const char *path, size_t rows, const hl_vae_row_result *row)
+/* The last two columns are of importance samples. */
+static hl_status write_rows(hl_context *ctx, const settings *set, size_t rows, const hl_vae_row_result *row)
 {
     static const char *const names[] = { "elbo", "reconstruction", "kl", "log_det", "iwae", "effective" };
     hl_table_writer *w = NULL;
-    hl_status status =
-        hl_table_writer_create(ctx, path, 6, &(hl_table_writer_options){ .names = names, .rows = rows }, &w);
+    hl_status status = hl_table_writer_create(ctx, set->out, set->importance ? 6 : 4,
+                                              &(hl_table_writer_options){ .names = names, .rows = rows }, &w);
     for (size_t i = 0; i < rows && status == HL_OK; i++) {
         const double values[6] = { row[i].elbo,    row[i].reconstruction, -row[i].log_ratio,
                                    row[i].log_det, row[i].iwae,           row[i].effective };
@@ -130,7 +131,7 @@ static int evaluate(hl_context *ctx, const settings *set, hl_vae *v, const hl_im
     hl_status status = hl_vae_evaluate(v, &rows, &o, row, &result);
     cli_progress_end(&line, false);
     if (status == HL_OK && set->out)
-        status = write_rows(ctx, set->out, rows.rows, row);
+        status = write_rows(ctx, set, rows.rows, row);
     free(row);
     if (cli_interrupted())
         return cli_fail(&vae_command_eval, CLI_STOPPED, "stopped");
@@ -150,6 +151,8 @@ static int run(int argc, char **argv)
     int result = cli_parse(&vae_command_eval, argc, argv, &set, path);
     if (result >= 0)
         return result;
+    if (set.biased && !set.importance)
+        return cli_fail(&vae_command_eval, CLI_WRONG, "--allow-biased is about --iwae, which is not given");
     const cli_path paths[] = { { path[0], false, NULL }, { path[1], false, NULL }, { set.out, true, NULL } };
     if (cli_check_paths(&vae_command_eval, 3, paths) != CLI_OK)
         return CLI_WRONG;

@@ -81,6 +81,9 @@ expect 0 vae eval "$work/ffjord.hollow" "$data" --iwae 5 --rows 10 --allow-biase
 stdout_has "biased"
 expect 0 vae eval "$model" "$data" --rows 5 --out "$work/rows.csv" --quiet
 if [ "$(wc -l <"$work/rows.csv")" = 6 ]; then pass; else fail "six lines"; fi
+if [ "$(head -n 1 "$work/rows.csv")" = elbo,reconstruction,kl,log_det ]; then pass; else fail "columns without IWAE"; fi
+expect 0 vae eval "$model" "$data" --rows 5 --iwae 3 --out "$work/rows.csv" --quiet
+if [ "$(head -n 1 "$work/rows.csv")" = elbo,reconstruction,kl,log_det,iwae,effective ]; then pass; else fail "columns with IWAE"; fi
 
 # ---- sample ----
 
@@ -133,6 +136,14 @@ refused "no effect"
 expect 2 vae fit "$data"
 stderr_has "-o MODEL"
 expect 2 vae fit "$data" -o "$data"
+{ cat "$data" && head -n 1 "$data" | sed 's/^[01]/nan/'; } >"$work/missing.csv"
+expect 2 vae eval "$model" "$work/missing.csv"
+stderr_has "--drop-missing"
+expect 0 vae eval "$model" "$work/missing.csv" --drop-missing --json
+json "$out" "j['rows'] == 120"
+stderr_has "1 rows with missing values are left out"
+expect 2 vae eval "$model" "$data" --allow-biased
+stderr_has "--iwae"
 expect 2 vae eval "$model" "$data" --iwae 0
 expect 2 vae eval "$model" "$work/bad.csv"
 expect 2 vae eval "$data" "$data"

@@ -93,6 +93,13 @@ static void test_gray(void **state)
           hl_context_message(ctx));
     write_file("1,256\n", 6, "0,1\n", 4);
     CHECK_STATUS(ctx, hl_images_open(ctx, path, NULL, &m), HL_ERR_INVALID);
+    write_file("1,nan\n", 6, "0,1\n", 4);
+    CHECK_STATUS(ctx, hl_images_open(ctx, path, NULL, &m), HL_ERR_NOT_FINITE);
+    CHECK_OK(ctx, hl_images_open(ctx, path, &(hl_images_options){ .drop_missing = 1 }, &m));
+    assert_int_equal(hl_images_dropped(m), 1);
+    assert_int_equal(hl_images_rows(m).rows, 1);
+    assert_int_equal(hl_images_rows(m).bytes[1], 1);
+    hl_images_free(m);
     CHECK_STATUS(ctx, hl_images_open(ctx, "test_images.none", NULL, &m), HL_ERR_IO);
     CHECK_STATUS(ctx, hl_images_open(ctx, path, &(hl_images_options){ .bits = 1, .real = 1 }, &m), HL_ERR_INVALID);
     remove(path);

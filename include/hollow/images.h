@@ -24,6 +24,7 @@ typedef struct hl_images_options {
     size_t image[3];   /* channels, height, width; default those of an idx file; else, if the number of pixels is a
                         * square, 1 x its root x its root; else the rows are no images */
     const char *array; /* npz: the array to read */
+    int drop_missing;  /* nonzero: leave rows with missing values out, instead of failing */
 } hl_images_options;
 
 /* Read a file, all of it. Errors name the file, the row and the column: a value that is no pixel, a wrong number of pixels. */
@@ -34,6 +35,7 @@ HL_API void hl_images_free(hl_images *images); /* takes NULL */
 HL_API hl_vae_rows hl_images_rows(const hl_images *images);
 HL_API size_t hl_images_dim(const hl_images *images);                  /* pixels of an image */
 HL_API void hl_images_shape(const hl_images *images, size_t shape[3]); /* zeros if the rows are no images */
+HL_API size_t hl_images_dropped(const hl_images *images);              /* rows left out for missing values */
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@ enum { CHUNK = 256, IDX_HEADER = 16, MOST_PIXELS = 1 << 20 };
 
 struct hl_images {
     hl_context *ctx;
-    size_t rows, dim, shape[3];
+    size_t rows, dim, shape[3], dropped;
     unsigned char *bytes;
     double *values;
     bool gray;
@@ -164,9 +164,10 @@ hl_status hl_images_open(hl_context *ctx, const char *path, const hl_images_opti
     hl_status status = HL_OK;
     if (!try_idx(m, path, &o, &status)) {
         hl_table *t = NULL;
-        status = hl_table_open(ctx, path, &(hl_table_options){ .array = o.array }, &t);
+        status = hl_table_open(ctx, path, &(hl_table_options){ .array = o.array, .drop_missing = o.drop_missing }, &t);
         if (status == HL_OK)
             status = read_table(m, path, t, &o);
+        m->dropped = status == HL_OK ? hl_table_dropped(t) : 0;
         hl_table_free(t);
     }
     if (status != HL_OK) {
@@ -195,6 +196,11 @@ hl_vae_rows hl_images_rows(const hl_images *m)
 size_t hl_images_dim(const hl_images *m)
 {
     return m ? m->dim : 0;
+}
+
+size_t hl_images_dropped(const hl_images *m)
+{
+    return m ? m->dropped : 0;
 }
 
 void hl_images_shape(const hl_images *m, size_t shape[3])

@@ -725,6 +725,7 @@ hl_images_options._fields_ = [
     ("real", c_int),
     ("image", (c_size_t * 3)),
     ("array", c_char_p),
+    ("drop_missing", c_int),
 ]
 hl_brownian._fields_ = [
     ("seed", c_uint64),
@@ -1341,6 +1342,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_images_rows": (hl_vae_rows, [c_void_p]),
     "hl_images_dim": (c_size_t, [c_void_p]),
     "hl_images_shape": (None, [c_void_p, c_void_p]),
+    "hl_images_dropped": (c_size_t, [c_void_p]),
     "hl_brownian_increment": (None, [c_void_p, c_uint64, c_size_t, c_int, c_uint64, c_void_p, c_void_p]),
     "hl_brownian_value": (c_double, [c_void_p, c_uint64, c_size_t, c_int, c_uint64]),
     "hl_simulator_create": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),

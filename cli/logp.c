@@ -233,6 +233,8 @@ static int prepare(logp_job *j, const settings *set)
     if (result == CLI_OK && set->calibrate && !hl_density_flow(j->model))
         result =
             cli_fail(&cli_logp, CLI_WRONG, "--calibrate is for flows; this model has none, and its log p is exact");
+    if (result == CLI_OK && !hl_density_flow(j->model) && (set->solver || set->rtol > 0 || set->atol > 0))
+        result = cli_fail(&cli_logp, CLI_WRONG, "the model has no flow: --solver, --rtol and --atol have no effect");
     hl_status status = result == CLI_OK ? hl_density_set_solver(j->model, &solver) : HL_OK;
     if (result == CLI_OK && status == HL_OK && !set->calibrate && !set->worst && !j->json_rows)
         status = create_writer(j, set);

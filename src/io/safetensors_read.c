@@ -309,6 +309,17 @@ static hl_status parse_header(reader *r, const char *header)
     return status;
 }
 
+/* Are these eight bytes printable, as those of a csv file? */
+static bool is_text(const uint64_t *word)
+{
+    const unsigned char *s = (const unsigned char *)word;
+
+    for (size_t i = 0; i < 8; i++)
+        if ((s[i] < 0x20 || s[i] > 0x7E) && s[i] != '\n' && s[i] != '\r' && s[i] != '\t')
+            return false;
+    return true;
+}
+
 /* Read and parse the header; what remains of the file is the data. */
 static hl_status read_header(reader *r)
 {
@@ -322,6 +333,8 @@ static hl_status read_header(reader *r)
     status = hl_file_read(&r->file, &length, 8);
     if (status)
         return status;
+    if (is_text(&length))
+        return fault(r, "a text, such as a table, and not a model (a safetensors file)");
     if (length > HL_TENSORS_MAX_HEADER)
         return fault(r, "a header of %" PRIu64 " bytes is more than the %d allowed: not a safetensors file", length,
                      HL_TENSORS_MAX_HEADER);

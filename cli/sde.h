@@ -66,6 +66,10 @@ const char *sde_place(const sde_rows *rows, size_t r, size_t name, char *buffer,
  * there is none. */
 bool sde_read_time(const char *text, char **end, double *time);
 
+/* Begin the object of a table with its columns; end the list of its rows, or name the file that they went to. */
+void sde_open_table(cli_json *json, size_t columns, const char *const *names);
+void sde_close_rows(cli_json *json, const char *file);
+
 /* The verdict as members of an object. */
 void sde_print_verdict(cli_json *json, const hl_verdict *verdict);
 

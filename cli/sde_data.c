@@ -412,10 +412,12 @@ static int read_values(const sheet *s, sde_rows *rows)
 static int check_times(const sheet *s, sde_rows *rows)
 {
     bool given = s->trajectory != HL_NO_COLUMN, rising = true;
+    size_t back = 0; /* the first row whose time does not rise */
     char place[400];
     rows->paired = given;
     for (size_t r = 1; r < rows->rows; r++) {
         bool after = rows->t[r] > rows->t[r - 1], same = rows->trajectory[r] == rows->trajectory[r - 1];
+        back = rising && !after ? r : back;
         rising = rising && after;
         if (given && same && !after)
             return cli_fail(s->command, CLI_WRONG, "%s: time %.10g %s in its trajectory, after %.10g",
@@ -426,8 +428,12 @@ static int check_times(const sheet *s, sde_rows *rows)
         rows->paired = true;
     for (size_t r = 0; !given && !rising && r < rows->rows; r++)
         rows->trajectory[r] = r;
-    if (!given && !rising)
+    if (!given && !rising) {
         rows->trajectories = rows->rows;
+        cli_say(s->command,
+                "%s: times do not all rise, so rows are taken as snapshots; name trajectories by --trajectory COL",
+                sde_place(rows, back, HL_NO_COLUMN, place, sizeof place));
+    }
     return CLI_OK;
 }
 

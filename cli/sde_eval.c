@@ -36,7 +36,7 @@ static const char text[] =
     "simulations miss; steps_miss, the share of the mean speed along trajectories that the drift leaves; the\n"
     "tests of the residuals of steps, each with its effect and by how many standard errors it differs from\n"
     "chance; the mean -log p; and with --truth the mean absolute errors of drift and diffusion. What cannot\n"
-    "be told is null.\n";
+    "be told is null. With --json all is one object, with the list times.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_eval = { "sde eval",
@@ -141,46 +141,67 @@ static void print_list(cli_json *json, const char *key, const double *values, si
     cli_json_close(json, ']');
 }
 
-static void print_group(const job *j, const hl_judge_group *g)
+static void print_group(cli_json *json, const job *j, const hl_judge_group *g)
 {
-    cli_json json = { stdout, false };
-    cli_json_open(&json, NULL, '{');
-    cli_json_real(&json, "t_first", g->t_first);
-    cli_json_real(&json, "t_last", g->t_last);
-    cli_json_count(&json, "rows", g->rows);
-    cli_json_real(&json, "residual", g->residual);
-    cli_json_real(&json, "moved", g->moved);
-    cli_json_real(&json, "travelled", g->travelled);
-    cli_json_real(&json, "noise", g->noise);
-    cli_json_real(&json, "density", g->density);
-    cli_json_real(&json, "simulated", g->simulated);
-    print_list(&json, "density_columns", g->density_columns, j->dim);
-    print_list(&json, "simulated_columns", g->simulated_columns, j->dim);
-    cli_json_close(&json, '}');
-    putchar('\n');
+    cli_json_open(json, NULL, '{');
+    cli_json_real(json, "t_first", g->t_first);
+    cli_json_real(json, "t_last", g->t_last);
+    cli_json_count(json, "rows", g->rows);
+    cli_json_real(json, "residual", g->residual);
+    cli_json_real(json, "moved", g->moved);
+    cli_json_real(json, "travelled", g->travelled);
+    cli_json_real(json, "noise", g->noise);
+    cli_json_real(json, "density", g->density);
+    cli_json_real(json, "simulated", g->simulated);
+    print_list(json, "density_columns", g->density_columns, j->dim);
+    print_list(json, "simulated_columns", g->simulated_columns, j->dim);
+    cli_json_close(json, '}');
 }
 
-static void print_summary(const job *j)
+/* As members of an object. */
+static void print_summary(cli_json *json, const job *j)
 {
     hl_verdict v = hl_judge_verdict(j->judge);
     size_t d = j->dim;
     double drift = 0, diffusion = 0;
-    cli_json json = { stdout, false };
-    cli_json_open(&json, NULL, '{');
-    sde_print_verdict(&json, &v);
-    cli_json_real(&json, "nll", j->nll);
-    cli_json_count(&json, "rows", j->rows.rows);
-    cli_json_count(&json, "trajectories", v.trajectories);
+    sde_print_verdict(json, &v);
+    cli_json_real(json, "nll", j->nll);
+    cli_json_count(json, "rows", j->rows.rows);
+    cli_json_count(json, "trajectories", v.trajectories);
     for (size_t i = 0; i < d && j->errors; i++) {
         drift += j->errors[i] / (double)d;
         diffusion += j->errors[d + i] / (double)d;
     }
     if (j->errors) {
-        cli_json_real(&json, "drift_mae", drift);
-        cli_json_real(&json, "diffusion_mae", diffusion);
-        print_list(&json, "drift_mae_columns", j->errors, d);
-        print_list(&json, "diffusion_mae_columns", j->errors + d, d);
+        cli_json_real(json, "drift_mae", drift);
+        cli_json_real(json, "diffusion_mae", diffusion);
+        print_list(json, "drift_mae_columns", j->errors, d);
+        print_list(json, "diffusion_mae_columns", j->errors + d, d);
     }
+}
+
+/* A line for each time and one that sums up or, with --json, one object with a list of times. */
+static void print(const job *j)
+{
+    bool one = cli_json_wanted();
+    cli_json json = { stdout, false };
+    if (one) {
+        cli_json_open(&json, NULL, '{');
+        cli_json_open(&json, "times", '[');
+    }
+    for (size_t k = 0; k < hl_judge_groups(j->judge); k++) {
+        hl_judge_group g = hl_judge_get(j->judge, k);
+        print_group(&json, j, &g);
+        if (!one) {
+            putchar('\n');
+            json.comma = false;
+        }
+    }
+    if (one)
+        cli_json_close(&json, ']');
+    else
+        cli_json_open(&json, NULL, '{');
+    print_summary(&json, j);
     cli_json_close(&json, '}');
     putchar('\n');
 }
@@ -199,12 +220,8 @@ static int eval(job *j, const char *data)
         result = compare(j);
     if (result == CLI_OK && j->set->truth)
         result = compare_truth(j);
-    for (size_t k = 0; result == CLI_OK && k < hl_judge_groups(j->judge); k++) {
-        hl_judge_group g = hl_judge_get(j->judge, k);
-        print_group(j, &g);
-    }
     if (result == CLI_OK)
-        print_summary(j);
+        print(j);
     return result;
 }
 

@@ -27,7 +27,8 @@ static const char text[] =
     "For every row t,x1,x2,... of POINTS (csv, npy, npz, or - for stdin) prints a row\n"
     "f1,f2,...,g1,g2,...,logp of csv with this header: drift, diffusion and log-density of the model, in\n"
     "the units of the data, with digits that read back to the same bits. Columns are found by the names\n"
-    "of the model's if the file has names, else by place.\n";
+    "of the model's if the file has names, else by place. With --json one object has them, or says how many\n"
+    "rows went to --out.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_grid = {
@@ -52,7 +53,26 @@ static void tally(const sde_rows *rows, size_t row, const double *values, size_t
     }
 }
 
-static hl_status write_rows(hl_sde *sde, const sde_rows *rows, hl_table_writer *writer, double *values, size_t *failed)
+/* Rows go to a table or, with --json and without a file for them, into the object. */
+typedef struct output {
+    hl_table_writer *writer; /* NULL: into the object */
+    cli_json json;
+} output;
+
+static hl_status put(output *to, size_t count, size_t wide, const double *values)
+{
+    if (to->writer)
+        return hl_table_write_rows(to->writer, count, values);
+    for (size_t r = 0; r < count; r++) {
+        cli_json_open(&to->json, NULL, '[');
+        for (size_t i = 0; i < wide; i++)
+            cli_json_exact(&to->json, NULL, values[r * wide + i]);
+        cli_json_close(&to->json, ']');
+    }
+    return HL_OK;
+}
+
+static hl_status write_rows(hl_sde *sde, const sde_rows *rows, output *to, double *values, size_t *failed)
 {
     size_t d = rows->dim, wide = 2 * d + 1;
     double *f = values + CHUNK * wide, *g = f + CHUNK * d, *logp = g + CHUNK * d;
@@ -69,9 +89,36 @@ static hl_status write_rows(hl_sde *sde, const sde_rows *rows, hl_table_writer *
                 tally(rows, start + r, values + r * wide, failed);
         }
         if (status == HL_OK)
-            status = hl_table_write_rows(writer, count, values);
+            status = put(to, count, wide, values);
     }
-    return status == HL_OK ? hl_table_writer_finish(writer) : status;
+    return status == HL_OK && to->writer ? hl_table_writer_finish(to->writer) : status;
+}
+
+static hl_status write_all(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *out,
+                           const char *const *names, double *values, size_t *failed)
+{
+    size_t wide = 2 * rows->dim + 1;
+    output to = { NULL, { stdout, false } };
+    hl_status status = HL_OK;
+    bool json = cli_json_wanted();
+    if (json)
+        sde_open_table(&to.json, wide, names);
+    if (json && !out)
+        cli_json_open(&to.json, "values", '[');
+    else
+        status = hl_table_writer_create(ctx, out ? out : "-", wide,
+                                        &(hl_table_writer_options){ .names = names, .rows = rows->rows }, &to.writer);
+    if (status == HL_OK)
+        status = write_rows(sde, rows, &to, values, failed);
+    hl_table_writer_free(to.writer);
+    if (status != HL_OK || !json)
+        return status;
+    sde_close_rows(&to.json, out);
+    cli_json_count(&to.json, "rows", rows->rows);
+    cli_json_count(&to.json, "failed", *failed);
+    cli_json_close(&to.json, '}');
+    putchar('\n');
+    return HL_OK;
 }
 
 static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *out)
@@ -80,7 +127,6 @@ static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *
     char(*name)[24] = calloc(wide, sizeof *name);
     const char **names = calloc(wide, sizeof *names);
     double *values = calloc(CHUNK, 2 * wide * sizeof *values);
-    hl_table_writer *writer = NULL;
     size_t failed = 0;
     hl_status status = name && names && values ? HL_OK : HL_ERR_NOMEM;
     for (size_t i = 0; i < wide && status == HL_OK; i++) {
@@ -88,11 +134,7 @@ static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *
         names[i] = name[i];
     }
     if (status == HL_OK)
-        status = hl_table_writer_create(ctx, out ? out : "-", wide,
-                                        &(hl_table_writer_options){ .names = names, .rows = rows->rows }, &writer);
-    if (status == HL_OK)
-        status = write_rows(sde, rows, writer, values, &failed);
-    hl_table_writer_free(writer);
+        status = write_all(ctx, sde, rows, out, names, values, &failed);
     free(name);
     free(names);
     free(values);

@@ -42,9 +42,9 @@ static const cli_option options[] = {
 static const char text[] =
     "Prints simulated trajectories as csv with the header trajectory,t,x1,x2,..., in the units of the\n"
     "data. They start at any time, drawn from the model's density there, or from given rows, at their\n"
-    "time if they have one. The same seed gives the same trajectories, and more begin with the same ones; with equally "
-    "spaced times a\n"
-    "finer --level follows the same Brownian paths.\n";
+    "time if they have one. The same seed gives the same trajectories, and more begin with the same ones;\n"
+    "with equally spaced times a finer --level follows the same Brownian paths. With --json one object has\n"
+    "the rows, or says how many went to --out.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_sample = {
@@ -58,7 +58,8 @@ typedef struct job {
     hl_sde *sde;
     sde_rows start;
     hl_simulator *simulator;
-    hl_table_writer *writer;
+    hl_table_writer *writer; /* NULL: rows go into the object */
+    cli_json json;
     size_t dim, rows, times;
     double *time;                 /* those printed */
     bool even;                    /* equally spaced: one run */
@@ -187,6 +188,56 @@ static hl_status check_method(const job *j)
     return status;
 }
 
+/* Rows go to a table or, with --json and without a file for them, into the object. */
+static int open_output(job *j)
+{
+    const char *out = j->set->out;
+    size_t d = j->dim;
+    hl_status status = HL_OK;
+    const char **names = calloc(d + 2, sizeof *names);
+    if (!names)
+        return cli_fail(me, CLI_FAILED, "out of memory");
+    names[0] = "trajectory";
+    names[1] = hl_sde_name(j->sde, d);
+    for (size_t i = 0; i < d; i++)
+        names[2 + i] = hl_sde_name(j->sde, i);
+    j->json = (cli_json){ stdout, false };
+    if (cli_json_wanted())
+        sde_open_table(&j->json, d + 2, names);
+    if (cli_json_wanted() && !out)
+        cli_json_open(&j->json, "sample", '[');
+    else
+        status = hl_table_writer_create(j->ctx, out ? out : "-", d + 2,
+                                        &(hl_table_writer_options){ .names = names, .rows = j->rows * j->times },
+                                        &j->writer);
+    free(names);
+    return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
+}
+
+static hl_status put_line(job *j)
+{
+    if (j->writer)
+        return hl_table_write_rows(j->writer, 1, j->line);
+    cli_json_open(&j->json, NULL, '[');
+    for (size_t i = 0; i < j->dim + 2; i++)
+        cli_json_exact(&j->json, NULL, j->line[i]);
+    cli_json_close(&j->json, ']');
+    return HL_OK;
+}
+
+static hl_status close_output(job *j)
+{
+    hl_status status = j->writer ? hl_table_writer_finish(j->writer) : HL_OK;
+    if (status != HL_OK || !cli_json_wanted())
+        return status;
+    sde_close_rows(&j->json, j->set->out);
+    cli_json_count(&j->json, "trajectories", j->rows);
+    cli_json_count(&j->json, "rows", j->rows * j->times);
+    cli_json_close(&j->json, '}');
+    putchar('\n');
+    return HL_OK;
+}
+
 static int prepare(job *j)
 {
     const settings *s = j->set;
@@ -203,20 +254,7 @@ static int prepare(job *j)
         status = hl_simulator_create(j->ctx, &system,
                                      &(hl_simulator_options){ .method = s->method, .seed = s->seed, .level = level },
                                      &j->simulator);
-    size_t d = j->dim;
-    const char **names = calloc(d + 2, sizeof *names);
-    if (!names)
-        return cli_fail(me, CLI_FAILED, "out of memory");
-    names[0] = "trajectory";
-    names[1] = hl_sde_name(j->sde, d);
-    for (size_t i = 0; i < d; i++)
-        names[2 + i] = hl_sde_name(j->sde, i);
-    if (status == HL_OK)
-        status = hl_table_writer_create(j->ctx, s->out ? s->out : "-", d + 2,
-                                        &(hl_table_writer_options){ .names = names, .rows = j->rows * j->times },
-                                        &j->writer);
-    free(names);
-    return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
+    return status == HL_OK ? open_output(j) : cli_fail_library(me, j->ctx, status);
 }
 
 /* Trajectories first .. first + count - 1 to saved: count x times x dim. */
@@ -262,13 +300,13 @@ static int write_all(job *j)
             j->line[0] = (double)(first + k / j->times);
             j->line[1] = j->time[k % j->times];
             memcpy(j->line + 2, j->saved + k * d, d * sizeof *j->line);
-            status = hl_table_write_rows(j->writer, 1, j->line);
+            status = put_line(j);
         }
         if (cli_interrupted())
             return cli_fail(me, CLI_STOPPED, "stopped");
     }
     if (status == HL_OK)
-        status = hl_table_writer_finish(j->writer);
+        status = close_output(j);
     return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
 }
 

@@ -455,8 +455,26 @@ expect 0 sde eval "$work/fifteen.hollow" "$work/fifteen.csv"
 tail -n 1 "$out" >"$work/last"
 json "$work/last" 'j["unexplained"] is None'
 
+# ---- --json: one object ----
+
+expect 0 sde sample "$model" -n 2 --steps 4 --json
+json "$out" 'j["columns"] == ["trajectory", "t", "x"] and j["rows"] == 10 == len(j["sample"]) and j["sample"][5][:2] == [1, 100] and j["trajectories"] == 2'
+expect 0 sde sample "$model" -n 2 --steps 4 --json --out "$work/sample.csv"
+json "$out" 'j["file"].endswith("sample.csv") and j["rows"] == 10 and "sample" not in j'
+expect 0 sde sample "$model" -n 2 --steps 4
+same "$out" "$work/sample.csv"
+expect 0 sde grid "$model" "$work/points.csv" --json
+json "$out" 'j["columns"] == ["f1", "g1", "logp"] and j["rows"] == len(j["values"]) > 0 and j["failed"] == 0 and len(j["values"][0]) == 3'
+expect 0 sde grid "$model" "$work/points.csv" --json --out "$work/grid.csv"
+json "$out" 'j["file"].endswith("grid.csv") and "values" not in j'
+expect 0 sde eval "$model" "$data" --json
+json "$out" 'len(j["times"]) == 10 and j["times"][0]["rows"] == 200 and "verdict" in j and j["rows"] == 2000'
+
 # ---- wrong data ----
 
+awk -F, 'NR == 300 { line = $0; next } { print } NR == 301 { print line }' "$work/dates.csv" >"$work/swapped.csv"
+fit 2 "$work/swapped.csv" "$none" --time date --columns rate --method pseudo-ml
+refused "swapped.csv:301: times do not all rise, so rows are taken as snapshots; name trajectories by --trajectory COL"
 awk -F, -v OFS=, 'NR == 24 { $2 = 99 } { print }' "$data" >"$work/unsorted.csv"
 fit 2 "$work/unsorted.csv" "$none"
 refused "unsorted.csv:24: column 't': time 99 goes back in its trajectory"

@@ -74,7 +74,7 @@ absent() {
     if [ ! -e "$1" ]; then pass; else fail "$command: $1 is there"; fi
 }
 
-# interrupted ARGUMENT ...: exits with 130 within five seconds of the signal. The shell's background jobs ignore SIGINT, so
+# interrupted ARGUMENT ...: exits with 130 within 15 seconds of the signal. The shell's background jobs ignore SIGINT, so
 # Python gives it back, if there is one.
 restore=
 if [ $have_python = yes ]; then
@@ -87,7 +87,7 @@ interrupted() {
     sleep 1
     kill -INT $pid
     (
-        sleep 5
+        sleep 15
         kill -KILL $pid
     ) 2>/dev/null &
     watch=$!

@@ -128,7 +128,7 @@ absent "$work/rows.csv"
 # shellcheck disable=SC2086
 "$hollow" fit "$data" -o "$work/locked" $fit --iters 100000 2>"$work/first" &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10; do
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
     [ -e "$work/locked.lock" ] && break
     sleep 0.3
 done

@@ -624,9 +624,10 @@ killed=$work/killed.hollow
 # shellcheck disable=SC2086
 "$hollow" sde fit "$data" -o "$killed" $long --save-every 0.05 --log "$work/killed.log" >"$out" 2>"$err" &
 pid=$!
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+n=0
+while [ ! -e "$killed.ckpt" ] && [ $n -lt 1200 ]; do
     sleep 0.1
-    [ ! -e "$killed.ckpt" ] || break
+    n=$((n + 1))
 done
 sleep 0.2
 kill -KILL $pid

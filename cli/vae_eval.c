@@ -30,8 +30,9 @@ static const cli_option options[] = {
 static const char text[] =
     "Prints -ELBO, its parts, and with --iwae K an importance-sampled -log p, as means in nats a row\n"
     "with standard errors over the rows. Each row is encoded once. A row's numbers depend on the\n"
-    "model, the seed and the row alone. Continuous posteriors are solved with fixed rk4 steps, those\n"
-    "that training found to be enough; what doubling them changes is printed.\n"
+    "model, the seed and the row alone; of equal rows each has samples of its own. Continuous\n"
+    "posteriors are solved with fixed rk4 steps, those that training found to be enough; what\n"
+    "doubling them changes is printed.\n"
     "\n"
     "With a stochastic trace (ffjord) log q has noise, which raises an importance-sampled bound: for\n"
     "large K by half its variance. So --iwae is refused unless --allow-biased is given.\n";

@@ -271,6 +271,45 @@ static void test_bits(void **state)
     }
 }
 
+/* Equal rows have samples of their own, so that the standard error of their mean is that of independent samples; the first of them has
+ * those that it has alone. */
+static void test_equal_rows(void **state)
+{
+    enum { COPIES = 200, TIMES = 30 };
+    hl_context *ctx = test_context(NULL, 1);
+    truth t = make_truth(false);
+    hl_vae *v = linear_vae(ctx, "vae", NULL);
+    double x[COPIES * D], sum = 0, square = 0, error = 0;
+    hl_vae_row_result alone[2], row[COPIES], again[COPIES];
+    hl_vae_result r;
+    (void)state;
+    set_linear(v, &t, itself);
+    for (size_t i = 0; i < COPIES * D; i++) /* rows 0, 1, 0, 1, ... */
+        x[i] = t.x[i % (2 * D)];
+    hl_vae_rows rows = { .rows = COPIES, .values = x };
+    CHECK_OK(ctx, hl_vae_evaluate(v, &(hl_vae_rows){ .rows = 2, .values = x }, NULL, alone, NULL));
+    CHECK_OK(ctx, hl_vae_evaluate(v, &rows, NULL, row, NULL));
+    CHECK_OK(ctx, hl_vae_evaluate(v, &rows, &(hl_vae_eval_options){ .chunk = 7 }, again, NULL));
+    assert_memory_equal(row, again, sizeof row);
+    for (size_t i = 0; i < 2; i++)
+        CHECK_NEAR(row[i].elbo, alone[i].elbo, 0, "the first of equal rows");
+    for (size_t i = 0; i < COPIES; i++)
+        for (size_t j = 0; j < i; j++)
+            CHECK(row[i].elbo != row[j].elbo, "samples of its own");
+    for (size_t i = 0; i < COPIES * D; i++)
+        x[i] = t.x[i % D];
+    for (uint64_t seed = 0; seed < TIMES; seed++) {
+        CHECK_OK(ctx, hl_vae_evaluate(v, &rows, &(hl_vae_eval_options){ .seed = seed }, NULL, &r));
+        sum += r.elbo;
+        square += r.elbo * r.elbo;
+        error += r.elbo_error / TIMES;
+    }
+    double spread = sqrt((square - sum * sum / TIMES) / (TIMES - 1));
+    CHECK(spread > 0.5 * error && spread < 2 * error, "the standard error of equal rows");
+    hl_vae_free(v);
+    test_context_free(ctx, NULL);
+}
+
 static int stop_at_once(size_t done, size_t rows, void *user)
 {
     (void)done;
@@ -346,6 +385,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact),       cmocka_unit_test(test_diagonal),
                                         cmocka_unit_test(test_linear_flow), cmocka_unit_test(test_bits),
-                                        cmocka_unit_test(test_wrong),       cmocka_unit_test(test_zeros) };
+                                        cmocka_unit_test(test_equal_rows),  cmocka_unit_test(test_wrong),
+                                        cmocka_unit_test(test_zeros) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

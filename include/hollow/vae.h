@@ -14,7 +14,8 @@
  *     IWAE-k  = E[ log (1/k) sum_j p(x | z_j) p(z_j) / q(z_j | x) ],  a lower bound of log p(x) that rises with k
  *
  * Probabilities are never formed: the Bernoulli likelihood is computed from logits. All results are in nats per row. A row's result
- * depends on the model, the seed and the row's own values; the other rows, the chunk size and the number of threads change no bit. */
+ * depends on the model, the seed and the row's own values; the other rows, the chunk size and the number of threads change no bit.
+ * Only rows that are equal are told apart, in evaluations: the second, the third, ... each have samples of their own. */
 #ifndef HOLLOW_VAE_H
 #define HOLLOW_VAE_H
 

@@ -239,6 +239,7 @@ hl_status hl_vae_evaluate(hl_vae *v, const hl_vae_rows *data, const hl_vae_eval_
     hl_vae_eval_options o = options ? *options : (hl_vae_eval_options){ 0 };
     hl_vae_runner *r = NULL;
     hl_vae_result none;
+    uint64_t *key = NULL;
     totals t = { 0 };
     result = result ? result : &none;
     memset(result, 0, sizeof *result);
@@ -247,11 +248,16 @@ hl_status hl_vae_evaluate(hl_vae *v, const hl_vae_rows *data, const hl_vae_eval_
         status = hl_vae_check_rows(v, data);
     if (status == HL_OK)
         status = hl_vae_runner_create(v, o.chunk, &r);
+    if (status == HL_OK)
+        status = (key = hl_calloc(v->ctx, data->rows, sizeof *key)) ? hl_vae_row_keys(v, data, key) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        r->all_keys = key;
     t.mean = status == HL_OK ? hl_calloc(v->ctx, v->spec.latent, 2 * sizeof *t.mean) : NULL;
     t.mean2 = t.mean ? t.mean + v->spec.latent : NULL;
     if (status == HL_OK)
         status = t.mean ? run_all(r, data, &o, &t, row, result) : HL_ERR_NOMEM;
     hl_free(v->ctx, t.mean);
+    hl_free(v->ctx, key);
     hl_vae_runner_free(r);
     return status;
 }

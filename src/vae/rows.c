@@ -1,5 +1,6 @@
 /* rows.c - rows of data in an autoencoder's precision. What is random about a row is keyed by its contents, so that it does not
- * depend on where the row stands. */
+ * depend on where the row stands; in evaluations also by how many equal rows stand before it, so that equal rows have samples of
+ * their own. */
 #include <math.h>
 
 #include "vae/rows.h"
@@ -13,6 +14,30 @@ uint64_t hl_vae_row_key(const hl_vae *v, const hl_vae_rows *rows, size_t row)
     for (size_t i = 0; i < bytes; i++)
         hash = (hash ^ at[i]) * 0x100000001b3u;
     return hash;
+}
+
+hl_status hl_vae_row_keys(const hl_vae *v, const hl_vae_rows *rows, uint64_t *key)
+{
+    typedef struct seen {
+        uint64_t hash, count;
+    } seen;
+    size_t room = 2;
+    while (room / 2 < rows->rows && room <= SIZE_MAX / 4)
+        room *= 2;
+    seen *table = hl_calloc(v->ctx, room, sizeof *table); /* at most half full */
+    if (!table)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < rows->rows; i++) {
+        uint64_t hash = hl_vae_row_key(v, rows, i);
+        size_t at = (size_t)hash & (room - 1);
+        while (table[at].count && table[at].hash != hash)
+            at = (at + 1) & (room - 1);
+        table[at].hash = hash;
+        key[i] = table[at].count ? hl_random_bits(hash, table[at].count, 0) : hash;
+        table[at].count++;
+    }
+    hl_free(v->ctx, table);
+    return HL_OK;
 }
 
 static hl_status bad_value(const hl_vae *v, size_t row, size_t column, double value, const char *what)

@@ -6,6 +6,8 @@
 
 /* A number that depends on the row's contents alone. */
 uint64_t hl_vae_row_key(const hl_vae *vae, const hl_vae_rows *rows, size_t row);
+/* key[rows]: that number for the first row of these contents, others for the second, third, ... of the same contents. */
+hl_status hl_vae_row_keys(const hl_vae *vae, const hl_vae_rows *rows, uint64_t *key);
 hl_status hl_vae_check_rows(const hl_vae *vae, const hl_vae_rows *rows);
 /* `count` rows from `first` on, or those of index[first..], in the autoencoder's precision. Gray values are drawn with this key. */
 void hl_vae_fetch(const hl_vae *vae, const hl_vae_rows *rows, uint64_t key, size_t first, size_t count,
@@ -17,6 +19,7 @@ typedef struct hl_vae_runner {
     size_t chunk;                              /* rows of a block, and pairs of a chunk */
     void *x, *piece[HL_VAE_PIECES];            /* of a block of rows: chunk x size */
     uint64_t *key;                             /* of these rows */
+    const uint64_t *all_keys;                  /* of all rows of the data, borrowed; NULL: by contents alone */
     void *pair_x, *pair_piece[HL_VAE_PIECES];  /* of a chunk of pairs */
     void *noise, *probe, *z, *z_next;          /* chunk x latent */
     void *t, *h, *log_q0, *log_det, *log_next; /* chunk */

@@ -82,7 +82,7 @@ hl_status hl_vae_runner_encode(hl_vae_runner *r, const hl_vae_rows *rows, size_t
     enum { DATA_KEY = 0x6461 }; /* of gray values in evaluations: the same for every model */
     hl_vae_fetch(r->vae, rows, DATA_KEY, first, count, NULL, r->x);
     for (size_t i = 0; i < count; i++)
-        r->key[i] = hl_vae_row_key(r->vae, rows, first + i);
+        r->key[i] = r->all_keys ? r->all_keys[first + i] : hl_vae_row_key(r->vae, rows, first + i);
     return hl_plan_run(r->vae->plans.encode, count, (const void *[]){ r->x }, values_of(r), r->piece);
 }
 

@@ -153,7 +153,10 @@ class VAE(BaseEstimator):
         return numbers
 
     def score_samples(self, X: Any, *, importance: int = 100, random_state: Any = None) -> np.ndarray:
-        """A lower bound of log p(x) of every row, IWAE with this many samples."""
+        """A lower bound of log p(x) of every row, IWAE with this many samples.
+
+        A row's number does not depend on the other rows, but of equal rows each has samples of its own.
+        """
         numbers = self.evaluate(X, importance=importance, random_state=random_state)
         return numbers["rows"]["iwae"]
 

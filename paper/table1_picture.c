@@ -1,5 +1,6 @@
 /* table1_picture.c - the posterior of one image in two latent dimensions: exact, normalised over a grid, and samples of each model
- * counted on the same grid. Their encoders and decoders are one, trained with the first posterior. */
+ * counted on the same grid. Their encoders and decoders are one, trained with the first posterior. All panels have one scale: white
+ * is the largest density of the exact one, so a model whose samples are elsewhere is dark. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,14 +23,16 @@ static void cell_centre(const window *w, size_t i, double *z)
     }
 }
 
-/* Brightest is 1. */
+/* The exact panel to 0 .. 1, the others, which are shares of samples, to the same scale. */
 static void scale(double *panel)
 {
-    double most = 0;
-    for (size_t i = 0; i < GRID * GRID; i++)
+    double most = 0, sum = 0;
+    for (size_t i = 0; i < GRID * GRID; i++) {
         most = fmax(most, panel[i]);
-    for (size_t i = 0; i < GRID * GRID; i++)
-        panel[i] = most > 0 ? panel[i] / most : 0;
+        sum += panel[i];
+    }
+    for (size_t i = 0; i < (SHOWN + 1) * GRID * GRID; i++)
+        panel[i] = fmin(1, i < GRID * GRID ? panel[i] / most : panel[i] * sum / most);
 }
 
 /* p(x | z) p(z) at the centres of the cells; from probabilities, which is enough for a picture. */
@@ -71,15 +74,20 @@ static hl_status draw_samples(const table1 *t, hl_vae *v, const unsigned char *x
     return status;
 }
 
-static void count_samples(const double *z, const window *w, double *panel)
+/* The share of the samples in each cell; returns that in all of them. */
+static double count_samples(const double *z, const window *w, double *panel)
 {
+    size_t inside = 0;
     for (size_t i = 0; i < SAMPLES; i++) {
         double at[2];
         for (size_t k = 0; k < 2; k++)
             at[k] = floor((z[2 * i + k] - w->low[k]) / (w->high[k] - w->low[k]) * GRID);
-        if (at[0] >= 0 && at[0] < GRID && at[1] >= 0 && at[1] < GRID)
-            panel[(size_t)at[1] * GRID + (size_t)at[0]]++;
+        if (at[0] >= 0 && at[0] < GRID && at[1] >= 0 && at[1] < GRID) {
+            panel[(size_t)at[1] * GRID + (size_t)at[0]] += 1.0 / SAMPLES;
+            inside++;
+        }
     }
+    return (double)inside / SAMPLES;
 }
 
 /* The image whose bounds are farther apart than those of three quarters of the others: its posterior has a shape that a normal
@@ -150,7 +158,8 @@ static int draw_panels(table1 *t, double *panel, double *z)
                 status = exact_panel(t, v, x, &w, panel);
         }
         if (result == CLI_OK && status == HL_OK)
-            count_samples(z, &w, panel + (k + 1) * GRID * GRID);
+            cli_say(&paper_command, "picture: %s: %.0f %% of its samples are in the window", table1_runs[k].name,
+                    100 * count_samples(z, &w, panel + (k + 1) * GRID * GRID));
         hl_vae_free(v);
     }
     hl_vae_free(base);
@@ -161,8 +170,8 @@ int table1_picture(table1 *t)
 {
     double *panel = calloc(SHOWN + 1, GRID * GRID * sizeof *panel), *z = calloc(SAMPLES, 2 * sizeof *z);
     int result = panel && z ? draw_panels(t, panel, z) : cli_fail(&paper_command, CLI_FAILED, "out of memory");
-    for (size_t i = 0; result == CLI_OK && i <= SHOWN; i++)
-        scale(panel + i * GRID * GRID);
+    if (result == CLI_OK)
+        scale(panel);
     cli_grid grid = { .count = SHOWN + 1, .columns = SHOWN + 1, .shape = { 1, GRID, GRID }, .values = panel };
     char path[1100];
     snprintf(path, sizeof path, "%s/table1_posterior.png", t->set->out);

@@ -215,6 +215,8 @@ static int conclude(fit_job *j, hl_status status, hl_density *model, const hl_de
     cli_progress_end(&j->progress, true);
     if (status < 0 && !failed)
         return outcome && fit_refuse(j, outcome) ? CLI_WRONG : cli_fail_library(&cli_fit, j->ctx, status);
+    if (status == HL_STOPPED && !model)
+        return cli_fail(&cli_fit, CLI_STOPPED, "stopped while mixtures were fitted; nothing is written");
     if (status == HL_STOPPED)
         return cli_fail(&cli_fit, CLI_STOPPED, "stopped; %s is written, and the same call with --resume goes on",
                         j->checkpoint);

@@ -95,8 +95,11 @@ static void say_start(fit_job *j, const hl_density_progress *p)
 {
     const hl_density_outcome *o = p->so_far;
     say_warnings(j, o);
-    cli_say(&cli_fit, "%zu rows and %zu for validation, %zu columns%s; %zu parameters", o->train_rows, o->valid_rows,
-            j->dim, j->context ? " given the context" : "", o->parameters);
+    char size[60] = "";
+    if (o->parameters)
+        snprintf(size, sizeof size, "; %zu parameters", o->parameters);
+    cli_say(&cli_fit, "%zu rows and %zu for validation, %zu columns%s%s", o->train_rows, o->valid_rows, j->dim,
+            j->context ? " given the context" : "", size);
     if (!j->resume && access(j->checkpoint, F_OK) == 0)
         cli_say(&cli_fit, "warning: %s of an earlier run will be replaced; --resume would go on from it",
                 j->checkpoint);
@@ -205,12 +208,24 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     putchar('\n');
 }
 
+/* Of a model without training. */
+static void say_untrained(const fit_job *j, const hl_density_outcome *o)
+{
+    const char *members = hl_settings_text(j->settings, "members");
+    if (!members || strcmp(members, "mixture") != 0)
+        cli_say(&cli_fit, "no flow is trained: to judge one, %zu validation row%s too few", o->valid_rows,
+                o->valid_rows == 1 ? " is" : "s are");
+    cli_say(&cli_fit, "the model is a mixture of %zu part%s", o->parts, o->parts == 1 ? "" : "s");
+}
+
 /* What the flow added to the mixtures. */
-static void say_gain(const hl_density_outcome *o)
+static void say_gain(const fit_job *j, const hl_density_outcome *o)
 {
     if (isnan(o->mixture))
         return;
-    if (!(o->best < o->mixture))
+    if (!o->iteration)
+        say_untrained(j, o);
+    else if (!(o->best < o->mixture))
         cli_say(&cli_fit, "the flow adds nothing to a mixture of %zu: the model has none", o->parts);
     else if (o->gain_rows)
         cli_say(&cli_fit,
@@ -243,6 +258,10 @@ static int say_verdict(const hl_density_outcome *o)
         cli_say(&cli_fit,
                 "a normal distribution, with %.4f nats, is better: the model is this; more rows would tell more",
                 o->normal);
+    if (o->verdict == HL_DENSITY_GOOD && o->best > o->normal)
+        cli_say(&cli_fit,
+                "warning: on these %zu rows a normal distribution is better, with %.4f nats: they are too few",
+                o->valid_rows, o->normal);
     if (o->end == HL_DENSITY_END_PATIENCE)
         cli_say(&cli_fit, "stopped at iteration %zu: %zu validations in a row were no better (--patience)",
                 o->iteration, o->patience);
@@ -260,9 +279,11 @@ int fit_conclude(const fit_job *j, const hl_density_outcome *o)
         return cli_fail(&cli_fit, CLI_FAILED,
                         "%s holds the best model so far, of iteration %zu; try a smaller --lr or more --ode-steps",
                         model, o->best_iteration);
-    say_gain(o);
+    say_gain(j, o);
     if (o->verdict == HL_DENSITY_UNVALIDATED)
         cli_say(&cli_fit, "%s: the model of iteration %zu, before the first validation", model, o->iteration);
+    else if (!o->iteration)
+        cli_say(&cli_fit, "%s: validation %.4f nats a row (mean -log p), %.0f s", model, o->best, o->seconds);
     else
         cli_say(&cli_fit, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s", model, o->best,
                 o->best_iteration, o->seconds);

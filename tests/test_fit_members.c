@@ -171,6 +171,105 @@ static void test_same_bits(void **state)
     CHECK(memcmp(logp[0], logp[2], sizeof *logp) == 0, "stopped and resumed");
 }
 
+/* So few rows that nothing can judge a flow; a few validation rows beside many; none: mixtures alone, not far from the truth. */
+static void test_few_rows(void **state)
+{
+    (void)state;
+    static const size_t rows[] = { 10, 12, 20, 40, 2500, 30 }, valid[] = { 0, 0, 0, 0, 1, 0 };
+    static double x[2500 * DIM], test[TEST * DIM];
+    hl_context *ctx = test_context(NULL, 1);
+    fill_normal_f64(x, 2500 * DIM, 8);
+    fill_normal_f64(test, TEST * DIM, 9);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        bool none = k == 5;
+        hl_settings *s = settings_of(
+            ctx, none ? (const char *const[]){ "members", "mixture", "validation-share", "0", NULL } : NULL);
+        hl_density_data data = { .dim = DIM,
+                                 .train = { .rows = rows[k], .x = x },
+                                 .valid = { .rows = valid[k], .x = test } };
+        hl_density *model = NULL;
+        hl_density_outcome *o = NULL;
+        CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
+        CHECK(!hl_density_flow(model), "no flow");
+        assert_int_equal(o->iteration, 0);
+        assert_int_equal(o->valid_rows, none ? 0 : valid[k] ? valid[k] : rows[k] / 10);
+        CHECK(o->verdict == HL_DENSITY_GOOD || o->verdict == HL_DENSITY_NORMAL, "a verdict");
+        CHECK(isfinite(o->best) && o->parameters >= 5 && o->parameters < 100, "of the model, not of a flow");
+        CHECK_LE(-mean_logp(ctx, model, test, NULL), 2.92 + 20 / (double)rows[k], "near the entropy");
+        hl_density_outcome_free(o);
+        hl_density_free(model);
+        hl_settings_free(s);
+    }
+    test_context_free(ctx, NULL);
+}
+
+/* Columns without any relation, of which a mixture can find none: normal columns are the model. */
+static void test_normal(void **state)
+{
+    (void)state;
+    enum { WIDE = 20, FEW = 14 };
+    static double x[FEW * WIDE];
+    hl_context *ctx = test_context(NULL, 1);
+    fill_normal_f64(x, FEW * WIDE, 10);
+    hl_settings *s = settings_of(ctx, NULL);
+    hl_density_data data = { .dim = WIDE, .train = { .rows = FEW, .x = x } };
+    hl_density *model = NULL;
+    hl_density_outcome *o = NULL;
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
+    assert_int_equal(o->verdict, HL_DENSITY_NORMAL);
+    assert_int_equal(hl_density_members(model), 1);
+    CHECK_NEAR(o->best, o->normal, 1e-9, "the model is the normal distribution");
+    hl_density_outcome_free(o);
+    hl_density_free(model);
+    hl_settings_free(s);
+    test_context_free(ctx, NULL);
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    static double x[100 * DIM], w[100];
+    hl_context *ctx = test_context(NULL, 1);
+    fill_normal_f64(x, 100 * DIM, 11);
+    for (size_t r = 0; r < 100; r++)
+        w[r] = 1;
+    hl_settings *s = settings_of(ctx, (const char *const[]){ "members", "mixture", NULL });
+    hl_density_data data = { .dim = DIM, .train = { .rows = 100, .x = x, .weights = w } };
+    hl_density *model = NULL;
+    CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, NULL, &model, NULL), HL_ERR_INVALID);
+    CHECK(!model && strstr(hl_context_message(ctx), "weights"), "refused");
+    hl_settings_free(s);
+    test_context_free(ctx, NULL);
+}
+
+static int stop_at_count(void *user)
+{
+    return --*(int *)user <= 0;
+}
+
+/* Stopped while mixtures are fitted: at once, without a model or a file. */
+static void test_stop(void **state)
+{
+    (void)state;
+    static double x[ROWS * DIM];
+    int left = 20;
+    hl_context *ctx = NULL;
+    hl_context_options options = { .threads = 1, .stop = stop_at_count, .user = &left };
+    CHECK(hl_context_create(&options, &ctx) == HL_OK, "a context");
+    draw(ROWS, 1, x, NULL);
+    hl_settings *s = settings_of(ctx, (const char *const[]){ "members", "mixture", NULL });
+    hl_density_data data = { .dim = DIM, .train = { .rows = ROWS, .x = x } };
+    hl_job job = { .checkpoint = "stopped.ckpt" };
+    hl_density *model = NULL;
+    CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, &job, &model, NULL), HL_STOPPED);
+    CHECK(!model, "no model");
+    CHECK(left > -5, "soon");
+    FILE *file = fopen("stopped.ckpt", "rb");
+    CHECK(!file, "no checkpoint");
+    hl_settings_free(s);
+    hl_context_free(ctx);
+}
+
 /* Memory that runs out here and there. There are too many allocations to make each of them fail. */
 static void test_memory(void **state)
 {
@@ -209,6 +308,10 @@ int main(void)
         cmocka_unit_test(test_never_worse),
         cmocka_unit_test(test_mapped),
         cmocka_unit_test_teardown(test_same_bits, empty_directory),
+        cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_normal),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

@@ -99,7 +99,7 @@ typedef enum hl_density_end {
 
 typedef enum hl_density_verdict {
     HL_DENSITY_GOOD,   /* better than normal columns, or a sum with mixtures */
-    HL_DENSITY_NORMAL, /* a normal distribution is better, and the model is one: there are too few rows for more */
+    HL_DENSITY_NORMAL, /* nothing was better than a normal distribution, and the model is one; more needs more rows */
     HL_DENSITY_NORMAL_BETTER, /* a normal distribution is better, but this kind of flow cannot be made one */
     HL_DENSITY_FAILED,        /* even the best iteration is much worse than normal columns */
     HL_DENSITY_DIVERGED,      /* the loss at the end is much worse than normal columns; the model is the best before */
@@ -116,7 +116,9 @@ typedef struct hl_density_outcome {
     double normal;  /* the same of normal columns, with their correlations if decorrelated */
     double recent;  /* likelihood's loss over the last iterations; NaN if that phase was not reached */
     double seconds; /* of this call */
-    size_t train_rows, valid_rows, parameters, patience;
+    size_t train_rows, valid_rows;
+    size_t parameters; /* of the model; before the end, of the flow that is trained, 0 without one */
+    size_t patience;
     /* Of a model with mixtures: mean -log p of the validation rows of the mixtures together and of the flow alone (NaN without), of which
      * `best` is the weighted sum; and what the flow gained over the mixtures, in nats a row, with its standard error, on `gain_rows` rows that
      * chose nothing. NaN if there are none. The members themselves: hl_density_get_member. */
@@ -132,7 +134,8 @@ HL_API void hl_density_outcome_free(hl_density_outcome *outcome); /* takes NULL 
 /* Train. `settings` are of hl_density_fit_options; they, `job` and `outcome` may be NULL. Free *model and *outcome in any case.
  *
  * HL_OK: *model is the best model; the outcome's verdict says how good it is.
- * HL_STOPPED: the same, of a job that was stopped before its end; its checkpoint, if it has one, is written.
+ * HL_STOPPED: the same, of a job that was stopped before its end; its checkpoint, if it has one, is written. Stopped while mixtures were
+ * fitted: *model is NULL and nothing is written.
  * HL_ERR_INVALID and others before training: *model is NULL; the outcome has what was found in the data.
  * An error of training, as a loss that is not finite: *model is the best model before it, if there was a validation, else NULL.
  *

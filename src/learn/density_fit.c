@@ -34,7 +34,7 @@ typedef struct run {
     hl_fit_report report; /* of the last iteration */
     double validation;    /* the last, in the units of the data; NaN before the first */
     double scale;         /* from the flow's -log p to the units of the data */
-    double saved;         /* when the last checkpoint was written */
+    double start, saved;  /* when the call began; when the last checkpoint was written */
     outcome *outcome;
 } run;
 
@@ -82,8 +82,10 @@ static bool is_continuous(const run *r)
 static double normal_nll(const run *r)
 {
     const hl_fit_table *t = &r->table;
-    size_t rows = hl_fit_validation_rows(r->fit);
+    size_t rows = r->members.mixtures ? t->valid.rows : hl_fit_validation_rows(r->fit); /* those that judge the model */
     double sum = 0, weight = 0;
+    if (t->mapped)
+        return r->members.normal;
     for (size_t r = 0; t->valid.w && r < rows; r++)
         weight += t->valid.w[r];
     for (size_t i = 0; i < rows * t->dim; i++) {
@@ -121,7 +123,7 @@ static void conclude(run *r, hl_density_end end)
     o->best_iteration = r->report.best_iteration;
     o->best = isfinite(r->report.best) ? r->report.best + r->scale : NAN;
     o->normal = r->table.valid.rows ? normal_nll(r) : NAN;
-    o->seconds = hl_clock() - r->pace.start;
+    o->seconds = hl_clock() - r->start;
     o->verdict = judge(r);
 }
 
@@ -250,6 +252,8 @@ static hl_status weigh_members(run *r)
         status = report_gain(r, weight);
     if (status == HL_OK)
         hl_density_weigh(r->model, weight[0]);
+    if (m->is_normal && weight[0] == 0)
+        o->verdict = HL_DENSITY_NORMAL;
     return status;
 }
 
@@ -325,7 +329,7 @@ static hl_status after_iteration(run *r, bool *over, hl_density_end *end)
     if (tell(r, left) || status == HL_STOPPED)
         return HL_STOPPED;
     *end = HL_DENSITY_END_TIME;
-    if (r->plan.minutes > 0 && hl_clock() - r->pace.start > 60 * r->plan.minutes)
+    if (r->plan.minutes > 0 && hl_clock() - r->start > 60 * r->plan.minutes)
         return HL_OK;
     *over = false;
     return hl_clock() - r->saved > every ? hl_checkpoint_tell(r->ctx, r->job, save(r)) : HL_OK;
@@ -369,6 +373,17 @@ static hl_status train(run *r, hl_density_end *end)
 
 /* ---- from the call to the loop ---- */
 
+/* Of the flow and of the mixtures; a part has a weight, of which the last is what the others leave, a mean and a covariance. */
+static size_t count_parameters(const hl_density *model)
+{
+    size_t count = 0, d = model->dim + model->context;
+    for (size_t i = 0; model->flow && i < hl_flow_nets(model->flow); i++)
+        count += hl_net_size(hl_flow_net(model->flow, i));
+    for (size_t k = 0; k < model->mixtures; k++)
+        count += model->mixture[k].mixture->parts * (1 + d + d * (d + 1) / 2) - 1;
+    return count;
+}
+
 static void describe(run *r)
 {
     hl_density_outcome *o = &r->outcome->seen;
@@ -379,8 +394,7 @@ static void describe(run *r)
     o->decorrelated = r->table.factor != NULL;
     o->iterations = r->plan.options.iterations;
     o->patience = r->plan.options.patience;
-    for (size_t i = 0; i < hl_flow_nets(flow); i++)
-        o->parameters += hl_net_size(hl_flow_net(flow, i));
+    o->parameters = r->members.alone ? 0 : count_parameters(r->model);
 }
 
 static hl_status create_model(run *r)
@@ -442,7 +456,7 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
         end = HL_DENSITY_END_STOPPED;
         status = save(r);
         status = status == HL_OK ? HL_STOPPED : status;
-    } else if (r->members.mixtures && r->members.wish == HL_FIT_MIXTURE_ONLY) {
+    } else if (r->members.alone) {
         end = HL_DENSITY_END_DONE;
     } else {
         status = train(r, &end);
@@ -451,8 +465,10 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     bool keep = status == HL_OK || status == HL_STOPPED ||
                 (status != HL_ERR_NOMEM && (isfinite(r->report.best) || r->members.mixtures));
     hl_status finished = keep ? finish_model(r) : status;
-    if (keep && finished == HL_OK)
+    if (keep && finished == HL_OK) {
+        r->outcome->seen.parameters = count_parameters(r->model);
         return status;
+    }
     hl_density_free(r->model);
     r->model = NULL;
     return finished;
@@ -485,7 +501,7 @@ hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_
     if (job && job->resume && !job->checkpoint)
         return hl_fail(ctx, HL_ERR_INVALID, "hl_density_fit: to resume, a checkpoint is needed");
     hl_status status = hl_settings_check(ctx, settings, hl_density_fit_options());
-    run r = { .ctx = ctx, .job = job, .table.ctx = ctx, .validation = NAN };
+    run r = { .ctx = ctx, .job = job, .table.ctx = ctx, .validation = NAN, .start = hl_clock() };
     if (status == HL_OK)
         status = create_outcome(&r);
     if (status == HL_OK)

@@ -81,13 +81,17 @@ typedef struct hl_fit_members {
     double nll[HL_FIT_MIXTURES], share[HL_FIT_MIXTURES]; /* mean -log p of held rows; weight among the mixtures */
     double *held[HL_FIT_MIXTURES];                       /* log p of held rows */
     double *logp;    /* of the mixtures together, of the validation rows, in the units of the data */
-    double together; /* the mean of -logp */
+    double together; /* the mean of -logp; without validation rows, of held ones */
+    double normal;   /* the same of normal columns without correlations */
+    bool is_normal;  /* no mixture was better than these: they are the only one */
+    bool alone;      /* no flow is trained */
     double *report;  /* rows that choose nothing, standardised, context first */
     size_t report_rows;
     bool flow_mapped; /* the flow is to see mapped columns */
 } hl_fit_members;
 
-/* Fit the mixtures to a standardised table; some of its validation rows go to the report. Free the members on failure as well. */
+/* Fit the mixtures to a standardised table; some of its validation rows go to the report. HL_STOPPED if the context's stop says so.
+ * Free the members on failure as well. */
 hl_status hl_fit_members_fit(hl_fit_table *table, const hl_settings *settings, hl_fit_members *members);
 void hl_fit_members_free(hl_fit_members *members);
 /* The table's rows become those of mapped columns, if the flow is to see these. */

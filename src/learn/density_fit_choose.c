@@ -54,7 +54,7 @@ static const size_class *find_class(size_t columns)
 static size_class class_of(const hl_fit_table *t, const hl_settings *s)
 {
     size_class c = *find_class(t->dim);
-    bool alone = hl_settings_choice(s, "members", 0) == HL_FIT_FLOW_ONLY;
+    bool alone = hl_settings_choice(s, "members", 0) == HL_FIT_FLOW_ONLY || t->train.w || t->valid.w;
     if (!alone && (double)t->train.rows <= FEW && &classes[1] == find_class(t->dim)) {
         c.hidden_made = FEW_HIDDEN;
         c.features = FEW_FEATURES;

@@ -1,7 +1,9 @@
 /* density_fit_members.c - the simple members of a density model: mixtures of t distributions on standardised and on mapped columns.
  *
  * They take seconds, and the flow is judged by what it adds to them. Sizes are chosen by the validation rows; up to FEW rows by five-fold
- * cross-validation over all rows, maps inside the folds, and the mixtures are fitted to all rows in the end. The flow sees mapped
+ * cross-validation over all rows, maps inside the folds, and the mixtures are fitted to all rows in the end. With fewer than LEAST_VALID
+ * validation rows nothing can judge a flow, and the mixtures are the model. Where none is better than normal columns, these are the only
+ * mixture: one part with the columns' means and deviations. The flow sees mapped
  * columns where the mixture of them is clearly better: of nine tables this chose the better space for the flow on eight, and on the ninth,
  * which had 126 rows, the flow sees standardised columns as on all tables that are as small. */
 #include <math.h>
@@ -11,9 +13,11 @@
 #include "learn/density_fit.h"
 
 enum { FEW = 2000, FOLDS = 5, LEAST_VALID = 5, REPORT_ROWS = 200, REPORT_PART = 5, STREAM_FOLD = 45 };
+enum { EVEN_ROWS = 50, JUDGE_PART = 10 };
 enum { MAPPED_ROWS = 500, MAP_COLUMNS = 512, MANY_COLUMNS = 64, MAP_PARTS = 64, FEW_MAP_PARTS = 8, EM_ROWS = 50000 };
 static const double WORK = 6e9; /* parts times rows times squared columns of a mixture, at most */
 static const double MAPPED_GAIN = 0.05, MAPPED_GAIN_COLUMN = 0.01;
+static const double LOG_TWO_PI = 1.8378770664093453;
 static const double PRIOR = 2, LEAST_WEIGHT = 0.01; /* rows that every member's weight begins with; dropped below */
 
 /* All rows that choose, standardised, the context's columns first. A row of fold f is held when the others are fitted; without
@@ -22,9 +26,10 @@ typedef struct pool {
     hl_context *ctx;
     const hl_fit_table *table;
     size_t rows, columns, folds, first_valid;
-    double *x;    /* [rows][columns] */
-    int *fold;    /* [rows], or -1 */
-    double *work; /* [rows] */
+    double *x;     /* [rows][columns] */
+    int *fold;     /* [rows], or -1 */
+    double *work;  /* [rows] */
+    double normal; /* mean -log p, standardised, of held rows for normal columns of the others */
     uint64_t seed;
 } pool;
 
@@ -46,6 +51,20 @@ static void join_rows(const hl_fit_table *t, const hl_fit_rows *from, size_t fir
     }
 }
 
+/* At random. Of few rows, folds of the same size. Without validation rows that can judge, a tenth of many training rows helps them. */
+static int fold_of(const pool *p, size_t row)
+{
+    uint64_t own = hl_random_bits(p->seed, STREAM_FOLD, row);
+    size_t before = 0;
+    if (p->folds == 1)
+        return row >= p->first_valid || (p->rows - p->first_valid < LEAST_VALID && own % JUDGE_PART == 0) ? 0 : -1;
+    if (p->rows >= EVEN_ROWS)
+        return (int)(own % FOLDS);
+    for (size_t r = 0; r < p->rows; r++)
+        before += hl_random_bits(p->seed, STREAM_FOLD, r) < own;
+    return (int)(before % FOLDS);
+}
+
 static hl_status create_pool(const hl_fit_table *t, uint64_t seed, pool *p)
 {
     size_t rows = t->train.rows + t->valid.rows;
@@ -60,7 +79,7 @@ static hl_status create_pool(const hl_fit_table *t, uint64_t seed, pool *p)
     join_rows(t, &t->train, 0, t->train.rows, p->x);
     join_rows(t, &t->valid, 0, t->valid.rows, p->x + t->train.rows * p->columns);
     for (size_t r = 0; r < rows; r++)
-        p->fold[r] = p->folds > 1 ? (int)(hl_random_bits(seed, STREAM_FOLD, r) % FOLDS) : r < t->train.rows ? -1 : 0;
+        p->fold[r] = fold_of(p, r);
     return HL_OK;
 }
 
@@ -123,9 +142,11 @@ static hl_status choose_maps(const pool *p, const view *views, size_t *parts)
     hl_column_fold fold[FOLDS];
     for (size_t i = 0; i < p->columns && status == HL_OK; i++) {
         double floor = hl_column_tie_width(p->first_valid, p->x + i, p->columns, p->work);
+        status = hl_check_stop(p->ctx);
         for (size_t f = 0; f < p->folds; f++)
             fold[f] = column_of(p, &views[f], i);
-        status = hl_column_map_choose(p->ctx, p->folds, fold, most_map_parts(p), floor, &parts[i]);
+        if (status == HL_OK)
+            status = hl_column_map_choose(p->ctx, p->folds, fold, most_map_parts(p), floor, &parts[i]);
     }
     return status;
 }
@@ -298,6 +319,14 @@ static double mean_over(const pool *p, const double *logp)
     return sum / count;
 }
 
+static double log_deviations(const hl_fit_table *t)
+{
+    double sum = 0;
+    for (size_t i = 0; i < t->dim; i++)
+        sum += log(t->column[i].deviation);
+    return sum;
+}
+
 /* One mixture, on standardised or on mapped columns. One that cannot be fitted is left out. */
 static hl_status add_member(const pool *p, const view *views, bool mapped, size_t most, hl_fit_members *m)
 {
@@ -311,9 +340,7 @@ static hl_status add_member(const pool *p, const view *views, bool mapped, size_
     }
     if (status != HL_OK)
         return status;
-    double scale = 0;
-    for (size_t i = 0; i < p->table->dim; i++)
-        scale += log(p->table->column[i].deviation);
+    double scale = log_deviations(p->table);
     for (size_t r = 0; r < p->rows; r++)
         m->held[k][r] -= scale;
     m->mapped[k] = mapped;
@@ -337,12 +364,71 @@ static hl_status map_views(const pool *p, view *views, const size_t *parts, hl_f
     return status;
 }
 
-static hl_status fit_members(const pool *p, view *views, size_t most, hl_fit_members *m)
+/* Normal columns, by the means and deviations of the rows of each fold, for the rows that it holds. */
+static double score_normal(const pool *p, const view *views)
+{
+    double sum = 0, count = 0;
+    for (size_t f = 0; f < p->folds; f++) {
+        const view *v = &views[f];
+        double n = (double)v->rows.rows;
+        for (size_t i = p->table->context; i < p->columns; i++) {
+            double mean = 0, square = 0;
+            for (size_t r = 0; r < v->rows.rows; r++)
+                mean += v->x[r * p->columns + i] / n;
+            for (size_t r = 0; r < v->rows.rows; r++)
+                square += pow(v->x[r * p->columns + i] - mean, 2) / (n - 1);
+            for (size_t r = 0; r < v->rows.held_rows; r++)
+                sum += 0.5 * (LOG_TWO_PI + log(square) + pow(v->held[r * p->columns + i] - mean, 2) / square);
+        }
+        count += (double)v->rows.held_rows;
+    }
+    return sum / count;
+}
+
+/* Normal columns become the only mixture. */
+static hl_status set_normal(const pool *p, hl_fit_members *m)
+{
+    for (size_t k = 0; k < HL_FIT_MIXTURES; k++) {
+        hl_tmixture_free(m->mixture[k]);
+        hl_free(p->ctx, m->held[k]);
+        m->mixture[k] = NULL;
+        m->held[k] = NULL;
+    }
+    m->mixtures = 0;
+    m->mapped[0] = false;
+    m->share[1] = 0;
+    m->held[0] = hl_calloc(p->ctx, p->rows, sizeof **m->held);
+    hl_status status = m->held[0]
+                           ? hl_tmixture_create(p->ctx, p->columns, p->table->context, 1, INFINITY, &m->mixture[0])
+                           : HL_ERR_NOMEM;
+    if (status != HL_OK)
+        return status;
+    hl_tmixture *one = m->mixture[0];
+    one->weight[0] = 1;
+    for (size_t i = 0; i < p->columns; i++) {
+        one->mean[i] = 0;
+        for (size_t k = 0; k < p->columns; k++)
+            one->factor[i * p->columns + k] = i == k;
+    }
+    status = hl_tmixture_prepare(one);
+    if (status == HL_OK)
+        status = hl_tmixture_logp(one, p->rows, p->x, m->held[0]);
+    for (size_t r = 0; r < p->rows; r++)
+        m->held[0][r] -= log_deviations(p->table);
+    m->nll[0] = mean_over(p, m->held[0]);
+    m->mixtures = 1;
+    m->is_normal = true;
+    return status;
+}
+
+static hl_status fit_members(pool *p, view *views, size_t most, hl_fit_members *m)
 {
     size_t *parts = hl_calloc(p->ctx, p->columns, sizeof *parts);
     hl_status status = parts ? HL_OK : HL_ERR_NOMEM;
     for (size_t f = 0; f <= p->folds && status == HL_OK; f++)
         status = create_view(p, f < p->folds ? (int)f : -1, &views[f]);
+    if (status == HL_OK)
+        p->normal = score_normal(p, views) + log_deviations(p->table);
     if (status == HL_OK)
         status = add_member(p, views, false, most, m);
     if (status == HL_OK && p->columns <= MAP_COLUMNS) {
@@ -356,32 +442,55 @@ static hl_status fit_members(const pool *p, view *views, size_t most, hl_fit_mem
     return status;
 }
 
-/* Weights among the mixtures, what they make of the validation rows together, and the space of the flow. */
-static hl_status conclude(const pool *p, hl_fit_members *m)
+/* Weights among the mixtures by held rows; *mean becomes the mean -log p of these. */
+static hl_status weigh(const pool *p, hl_fit_members *m, double *mean)
 {
-    size_t valid = p->rows - p->first_valid, held = 0;
-    double gain = MAPPED_GAIN + MAPPED_GAIN_COLUMN * (double)p->table->dim;
+    size_t held = 0;
     double *packed = hl_calloc(p->ctx, hl_size_mul(p->rows, 2), sizeof *packed);
-    m->logp = hl_calloc(p->ctx, valid, sizeof *m->logp);
-    if (!packed || !m->logp) {
-        hl_free(p->ctx, packed);
+    const double *logp[] = { packed, packed + p->rows };
+    if (!packed)
         return HL_ERR_NOMEM;
-    }
     for (size_t r = 0; r < p->rows; r++)
         if (p->fold[r] >= 0) {
             for (size_t k = 0; k < m->mixtures; k++)
                 packed[k * p->rows + held] = m->held[k][r];
             held++;
         }
-    const double *logp[] = { packed, packed + p->rows };
     hl_fit_weigh(held, m->mixtures, logp, m->share);
+    *mean = 0;
+    for (size_t r = 0; r < held; r++)
+        *mean -= hl_fit_mix(m->mixtures, m->share, logp, r) / (double)held;
+    hl_free(p->ctx, packed);
+    return HL_OK;
+}
+
+/* Weights among the mixtures, what they make of the validation rows together, and the space of the flow. */
+static hl_status conclude(const pool *p, hl_fit_members *m)
+{
+    const hl_fit_table *t = p->table;
+    size_t valid = p->rows - p->first_valid;
+    double gain = MAPPED_GAIN + MAPPED_GAIN_COLUMN * (double)t->dim, held = INFINITY;
+    hl_status status = m->mixtures ? weigh(p, m, &held) : HL_OK;
+    if (status == HL_OK && (!m->mixtures || p->normal < held)) {
+        status = set_normal(p, m);
+        m->share[0] = 1;
+        held = m->nll[0];
+    }
+    m->logp = hl_calloc(p->ctx, valid, sizeof *m->logp);
+    if (status == HL_OK && !m->logp)
+        status = HL_ERR_NOMEM;
+    if (status != HL_OK)
+        return status;
+    m->together = valid ? 0 : held;
     for (size_t r = 0; r < valid; r++) {
         const double *at[] = { m->held[0] + p->first_valid, m->mixtures > 1 ? m->held[1] + p->first_valid : NULL };
         m->logp[r] = hl_fit_mix(m->mixtures, m->share, at, r);
         m->together -= m->logp[r] / (double)valid;
     }
+    m->normal = 0.5 * (double)t->dim * LOG_TWO_PI + log_deviations(t);
+    for (size_t i = 0; i < valid * t->dim; i++)
+        m->normal += 0.5 * t->valid.x[i] * t->valid.x[i] / (double)valid;
     m->flow_mapped = m->mixtures > 1 && p->rows >= MAPPED_ROWS && m->nll[1] < m->nll[0] - gain;
-    hl_free(p->ctx, packed);
     return HL_OK;
 }
 
@@ -409,16 +518,22 @@ hl_status hl_fit_members_fit(hl_fit_table *t, const hl_settings *settings, hl_fi
     m->ctx = t->ctx;
     m->columns = t->dim + t->context;
     m->wish = (hl_fit_wish)choice;
-    if (m->wish == HL_FIT_FLOW_ONLY || t->valid.rows < LEAST_VALID || t->train.w || t->valid.w)
-        return HL_OK; /* rows with weights are for a flow alone */
+    bool weights = t->train.w || t->valid.w, wanted = m->wish == HL_FIT_MIXTURE_ONLY;
+    if (weights && wanted)
+        return hl_fail(t->ctx, HL_ERR_INVALID,
+                       "weights of rows are for a flow alone, members=flow; mixtures have none");
+    if (m->wish == HL_FIT_FLOW_ONLY || weights || (!t->valid.rows && !wanted))
+        return HL_OK;
     hl_status status = set_report_rows(t, m);
     if (status == HL_OK)
         status = create_pool(t, seed, &p);
     size_t most = status == HL_OK ? most_parts(&p, sizes[hl_settings_choice(settings, "recipe", 0)]) : 0;
+    most = most || !wanted ? most : 1;
     if (status == HL_OK && most > 0)
         status = fit_members(&p, views, most, m);
-    if (status == HL_OK && m->mixtures)
+    if (status == HL_OK && most > 0)
         status = conclude(&p, m);
+    m->alone = m->mixtures && (wanted || t->valid.rows < LEAST_VALID);
     for (size_t f = 0; f <= FOLDS; f++)
         free_view(&p, &views[f]);
     free_pool(&p);

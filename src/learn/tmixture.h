@@ -56,7 +56,7 @@ hl_status hl_tmixture_logp(const hl_tmixture *mixture, size_t rows, const double
 void hl_tmixture_sample(const hl_tmixture *mixture, uint64_t seed, uint64_t index, double *x);
 
 /* Fit by EM from k-means. With held rows, the step that was best for them is kept, *steps says which and *score is their mean
- * log p; else the last, and *score is that of the rows. Either may be NULL. */
+ * log p; else the last, and *score is that of the rows. Either may be NULL. HL_STOPPED between two steps if the context's stop says so. */
 hl_status hl_tmixture_fit(hl_context *ctx, size_t dim, size_t given, const hl_tmixture_fold *data,
                           const hl_tmixture_plan *plan, hl_tmixture **mixture, size_t *steps, double *score);
 /* Choose parts, nu and prior by the held rows of all folds; `plan` has the seed and the floor and gets the rest. `most` is the largest

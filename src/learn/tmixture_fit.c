@@ -281,7 +281,9 @@ static hl_status run_em(em *e, const hl_tmixture_fold *data, double *logp, hl_tm
     hl_status status = HL_OK;
     *score = -INFINITY;
     for (size_t i = 0; status == HL_OK && i < e->plan->steps; i++) {
-        status = em_step(e, &mean);
+        status = hl_check_stop(e->ctx);
+        if (status == HL_OK)
+            status = em_step(e, &mean);
         bool ends = mean - last < LEAST_GAIN || i + 1 == e->plan->steps;
         last = mean;
         if (status == HL_OK && data->held_rows && ((i + 1) % SCORE_EVERY == 0 || ends)) {

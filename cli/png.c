@@ -21,7 +21,8 @@ static int write_chunk(FILE *f, const char *type, const unsigned char *data, siz
     uLong crc = crc32(crc32(0, NULL, 0), (const Bytef *)type, 4);
     crc = size ? crc32(crc, data, (uInt)size) : crc;
     put_word(word, size);
-    bool good = fwrite(word, 1, 4, f) == 4 && fwrite(type, 1, 4, f) == 4 && fwrite(data, 1, size, f) == size;
+    bool good =
+        fwrite(word, 1, 4, f) == 4 && fwrite(type, 1, 4, f) == 4 && (size == 0 || fwrite(data, 1, size, f) == size);
     put_word(word, crc);
     return good && fwrite(word, 1, 4, f) == 4 ? 0 : EIO;
 }

@@ -10,13 +10,15 @@ enum { SHOWN = 5 }; /* findings of a kind */
 /* ---- findings ---- */
 
 /* The kinds of warnings: names for JSON, and what is said of columns that are not shown one by one. */
-static const char *const kinds[] = { "constant", "scale", "integer", "tied", "far", "dependent" };
+static const char *const kinds[] = { "constant", "scale", "integer", "tied", "far", "dependent", "repeated", "copies" };
 static const char *const more[] = { NULL,
                                     NULL,
                                     "have whole numbers only, too",
                                     "repeat their values, too",
                                     "have values far from the others",
-                                    "are linear functions of others" };
+                                    "are linear functions of others",
+                                    "have one value in many rows, too",
+                                    NULL };
 
 static void say_steps(const fit_job *j, const hl_finding *f)
 {
@@ -48,6 +50,23 @@ static void say_dependent(const fit_job *j, const hl_finding *f)
             j->names[f->column], list, f->count > HL_FINDING_OTHERS ? " and others" : "");
 }
 
+static void say_repeated(const fit_job *j, const hl_finding *f)
+{
+    cli_say(
+        &cli_fit,
+        "warning: column '%s' has the value %g in %zu rows, where the likelihood has no bound; leave these rows out "
+        "and count them apart, or add noise as large as the values' errors",
+        j->names[f->column], f->value, f->count);
+}
+
+static void say_copies(const hl_finding *f)
+{
+    cli_say(&cli_fit,
+            "warning: %zu validation rows, %.3g %%, equal a row of training: validation is better than the model is; "
+            "leave copies out, or give other rows with --valid",
+            f->count, 100 * f->value);
+}
+
 static void say_warnings(const fit_job *j, const hl_density_outcome *o)
 {
     size_t said[sizeof kinds / sizeof *kinds] = { 0 };
@@ -61,6 +80,10 @@ static void say_warnings(const fit_job *j, const hl_density_outcome *o)
             say_far(j, f);
         else if (f->kind == HL_FINDING_DEPENDENT)
             say_dependent(j, f);
+        else if (f->kind == HL_FINDING_REPEATED)
+            say_repeated(j, f);
+        else if (f->kind == HL_FINDING_COPIES)
+            say_copies(f);
     }
     for (size_t k = HL_FINDING_INTEGER; k < sizeof kinds / sizeof *kinds; k++)
         if (said[k] > SHOWN)
@@ -199,7 +222,8 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     for (size_t i = 0; i < o->findings; i++) {
         cli_json_open(&json, NULL, '{');
         cli_json_text(&json, "kind", kinds[o->finding[i].kind]);
-        cli_json_text(&json, "column", j->names[o->finding[i].column]);
+        if (o->finding[i].kind != HL_FINDING_COPIES)
+            cli_json_text(&json, "column", j->names[o->finding[i].column]);
         cli_json_exact(&json, "value", o->finding[i].value);
         cli_json_close(&json, '}');
     }

@@ -194,6 +194,39 @@ static void what_is_odd_is_found(void **state)
     hl_context_free(ctx);
 }
 
+/* A value in two fifths of the rows; validation rows that are training rows, too. Neither is found where it is not. */
+static void repeated_values_and_rows_are_found(void **state)
+{
+    (void)state;
+    hl_context *ctx = context();
+    double x[ROWS * DIM];
+    hl_settings *s = small_settings(ctx, (const char *const[]){ "iters", "2", "members", "mixture", NULL });
+    for (int odd = 0; odd < 2; odd++) {
+        draw(x, ROWS, 1);
+        for (size_t r = 0; r < ROWS && odd; r++)
+            x[r * DIM + 1] = r % 5 < 2 ? 0 : x[r * DIM + 1];
+        hl_density_data data = { .dim = DIM, .train = { .rows = ROWS - 50 * !odd, .x = x } };
+        data.valid = (hl_density_rows){ .rows = 50, .x = x + (ROWS - 50) * DIM };
+        hl_density *model = NULL;
+        hl_density_outcome *o = NULL;
+        CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
+        assert_int_equal(o->findings, 2 * odd);
+        if (odd) {
+            const hl_finding *repeated = find(o, HL_FINDING_REPEATED, 1), *copies = find(o, HL_FINDING_COPIES, DIM);
+            assert_non_null(repeated);
+            assert_int_equal(repeated->count, 2 * ROWS / 5);
+            assert_true(repeated->value == 0);
+            assert_non_null(copies);
+            assert_int_equal(copies->count, 50);
+            assert_true(copies->value == 1);
+        }
+        hl_density_free(model);
+        hl_density_outcome_free(o);
+    }
+    hl_settings_free(s);
+    hl_context_free(ctx);
+}
+
 /* ---- progress, stop, resume ---- */
 
 typedef struct watch {
@@ -479,6 +512,7 @@ int main(void)
         cmocka_unit_test(a_table_becomes_a_model),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_odd_is_found),
+        cmocka_unit_test(repeated_values_and_rows_are_found),
         cmocka_unit_test_teardown(a_stopped_fit_goes_on, empty_directory),
         cmocka_unit_test_teardown(a_solve_may_be_stopped, empty_directory),
         cmocka_unit_test(verdicts_do_not_depend_on_units),

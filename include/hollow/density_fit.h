@@ -52,7 +52,11 @@ typedef enum hl_finding_kind {
     /* `value`, in `row`, is the farthest of `count` values far from the others, half of which are in low..high. */
     HL_FINDING_FAR,
     /* The column is a linear function of `count` other columns, the first of which are `others`. */
-    HL_FINDING_DEPENDENT
+    HL_FINDING_DEPENDENT,
+    /* `count` rows, more than one in 20, have the same `value` in a column whose other values repeat less. */
+    HL_FINDING_REPEATED,
+    /* `count` validation rows, the share `value` of all, more than one in 100, equal a training row. `column` is behind the last. */
+    HL_FINDING_COPIES
 } hl_finding_kind;
 
 enum { HL_FINDING_OTHERS = 3 };

@@ -155,6 +155,16 @@ def _finding_text(finding: Any, names: list[str]) -> str:
             f"{column} is a linear function of {', '.join(map(repr, others))}{more}, so the rows lie in a subspace and the "
             "density is unbounded; leave it out"
         )
+    if finding.kind == abi.HL_FINDING_REPEATED:
+        return (
+            f"{column} has the value {finding.value:g} in {count} rows, where the density is unbounded; leave these rows out and "
+            "count them apart, or add noise as large as the values' errors"
+        )
+    if finding.kind == abi.HL_FINDING_COPIES:
+        return (
+            f"{count} validation rows, {100 * finding.value:.3g} %, equal a row of training, so validation is better than the "
+            "model is; leave copies out"
+        )
     return f"{column}: finding {finding.kind}"
 
 

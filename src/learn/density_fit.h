@@ -54,6 +54,9 @@ hl_status hl_fit_check_columns(hl_fit_table *table, bool dequantize);
 /* Of all training rows in the units of the data; of standardised training rows. */
 hl_status hl_fit_check_far(hl_fit_table *table);
 hl_status hl_fit_check_dependent(hl_fit_table *table);
+/* Of the rows in the units of the data: one value in many rows, before the split; rows on both sides of it. */
+hl_status hl_fit_check_repeated(hl_fit_table *table);
+hl_status hl_fit_check_copies(hl_fit_table *table);
 
 /* The numbers that training sees are final: take their hash. */
 void hl_fit_table_hash(hl_fit_table *table);

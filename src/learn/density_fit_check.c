@@ -9,16 +9,19 @@
  * the columns before it, those of the context first, do not explain; where it is rounding only, the data lie in a subspace and
  * the likelihood grows without bound. */
 #include <math.h>
+#include <string.h>
 
 #include "base/linear.h"
 #include "learn/density_fit.h"
 
 enum {
     QUARTILE_ROWS = 10000,    /* looked at for quartiles, at most */
+    REPEATED_LEAST = 5,       /* rows of a value, from which on it is said to repeat */
     DEPENDENT_COLUMNS = 1024, /* more are not compared: the cost grows as their cube */
     DEPENDENT_ROWS = 2000     /* at most, or four for each column */
 };
 static const double LEAST_DEVIATION = 1e-140, MOST_DEVIATION = 1e140; /* whose squares are numbers, with room */
+static const double REPEATED = 0.05, COPIES = 0.01;                   /* shares of the rows */
 static const double FAR = 50, LEAST_PIVOT = 1e-10, LEAST_SHARE = 1e-4;
 
 hl_status hl_fit_table_find(hl_fit_table *t, const hl_finding *finding)
@@ -111,6 +114,105 @@ hl_status hl_fit_check_far(hl_fit_table *t)
     }
     hl_free(t->ctx, sorted);
     return status;
+}
+
+/* ---- repeated values and rows ---- */
+
+/* The most frequent value of evenly spaced rows of a column. */
+static double most_frequent(const double *at, size_t rows, size_t stride, double *sorted)
+{
+    size_t n = rows < QUARTILE_ROWS ? rows : QUARTILE_ROWS, most = 0;
+    double value = 0;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = at[(size_t)((double)i * ((double)rows / (double)n)) * stride];
+    hl_sort(sorted, n);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && sorted[end] == sorted[i];)
+            end++;
+        if (end - i > most) {
+            most = end - i;
+            value = sorted[i];
+        }
+    }
+    return value;
+}
+
+hl_status hl_fit_check_repeated(hl_fit_table *t)
+{
+    size_t rows = t->train.rows;
+    double *sorted = hl_calloc(t->ctx, QUARTILE_ROWS, sizeof *sorted);
+    hl_status status = sorted ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < t->dim && status == HL_OK; i++) {
+        const double *at = t->train.x + i;
+        hl_finding f = { .kind = HL_FINDING_REPEATED, .column = i };
+        if (t->stats[i].integer || t->stats[i].tied > 0.5) /* found already */
+            continue;
+        f.value = most_frequent(at, rows, t->dim, sorted);
+        for (size_t r = 0; r < rows; r++)
+            f.count += at[r * t->dim] == f.value;
+        if (f.count >= REPEATED_LEAST && (double)f.count > REPEATED * (double)rows)
+            status = hl_fit_table_find(t, &f);
+    }
+    hl_free(t->ctx, sorted);
+    return status;
+}
+
+typedef struct row_hash {
+    uint64_t hash; /* 0: a free place */
+    size_t rows;   /* of validation, until one of training is found equal */
+} row_hash;
+
+static uint64_t hash_row(const hl_fit_table *t, const hl_fit_rows *rows, size_t row)
+{
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    for (size_t i = 0; i < t->dim + t->context; i++) {
+        double value = 0.0 + (i < t->dim ? rows->x[row * t->dim + i] : rows->c[row * t->context + (i - t->dim)]);
+        uint64_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        hash = (hash ^ bits) * 0x9e3779b97f4a7c15ULL;
+        hash ^= hash >> 32;
+    }
+    return hash ? hash : 1;
+}
+
+/* The place of a hash, or the free one where it would be. */
+static row_hash *place_of(row_hash *places, size_t count, uint64_t hash)
+{
+    size_t i = (size_t)hash & (count - 1);
+    while (places[i].hash && places[i].hash != hash)
+        i = (i + 1) & (count - 1);
+    return &places[i];
+}
+
+/* One column, or whole numbers only, have equal rows by their nature. */
+hl_status hl_fit_check_copies(hl_fit_table *t)
+{
+    size_t count = 16, all = t->dim + t->context;
+    bool whole = true;
+    hl_finding f = { .kind = HL_FINDING_COPIES, .column = all };
+    for (size_t i = 0; i < all; i++)
+        whole = whole && t->stats[i].integer;
+    if (whole || all < 2 || !t->valid.rows)
+        return HL_OK;
+    while (count / 2 < t->valid.rows)
+        count *= 2;
+    row_hash *places = hl_calloc(t->ctx, count, sizeof *places);
+    if (!places)
+        return HL_ERR_NOMEM;
+    for (size_t r = 0; r < t->valid.rows; r++) {
+        uint64_t hash = hash_row(t, &t->valid, r);
+        row_hash *place = place_of(places, count, hash);
+        place->hash = hash;
+        place->rows++;
+    }
+    for (size_t r = 0; r < t->train.rows; r++) {
+        row_hash *place = place_of(places, count, hash_row(t, &t->train, r));
+        f.count += place->rows;
+        place->rows = 0;
+    }
+    hl_free(t->ctx, places);
+    f.value = (double)f.count / (double)t->valid.rows;
+    return f.value > COPIES ? hl_fit_table_find(t, &f) : HL_OK;
 }
 
 /* ---- dependent columns ---- */

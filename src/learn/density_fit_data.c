@@ -235,7 +235,9 @@ static hl_status look_at_columns(hl_fit_table *t, bool dequantized)
     if (status == HL_OK)
         status = hl_fit_check_columns(t, dequantized);
     weigh_columns(t);
-    return status == HL_OK ? hl_fit_check_far(t) : status;
+    if (status == HL_OK)
+        status = hl_fit_check_far(t);
+    return status == HL_OK ? hl_fit_check_repeated(t) : status;
 }
 
 hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const hl_settings *settings)
@@ -253,6 +255,8 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
     if (status == HL_OK)
         status = data->valid.rows ? copy_rows(t, &data->valid, &t->valid)
                                   : split(t, hl_settings_real(settings, "validation-share", 0.1), seed);
+    if (status == HL_OK)
+        status = hl_fit_check_copies(t);
     if (status != HL_OK)
         return status;
     scale_weights(&t->train);

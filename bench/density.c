@@ -23,7 +23,8 @@ static int show(const void *report, void *user)
     const hl_density_progress *p = report;
     job *j = user;
     double all = p->seconds + p->seconds_left;
-    if (p->phase != HL_FIT_START && cli_progress_due(&j->progress, all > 0 ? p->seconds / all : 0, false)) {
+    if (p->phase != HL_FIT_START && p->phase != HL_FIT_MIXING &&
+        cli_progress_due(&j->progress, all > 0 ? p->seconds / all : 0, false)) {
         cli_progress_field(&j->progress, 0, "%6zu/%zu", p->iteration, p->iterations);
         cli_progress_field(&j->progress, 2, "%-13s", hl_fit_phase_name(p->phase));
         cli_progress_field(&j->progress, 2, "best %9.4f", p->best);

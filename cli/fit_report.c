@@ -179,6 +179,8 @@ int fit_progress(const void *report, void *user)
 {
     const hl_density_progress *p = report;
     fit_job *j = user;
+    if (p->phase == HL_FIT_MIXING)
+        return cli_interrupted();
     if (p->phase == HL_FIT_START) {
         say_start(j, p);
         return cli_interrupted();

@@ -239,6 +239,8 @@ static int look(const void *report, void *user)
 {
     const hl_density_progress *p = report;
     watch *w = user;
+    if (p->phase == HL_FIT_MIXING)
+        return 0;
     if (w->reports++ == 0) {
         w->first = p->iteration;
         w->in_order = p->phase == HL_FIT_START && p->so_far->train_rows == ROWS - ROWS / 10;

@@ -242,6 +242,12 @@ static void test_weights(void **state)
     test_context_free(ctx, NULL);
 }
 
+static int stop_mixing(const void *report, void *user)
+{
+    (void)user;
+    return ((const hl_density_progress *)report)->phase == HL_FIT_MIXING;
+}
+
 static int stop_at_count(void *user)
 {
     return --*(int *)user <= 0;
@@ -264,6 +270,10 @@ static void test_stop(void **state)
     CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, &job, &model, NULL), HL_STOPPED);
     CHECK(!model, "no model");
     CHECK(left > -5, "soon");
+    left = 1 << 30;
+    job.progress = stop_mixing;
+    CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, &job, &model, NULL), HL_STOPPED);
+    CHECK(!model && left > (1 << 30) - 5, "by the job, too");
     FILE *file = fopen("stopped.ckpt", "rb");
     CHECK(!file, "no checkpoint");
     hl_settings_free(s);

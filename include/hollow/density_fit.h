@@ -71,7 +71,8 @@ typedef struct hl_finding {
 
 /* ---- reports ---- */
 
-/* What the callback of hl_job gets. The first report, of HL_FIT_START, comes before training, when the data are checked. */
+/* What the callback of hl_job gets. While mixtures are fitted, reports of HL_FIT_MIXING have the seconds alone, and a callback that stops
+ * there ends the call without a model. The report of HL_FIT_START comes before training, when the data are checked. */
 typedef struct hl_density_progress {
     hl_fit_phase phase;
     size_t iteration, iterations; /* done; in all */

@@ -68,9 +68,10 @@ typedef enum hl_fit_phase {
     HL_FIT_START = 0, /* nothing yet */
     HL_FIT_FLOW_MATCHING,
     HL_FIT_SCORE_MATCHING,
-    HL_FIT_LIKELIHOOD
+    HL_FIT_LIKELIHOOD,
+    HL_FIT_MIXING /* of hl_density_fit: mixtures are fitted, before the start */
 } hl_fit_phase;
-/* "start", "flow matching", "score matching", "likelihood"; NULL if it is none of these. */
+/* "start", "flow matching", "score matching", "likelihood", "mixtures"; NULL if it is none of these. */
 HL_API const char *hl_fit_phase_name(hl_fit_phase phase);
 
 typedef struct hl_fit_report {

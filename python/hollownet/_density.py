@@ -177,6 +177,8 @@ class _Fit:
         self.bar = Bar(verbose, "hollow fit")
 
     def report(self, progress: Any) -> None:
+        if progress.phase == abi.HL_FIT_MIXING:
+            return
         if progress.validated:
             self.history["iteration"].append(progress.iteration)
             self.history["loss"].append(progress.loss)

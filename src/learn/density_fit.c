@@ -11,8 +11,8 @@
 #include "learn/density_fit.h"
 #include "learn/fit.h"
 
-enum { SETTINGS = 1000 }; /* bytes of the line that describes them */
-static const double SAVE_EVERY = 20;
+enum { SETTINGS = 1000 };                              /* bytes of the line that describes them */
+static const double SAVE_EVERY = 20, ASK_EVERY = 0.05; /* seconds */
 
 /* An outcome as the caller sees it, and what it points to. */
 typedef struct outcome {
@@ -36,6 +36,9 @@ typedef struct run {
     double scale;         /* from the flow's -log p to the units of the data */
     double start, saved;  /* when the call began; when the last checkpoint was written */
     outcome *outcome;
+    int (*stop)(void *user); /* the context's own, while mixtures are fitted */
+    void *stop_user;
+    double asked; /* when the job was asked last */
 } run;
 
 /* ---- outcome ---- */
@@ -278,6 +281,41 @@ static hl_status finish_model(run *r)
 
 /* ---- reports and checkpoints ---- */
 
+/* The context's stop while mixtures are fitted: its own, then, now and then, that of the job. */
+static int stop_mixtures(void *user)
+{
+    run *r = user;
+    double now = hl_clock();
+    if (r->stop && r->stop(r->stop_user))
+        return 1;
+    if (!r->job || !r->job->progress || now - r->asked < ASK_EVERY)
+        return 0;
+    r->asked = now;
+    hl_density_progress progress = { .phase = HL_FIT_MIXING,
+                                     .loss = NAN,
+                                     .validation = NAN,
+                                     .best = NAN,
+                                     .validation_fixed = NAN,
+                                     .seconds = now - r->start,
+                                     .seconds_left = NAN,
+                                     .so_far = &r->outcome->seen };
+    return r->job->progress(&progress, r->job->user) != 0;
+}
+
+static hl_status fit_mixtures(run *r, const hl_settings *settings)
+{
+    hl_context *ctx = r->ctx;
+    r->stop = ctx->stop;
+    r->stop_user = ctx->stop_user;
+    r->asked = -INFINITY;
+    ctx->stop = stop_mixtures;
+    ctx->stop_user = r;
+    hl_status status = hl_fit_members_fit(&r->table, settings, &r->members);
+    ctx->stop = r->stop;
+    ctx->stop_user = r->stop_user;
+    return status;
+}
+
 static bool tell(run *r, double left)
 {
     const hl_fit_report *p = &r->report;
@@ -439,7 +477,7 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     hl_density_end end = HL_DENSITY_END_ERROR;
     hl_status status = hl_fit_table_load(&r->table, data, settings);
     if (status == HL_OK)
-        status = hl_fit_members_fit(&r->table, settings, &r->members);
+        status = fit_mixtures(r, settings);
     if (status == HL_OK)
         status = hl_fit_members_map(&r->members, &r->table);
     if (status == HL_OK)

@@ -424,8 +424,8 @@ static hl_status validate(hl_fit *fit, hl_fit_report *report)
 
 const char *hl_fit_phase_name(hl_fit_phase phase)
 {
-    static const char *const names[] = { "start", "flow matching", "score matching", "likelihood" };
-    return phase >= HL_FIT_START && phase <= HL_FIT_LIKELIHOOD ? names[phase] : NULL;
+    static const char *const names[] = { "start", "flow matching", "score matching", "likelihood", "mixtures" };
+    return phase >= HL_FIT_START && phase <= HL_FIT_MIXING ? names[phase] : NULL;
 }
 
 /* Each phase warms up; the rate falls in the last. The second begins with an optimiser that knows nothing of the first loss. */

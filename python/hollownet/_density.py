@@ -267,7 +267,8 @@ class Density(DensityMixin, BaseEstimator):
         checkpoint, resume : path, bool
             A file for the state of training; whether to continue from it.
 
-        Ctrl-C ends training: the best model so far is kept, and KeyboardInterrupt raised.
+        Ctrl-C ends training: the best model so far is kept, and KeyboardInterrupt raised. While
+        mixtures are fitted there is none.
         """
         names = feature_names(X)
         x = as_rows(X)

@@ -588,13 +588,13 @@ if [ -n "$restore" ]; then
     interrupted logp "$model" "$work/many.csv" --rtol 1e-15 --atol 1e-30 --threads 1 --out "$work/never.csv"
     absent "$work/never.csv"
     # shellcheck disable=SC2086
-    interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000
+    interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000 --members flow
     stderr_has "stopped.hollow.ckpt is written, and the same call with --resume goes on"
     stdout_empty
     absent "$work/stopped.hollow"
     file_there "$work/stopped.hollow.ckpt"
     # shellcheck disable=SC2086
-    interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000
+    interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000 --members flow
     stderr_has "warning: $work/stopped.hollow.ckpt of an earlier run will be replaced"
 fi
 

@@ -11,7 +11,7 @@ awk 'BEGIN { srand(4); for (k = 0; k < 12; k++) { x = rand(); for (i = 0; i < 5;
 (echo "trajectory,t,x" && cat p.body) >p.csv
 small="--iters 3 --hidden 4 --width 4 --features 2 --threads 1"
 # shellcheck disable=SC2086
-"$hollow" fit d.csv -o m.hollow $small 2>/dev/null || fail "no model to begin with"
+"$hollow" fit d.csv -o m.hollow --members flow $small 2>/dev/null || fail "no model to begin with"
 "$hollow" sde fit p.csv -o s.hollow --method pseudo-ml --iters 3 --hidden 4 --threads 1 2>/dev/null
 [ -f s.hollow ] || fail "no equation to begin with"
 

@@ -19,8 +19,8 @@ mkdir -p "$out"
 heading "A density model (hollow fit, logp, sample)"
 cat <<END
 The VIX is a measure of how much stock markets are expected to move. Each row of data/vix/train.csv is a day: the logarithm of
-the index, and how much it changed to the next day. A continuous flow learns the joint density of both, with an exact
-trace and thus an exact log-density of every row.
+the index, and how much it changed to the next day. Mixtures and a continuous flow with an exact
+trace learn the joint density of both; days that were held out decide what each of them counts.
 
 END
 "$hollow" fit data/vix/train.csv -o "$out/vix.hollow" --iters 450 --plot "$out"

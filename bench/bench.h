@@ -2,7 +2,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "cli/cli.h"
+#include "program/program.h"
 
 extern const cli_command bench_command;
 

@@ -72,5 +72,7 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
     cli_catch_interrupt();
-    return cli_finish(dispatch(argc, argv));
+    int status = dispatch(argc, argv);
+    cli_unlock();
+    return cli_finish(status);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "png.h"
+#include "program/png.h"
 #include "vae.h"
 
 enum { TRAVERSAL_STEPS = 11, MOST_TRAVERSED = 20 };

@@ -2,7 +2,7 @@
 #ifndef PAPER_PAPER_H
 #define PAPER_PAPER_H
 
-#include "cli/cli.h"
+#include "program/program.h"
 
 extern const cli_command paper_command;
 

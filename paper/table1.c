@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/png.h"
+#include "program/png.h"
 #include "table1.h"
 
 const table1_run table1_runs[TABLE1_RUNS] = {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/png.h"
+#include "program/png.h"
 #include "table1.h"
 
 enum { GRID = 48, SAMPLES = 10000, SHOWN = TABLE1_HOLLOW + 1 };

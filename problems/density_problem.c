@@ -1,7 +1,7 @@
 /* density_problem.c - how rows of each set are drawn, and their exact log-density. */
 #include <math.h>
 
-#include "cli/cli.h"
+#include "program/program.h"
 #include "density_problem.h"
 #include "numbers.h"
 

@@ -1,7 +1,7 @@
 /* residual_net.c - see residual_net.h. */
 #include "residual_net.h"
 
-#include "cli/cli.h"
+#include "program/program.h"
 #include "numbers.h"
 
 enum { D = STIFF_NET_DIM };

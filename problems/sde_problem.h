@@ -3,7 +3,7 @@
 #ifndef PROBLEMS_SDE_PROBLEM_H
 #define PROBLEMS_SDE_PROBLEM_H
 
-#include "cli/cli.h"
+#include "program/program.h"
 
 enum { SDE_TIMES = 50, SDE_TRAIN = 5000, SDE_FRESH = 2000 }; /* times; trajectories to learn from and to judge by */
 

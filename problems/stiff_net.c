@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "program/program.h"
 #include "numbers.h"
 
 enum { D = STIFF_NET_DIM, ROWS = STIFF_NET_ROWS, SIZE = STIFF_NET_SIZE };

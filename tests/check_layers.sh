@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_layers.sh ROOT - each layer of src/ includes only headers of its own and earlier layers, or public ones; public
-# headers, cli/ and examples/ include only public headers and those of their own directory; problems/ also those of cli/, and
-# bench/ and paper/ those of cli/ and problems/. Programs bench/bench_NAME.c reach internals, like tests. Before it
+# headers, program/ and examples/ include only public headers and those of their own directory; cli/ and problems/ also those of
+# program/, bench/ and paper/ those of program/ and problems/. Programs bench/bench_NAME.c reach internals, like tests. Before it
 # looks at ROOT, the check proves itself on a small tree with planted violations.
 set -eu
 
@@ -10,14 +10,14 @@ set -eu
 find_violations() {
     (
         cd "$1"
-        find src include cli examples problems bench paper -type f \( -name '*.c' -o -name '*.h' -o -name '*.def' -o \
+        find src include program cli examples problems bench paper -type f \( -name '*.c' -o -name '*.h' -o -name '*.def' -o \
             -name '*.inc' \) ! -path 'bench/bench_*.c' 2>/dev/null | LC_ALL=C sort | tr '\n' '\0' | xargs -0 -r awk '
             BEGIN {
                 count = split("base io kernel graph op ad exec nn ode flow learn vae sde", order, " ")
                 for (i = 1; i <= count; i++)
                     rank[order[i]] = i
-                may["problems", "cli"] = may["bench", "cli"] = may["bench", "problems"] = 1
-                may["paper", "cli"] = may["paper", "problems"] = 1
+                may["cli", "program"] = may["problems", "program"] = 1
+                may["bench", "program"] = may["bench", "problems"] = may["paper", "program"] = may["paper", "problems"] = 1
             }
             function bad(why) { print FILENAME ":" FNR ": " why }
             function exists(path,   line, found) {
@@ -63,12 +63,12 @@ find_violations() {
 self_test() {
     tree=$(mktemp -d)
     trap 'rm -rf "$tree"' EXIT
-    mkdir -p "$tree/src/base" "$tree/src/op" "$tree/src/other" "$tree/cli" "$tree/include/hollow" "$tree/problems" "$tree/bench"
-    touch "$tree/cli/own.h" "$tree/src/op/rules.h" "$tree/problems/net.h" "$tree/bench/own.h"
+    mkdir -p "$tree/src/base" "$tree/src/op" "$tree/src/other" "$tree/cli" "$tree/program" "$tree/include/hollow" "$tree/problems" "$tree/bench"
+    touch "$tree/cli/own.h" "$tree/program/shared.h" "$tree/src/op/rules.h" "$tree/problems/net.h" "$tree/bench/own.h"
     printf '%s\n' '#include <stdio.h>' '#include "base/base.h"' '#include "hollow/base.h"' '#include "rules.h"' \
         '#include "op/rules.h"' '#include "graph/graph.h" /* earlier */' 'int x; /* #include "nn/net.h" */' >"$tree/src/op/good.c"
-    printf '%s\n' '#include "own.h"' '#include "hollow/net.h"' '#include <zlib.h>' >"$tree/cli/good.c"
-    printf '%s\n' '#include "own.h"' '#include "cli/own.h"' '#include "problems/net.h"' >"$tree/bench/good.c"
+    printf '%s\n' '#include "own.h"' '#include "hollow/net.h"' '#include <zlib.h>' '#include "program/shared.h"' >"$tree/cli/good.c"
+    printf '%s\n' '#include "own.h"' '#include "program/shared.h"' '#include "problems/net.h"' >"$tree/bench/good.c"
     echo '#include "base/base.h"' >"$tree/bench/bench_good.c"
     good=$(find_violations "$tree")
     if [ -n "$good" ]; then
@@ -80,8 +80,10 @@ self_test() {
     echo 'int x;' >"$tree/src/other/bad.c"
     printf '%s\n' '#include "base/base.h"' '#include "bench/own.h"' '#include "problems/net.h"' >"$tree/cli/bad.c"
     printf '%s\n' '#include "base/base.h"' '#include "bench/own.h"' >"$tree/problems/bad.c"
+    printf '%s\n' '#include "cli/own.h"' '#include "shared.h"' >"$tree/program/bad.c"
+    echo '#include "cli/own.h"' >"$tree/bench/bad.c"
     echo '#include "graph/graph.h"' >"$tree/include/hollow/bad.h"
-    expected='cli/bad.c:1 cli/bad.c:2 cli/bad.c:3 include/hollow/bad.h:1 problems/bad.c:1 problems/bad.c:2 src/base/bad.c:2 src/base/bad.c:3 src/base/bad.c:4 src/base/bad.c:5 src/base/bad.c:6 src/other/bad.c:1'
+    expected='bench/bad.c:1 cli/bad.c:1 cli/bad.c:2 cli/bad.c:3 include/hollow/bad.h:1 problems/bad.c:1 problems/bad.c:2 program/bad.c:1 src/base/bad.c:2 src/base/bad.c:3 src/base/bad.c:4 src/base/bad.c:5 src/base/bad.c:6 src/other/bad.c:1'
     found=$(find_violations "$tree" | sed 's/^\([^:]*:[0-9]*\):.*/\1/' | tr '\n' ' ' | sed 's/ $//')
     if [ "$found" != "$expected" ]; then
         echo "self-test: planted: $expected"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "program.h"
 
 /* What a path leads to: a file that is there, by device and inode; or a name in a directory, for one that is not there yet. */
 typedef struct place {

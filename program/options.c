@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "program.h"
 
 enum { HELP_COLUMN = 22, HELP_WIDTH = 100, MOST_OPTIONS = 128 };
 

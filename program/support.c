@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli.h"
+#include "program.h"
 
 /* ---- Ctrl-C ---- */
 
@@ -104,7 +104,6 @@ int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_statu
 
 int cli_finish(int status)
 {
-    cli_unlock();
     if (status == CLI_STOPPED && interrupted)
         status = 128 + interrupted;
     errno = 0;

@@ -1,8 +1,8 @@
 /* png.h - grids of images as PNG files. */
-#ifndef CLI_PNG_H
-#define CLI_PNG_H
+#ifndef PROGRAM_PNG_H
+#define PROGRAM_PNG_H
 
-#include "cli.h"
+#include "program.h"
 
 /* Images of values 0..1 (shown as black to white), from left to right and line by line. */
 typedef struct cli_grid {

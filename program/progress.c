@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "program.h"
 
 static const double REDRAW = 0.1; /* seconds between two lines of a terminal */
 static const double PLAIN = 10;   /* and between two lines of a pipe, where there are no milestones */

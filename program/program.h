@@ -1,0 +1,206 @@
+/* program.h - what the programs hollow, hollow-bench and hollow-paper share: exit codes, tables of commands and options, messages,
+ * progress, JSON, files, pictures. Nothing here knows a model.
+ *
+ * Results go to stdout or to files, talk to stderr. Programs see the library only through its public headers. */
+#ifndef PROGRAM_PROGRAM_H
+#define PROGRAM_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hollow/hollow.h"
+
+#if defined(__GNUC__)
+#define CLI_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define CLI_PRINTF(text, first)
+#endif
+
+/* Exit status. */
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_WRONG = 2, CLI_STOPPED = 130 };
+
+/* ---- commands and their options (options.c, commands.c) ---- */
+
+typedef enum cli_kind {
+    CLI_FLAG,    /* bool */
+    CLI_INTEGER, /* uint64_t, in low..high */
+    CLI_REAL,    /* double, in low..high, finite */
+    CLI_TEXT,    /* const char * */
+    CLI_CHOICE   /* const char *, one of `choices` */
+} cli_kind;
+
+typedef struct cli_option {
+    const char *name; /* without the dashes; a single letter has one dash */
+    cli_kind kind;
+    size_t offset;            /* of the value in the command's settings */
+    const char *value, *help; /* for the help text: what the value is called, what the option does */
+    double low, high;
+    const void *more; /* of a choice: a list of names that ends with NULL; of the last row, a cli_job or NULL */
+} cli_option;
+
+/* A job of the library whose options are the command's, too; `offset` of the last row is that of a cli_chosen. */
+typedef struct cli_job {
+    const hl_option *(*options)(void);
+} cli_job;
+
+typedef struct cli_command {
+    const char *name, *arguments, *summary, *text;
+    const cli_option *options; /* ends with a NULL name */
+    size_t least, most;        /* how many arguments that are not options */
+    int (*run)(int argc, char **argv);
+} cli_command;
+
+enum { CLI_MOST_CHOSEN = 64 };
+/* The texts of a job's options that were given, in the order of their table; "on" for flags. */
+typedef struct cli_chosen {
+    const char *text[CLI_MOST_CHOSEN];
+} cli_chosen;
+/* Those of the command's job become settings, to be freed. Returns CLI_OK or an exit status, having said what is wrong. */
+int cli_make_settings(const cli_command *command, hl_context *ctx, const cli_chosen *chosen, hl_settings **settings);
+/* As cli_fail_library, for a job: a message that begins with the name of an option gets its dashes. */
+int cli_fail_job(const cli_command *command, const hl_context *ctx, hl_status status);
+
+/* The end of a program: flushes stdout, which may fail, and returns the exit status, which tells SIGTERM (143) from Ctrl-C. */
+int cli_finish(int status);
+
+/* One of a table that ends with NULL, by the last word of its name; or NULL. (commands.c) */
+const cli_command *cli_find_command(const cli_command *const *commands, const char *name);
+/* Run the one of a command's own commands that argv[0] names. */
+int cli_run(const cli_command *command, const cli_command *const *commands, int argc, char **argv);
+/* There is no such command among those of `command` (NULL: the program): says so, with the nearest. */
+int cli_unknown(const cli_command *command, const cli_command *const *commands, const char *name);
+/* For the completion of shells: the names of commands; a command's options, each with its value or choices. */
+void cli_complete_commands(const cli_command *const *commands);
+void cli_complete_options(const cli_command *command);
+
+/* Fill `settings` from the options and `arguments` (room for command->most + 1, filled up with NULL) from the rest. Returns
+ * -1 to go on, else the exit status: help was printed or the call was wrong. */
+int cli_parse(const cli_command *command, int argc, char **argv, void *settings, const char **arguments);
+void cli_print_help(const cli_command *command);
+
+/* ---- messages (support.c) ---- */
+
+/* "hollow COMMAND: message" and a new line on stderr, unless the user wants it quiet. */
+void cli_say(const cli_command *command, const char *format, ...) CLI_PRINTF(2, 3);
+/* The same, as the last words: returns `status`. */
+int cli_fail(const cli_command *command, int status, const char *format, ...) CLI_PRINTF(3, 4);
+/* Report a failed call of the library; returns the exit status that fits. `ctx` may be NULL. */
+int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_status status);
+/* Write "a, b, c" to buffer. */
+void cli_join(char *buffer, size_t size, const char *const *names);
+
+/* Options that every command has. --quiet: no progress and no messages but those of cli_fail. --json: the result on stdout is
+ * one JSON object. */
+void cli_set_quiet(void);
+void cli_set_json(void);
+bool cli_quiet(void);
+bool cli_json_wanted(void);
+
+/* Ctrl-C and SIGTERM set a flag, which loops look at. */
+void cli_catch_interrupt(void);
+bool cli_interrupted(void);
+int cli_stop(void *user); /* the same, as a context asks it */
+
+double cli_now(void); /* seconds of a steady clock */
+
+/* ---- progress (progress.c) ---- */
+
+/* One line on stderr. A terminal's line is drawn again in place, at most ten times a second, and fits the terminal's width: fields
+ * that do not fit are left out. In a pipe, or with TERM=dumb, there is a line for each milestone of the command. The time left
+ * ("ETA 2:05", added to every line) follows from the fraction of the work that is done and the time it took: the caller
+ * weighs phases whose iterations differ in cost. Messages of cli_say and cli_fail take the line away first.
+ *
+ *     cli_progress_start(&p, 0);
+ *     for (...)
+ *         if (cli_progress_due(&p, fraction, validated)) {
+ *             cli_progress_field(&p, 0, "%6zu/%zu", iteration, iterations);     rank 0 stays longest
+ *             cli_progress_field(&p, 3, "loss %9.4f", loss);                    rank 3 goes before rank 2
+ *             cli_progress_show(&p);
+ *         }
+ *     cli_progress_end(&p, true); */
+enum { CLI_PROGRESS_FIELDS = 12 };
+typedef struct cli_progress {
+    bool terminal;
+    double begun, fraction, start, last;
+    size_t count;
+    struct {
+        char text[64];
+        int rank;
+    } field[CLI_PROGRESS_FIELDS];
+} cli_progress;
+/* `fraction`: the share of all work that was done before, by a run that is resumed; else 0. */
+void cli_progress_start(cli_progress *progress, double fraction);
+/* Is it time for a line? Then fields follow, from left to right, and cli_progress_show. */
+bool cli_progress_due(cli_progress *progress, double fraction, bool milestone);
+/* A field of plain ASCII. The time left has rank 1, and of equal ranks the last goes first. */
+void cli_progress_field(cli_progress *progress, int rank, const char *format, ...) CLI_PRINTF(3, 4);
+void cli_progress_show(cli_progress *progress);
+double cli_progress_waited(const cli_progress *progress); /* seconds since the last line */
+/* The line of a command that goes through rows; in a pipe one every ten seconds. */
+void cli_show_rows(cli_progress *progress, size_t done, size_t rows);
+/* Done: the terminal's last line stays, or is removed. */
+void cli_progress_end(cli_progress *progress, bool keep);
+void cli_progress_hide(void); /* before anything else is written to a terminal; the next line comes back below */
+
+/* ---- JSON (support.c) ---- */
+
+/* A writer of one line; every member is preceded by a comma where one is due. A NULL key is for members of an array. */
+typedef struct cli_json {
+    FILE *file;
+    bool comma;
+} cli_json;
+void cli_json_open(cli_json *json, const char *key, char bracket); /* '{' or '[' */
+void cli_json_close(cli_json *json, char bracket);
+void cli_json_text(cli_json *json, const char *key, const char *value);
+void cli_json_real(cli_json *json, const char *key, double value);  /* null if not finite */
+void cli_json_exact(cli_json *json, const char *key, double value); /* with all its digits */
+void cli_json_count(cli_json *json, const char *key, uint64_t value);
+void cli_json_bool(cli_json *json, const char *key, bool value);
+
+/* ---- files (files.c) ---- */
+
+/* A file that appears under its name only when it is complete. */
+typedef struct cli_file {
+    FILE *stream;
+    bool pipe; /* to gnuplot, which writes the file */
+    char *path, *temporary;
+} cli_file;
+
+/* All return 0 or an errno. */
+int cli_make_directory(const char *path); /* with its parents; checks that files can be made there */
+int cli_file_open(cli_file *file, const char *directory, const char *name);
+int cli_file_keep(cli_file *file);  /* close and give it its name */
+void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or never opened */
+
+/* ---- paths (paths.c) ---- */
+
+/* A file that a command reads, as FILE or FILE.npz:ARRAY, or writes; NULL and "-" are none. A table must have a suffix that it
+ * can be written by, or none. */
+typedef enum cli_use { CLI_READ, CLI_WRITE, CLI_TABLE } cli_use;
+typedef struct cli_path {
+    const char *name;
+    cli_use use;
+    const char *suffix; /* of a file that the command names after another, such as ".ckpt"; else NULL */
+} cli_path;
+/* No input is ever an output, and no two outputs are one file, whatever links lead there. Every command asks this before it
+ * writes anything, with all files that it will read or write. CLI_OK, or CLI_WRONG, having said which. */
+int cli_check_paths(const cli_command *command, size_t count, const cli_path *paths);
+/* Is this file one of those that were read, of all calls of cli_check_paths? */
+bool cli_is_input(const char *path);
+
+/* ---- pictures (files.c) ---- */
+
+bool cli_have_gnuplot(void);
+/* Start gnuplot with its output going to a temporary file for directory/name; write commands to file->stream. End with
+ * cli_plot_keep, or cli_file_drop as for files. */
+int cli_plot_open(cli_file *file, const char *directory, const char *name, int width, int height);
+int cli_plot_keep(cli_file *file); /* -1 if gnuplot failed */
+/* "set WHAT "name"": a name may hold anything; what is not plain becomes '?'. */
+void cli_plot_label(FILE *stream, const char *what, const char *name);
+/* The first `columns` of at most `most` evenly spaced rows of x (rows x stride), as a block of data called `name`. */
+void cli_plot_points(FILE *stream, const char *name, size_t rows, size_t stride, size_t columns, size_t most,
+                     const double *x);
+
+#endif

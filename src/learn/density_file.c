@@ -115,14 +115,6 @@ static char *members_text(const hl_density *m)
     return hl_json_finish(&w);
 }
 
-/* Set a key to a text that was made for it, and free the text; NULL: memory ran out. */
-static hl_status set_made(const hl_density *m, hl_tensors *t, const char *key, char *text)
-{
-    hl_status status = text ? hl_tensors_set_metadata(t, key, text) : HL_ERR_NOMEM;
-    hl_free(m->ctx, text);
-    return status;
-}
-
 static hl_status write_flow_metadata(const hl_density *m, hl_tensors *t)
 {
     char flows[24];
@@ -131,7 +123,7 @@ static hl_status write_flow_metadata(const hl_density *m, hl_tensors *t)
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "flows", flows);
     if (status == HL_OK)
-        status = set_made(m, t, "architecture", hl_net_architecture(m->flow->net[0]));
+        status = hl_model_set(m->ctx, t, "architecture", hl_net_architecture(m->flow->net[0]));
     return status;
 }
 
@@ -143,17 +135,17 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
     if (status == HL_OK && m->flow)
         status = write_flow_metadata(m, t);
     if (status == HL_OK)
-        status = set_made(m, t, "columns", columns_text(m));
+        status = hl_model_set(m->ctx, t, "columns", columns_text(m));
     if (status == HL_OK && m->flow)
-        status = set_made(m, t, "solver", solver_text(m));
+        status = hl_model_set(m->ctx, t, "solver", solver_text(m));
     if (status == HL_OK && m->flow)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(m->flow->net[0]->dtype));
     if (status == HL_OK && has_members(m))
-        status = set_made(m, t, "members", members_text(m));
+        status = hl_model_set(m->ctx, t, "members", members_text(m));
     if (status == HL_OK && has_members(m))
         status = hl_tensors_set_metadata(t, "context", context);
     if (status == HL_OK && m->map)
-        status = set_made(m, t, "maps", maps_text(m));
+        status = hl_model_set(m->ctx, t, "maps", maps_text(m));
     return status == HL_OK ? hl_tensors_set_metadata(t, "note", m->note) : status;
 }
 
@@ -173,14 +165,11 @@ static hl_status add_mixture(const hl_tmixture *x, size_t k, hl_tensors *t)
     return status;
 }
 
-/* The model as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
-static hl_status gather(const hl_density *m, hl_tensors **table)
+static hl_status gather(const void *model, hl_tensors *t)
 {
-    hl_status status = hl_tensors_create(m->ctx, table);
-    hl_tensors *t = *table;
+    const hl_density *m = model;
+    hl_status status = write_metadata(m, t);
     char name[48];
-    if (status == HL_OK)
-        status = write_metadata(m, t);
     for (size_t i = 0; m->flow && i < m->flow->nets && status == HL_OK; i++) {
         snprintf(name, sizeof name, "%zu.", i);
         status = hl_net_check(m->flow->net[i]);
@@ -200,34 +189,6 @@ static hl_status gather(const hl_density *m, hl_tensors **table)
     return status;
 }
 
-hl_status hl_density_save(const hl_density *m, const char *path)
-{
-    if (!m)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_save: the path is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(m, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write(t, path);
-    hl_tensors_free(t);
-    return status;
-}
-
-hl_status hl_density_write(const hl_density *m, void *bytes, size_t capacity, size_t *size)
-{
-    if (!m)
-        return HL_ERR_INVALID;
-    if (!size)
-        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_write: the size is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(m, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write_memory(t, bytes, capacity, size);
-    hl_tensors_free(t);
-    return status;
-}
-
 /* ---- reading ---- */
 
 typedef struct reader {
@@ -243,14 +204,6 @@ typedef struct reader {
 static hl_status bad(const reader *r, const char *what)
 {
     return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %s", hl_path_shown(r->path), what);
-}
-
-/* The metadata of a key; no root if they are missing or not JSON. */
-static hl_status parse(const reader *r, const char *key, hl_json_document *document)
-{
-    const char *text = hl_tensors_metadata(r->t, key);
-    hl_status status = text ? hl_json_parse(r->ctx, text, strlen(text), document) : HL_OK;
-    return status == HL_ERR_NOMEM ? status : HL_OK;
 }
 
 static hl_status read_flow(reader *r)
@@ -489,9 +442,9 @@ static hl_status read_layout(reader *r)
 {
     const char *context = hl_tensors_metadata(r->t, "context");
     size_t digits = context ? strspn(context, "0123456789") : 0;
-    hl_status status = parse(r, "members", &r->members);
+    hl_status status = hl_model_parse(r->ctx, r->t, "members", &r->members);
     if (status == HL_OK)
-        status = parse(r, "maps", &r->maps);
+        status = hl_model_parse(r->ctx, r->t, "maps", &r->maps);
     if (status != HL_OK)
         return status;
     if (!r->members.root || r->members.root->kind != HL_JSON_ARRAY || !r->members.root->count)
@@ -516,9 +469,9 @@ static hl_status read_density(reader *r, hl_density **out)
     if (status == HL_OK && flow)
         status = check_nets(r);
     if (status == HL_OK)
-        status = parse(r, "columns", &r->columns);
+        status = hl_model_parse(r->ctx, r->t, "columns", &r->columns);
     if (status == HL_OK && flow)
-        status = parse(r, "solver", &r->solver);
+        status = hl_model_parse(r->ctx, r->t, "solver", &r->solver);
     r->dim = r->spec.net.dim;
     r->context = r->spec.net.context;
     if (status == HL_OK && members)
@@ -539,45 +492,51 @@ static hl_status read_density(reader *r, hl_density **out)
     return status == HL_OK ? fill(r, *out) : status;
 }
 
-/* Make a model of the table t, which it frees. */
-static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_density **out)
+static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, void **model)
 {
     reader r = { .ctx = ctx, .path = path, .t = t };
-    hl_status status = read_density(&r, out);
-    if (status != HL_OK) {
-        hl_density_free(*out);
-        *out = NULL;
-    }
+    hl_density *density = NULL;
+    hl_status status = read_density(&r, &density);
+    *model = density;
     hl_architecture_free(r.architecture);
     hl_json_free(&r.columns);
     hl_json_free(&r.solver);
     hl_json_free(&r.members);
     hl_json_free(&r.maps);
-    hl_tensors_free(t);
     return status;
+}
+
+static void discard(void *model)
+{
+    hl_density_free(model);
+}
+
+static const hl_model_kind kind = { "hl_density", "model", gather, make, discard };
+
+hl_status hl_density_save(const hl_density *m, const char *path)
+{
+    return m ? hl_model_save(&kind, m->ctx, m, path) : HL_ERR_INVALID;
+}
+
+hl_status hl_density_write(const hl_density *m, void *bytes, size_t capacity, size_t *size)
+{
+    return m ? hl_model_write(&kind, m->ctx, m, bytes, capacity, size) : HL_ERR_INVALID;
 }
 
 hl_status hl_density_load(hl_context *ctx, const char *path, hl_density **out)
 {
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!path || !out)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_load: the path or the result is NULL");
-    hl_tensors *t = NULL;
-    *out = NULL;
-    hl_status status = hl_tensors_read(ctx, path, &t);
-    return status == HL_OK ? make_of(ctx, path, t, out) : status;
+    void *model = NULL;
+    hl_status status = hl_model_load(&kind, ctx, path, out ? &model : NULL);
+    if (out)
+        *out = model;
+    return status;
 }
 
 hl_status hl_density_read(hl_context *ctx, const void *bytes, size_t size, hl_density **out)
 {
-    static const char name[] = "the model in memory";
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!bytes || !out)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_read: the bytes or the result is NULL");
-    hl_tensors *t = NULL;
-    *out = NULL;
-    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
-    return status == HL_OK ? make_of(ctx, name, t, out) : status;
+    void *model = NULL;
+    hl_status status = hl_model_read(&kind, ctx, bytes, size, out ? &model : NULL);
+    if (out)
+        *out = model;
+    return status;
 }

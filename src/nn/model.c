@@ -83,111 +83,34 @@ hl_status hl_net_add_tensors(const hl_net *net, const char *prefix, hl_tensors *
     return status;
 }
 
-/* The network as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
-static hl_status gather(const hl_net *net, hl_tensors **table)
+static hl_status gather(const void *model, hl_tensors *t)
 {
-    char *text = hl_net_architecture(net);
-    hl_status status = text ? hl_net_check(net) : HL_ERR_NOMEM;
-    if (status == HL_OK)
-        status = hl_tensors_create(net->ctx, table);
-    hl_tensors *t = *table;
+    const hl_net *net = model;
+    hl_status status = hl_net_check(net);
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "format", format_text);
     if (status == HL_OK)
-        status = hl_tensors_set_metadata(t, "architecture", text);
+        status = hl_model_set(net->ctx, t, "architecture", hl_net_architecture(net));
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(net->dtype));
-    if (status == HL_OK)
-        status = hl_net_add_tensors(net, "", t);
-    hl_free(net->ctx, text);
-    return status;
-}
-
-hl_status hl_net_save(const hl_net *net, const char *path)
-{
-    if (!net)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(net->ctx, HL_ERR_INVALID, "hl_net_save: the path is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(net, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write(t, path);
-    hl_tensors_free(t);
-    return status;
-}
-
-hl_status hl_net_write(const hl_net *net, void *bytes, size_t capacity, size_t *size)
-{
-    if (!net)
-        return HL_ERR_INVALID;
-    if (!size)
-        return hl_fail(net->ctx, HL_ERR_INVALID, "hl_net_write: the size is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(net, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write_memory(t, bytes, capacity, size);
-    hl_tensors_free(t);
-    return status;
+    return status == HL_OK ? hl_net_add_tensors(net, "", t) : status;
 }
 
 /* ---- reading ---- */
 
-typedef struct reader {
-    hl_context *ctx;
-    const char *path;
-    const hl_json *architecture;
-    hl_status status;
-} reader;
-
-static hl_status bad(reader *r, const char *what)
-{
-    r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %s", r->path, what);
-    return r->status;
-}
-
-/* An integer entry in 0..limit. */
-static size_t integer(reader *r, const char *key, int64_t limit)
-{
-    const hl_json *j = hl_json_get(r->architecture, key);
-    if (r->status == HL_OK && (!hl_json_is_integer(j) || j->integer < 0 || j->integer > limit))
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: '%s' is missing or not an integer in 0..%lld",
-                            r->path, key, (long long)limit);
-    return r->status == HL_OK ? (size_t)j->integer : 0;
-}
-
-static const char *text(reader *r, const char *key)
-{
-    const char *v = hl_json_text(hl_json_get(r->architecture, key));
-    if (r->status == HL_OK && !v)
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: '%s' is missing or not a text", r->path, key);
-    return v;
-}
-
-static int layers_in(size_t layers)
+static int layers_in(int64_t layers)
 {
     return layers == 0 ? -1 : (int)layers;
 }
 
-/* Three sizes of an image. */
-static void read_image(reader *r, size_t *image)
-{
-    const hl_json *j = hl_json_get(r->architecture, "image"), *size = hl_json_is_array(j, 3) ? j->first : NULL;
-    for (size_t i = 0; i < 3; i++, size = size ? size->next : NULL) {
-        if (r->status == HL_OK && (!hl_json_is_integer(size) || size->integer < 0 || size->integer > 1000000))
-            bad(r, "architecture: 'image' is missing or not three integers in 0..1000000");
-        image[i] = r->status == HL_OK ? (size_t)size->integer : 0;
-    }
-}
-
 /* The order of columns into memory of its own, or NULL if there is none. */
-static size_t *read_order(reader *r, size_t dim)
+static size_t *read_order(hl_model_entries *r, size_t dim)
 {
-    const hl_json *j = hl_json_get(r->architecture, "order");
+    const hl_json *j = hl_json_get(r->object, "order");
     if (r->status != HL_OK || !j)
         return NULL;
     if (!hl_json_is_array(j, dim)) {
-        bad(r, "architecture: 'order' is not a list of dim integers");
+        hl_model_bad(r, "'order' is not a list of dim integers");
         return NULL;
     }
     size_t *order = hl_calloc(r->ctx, dim, sizeof *order);
@@ -199,43 +122,41 @@ static size_t *read_order(reader *r, size_t dim)
     return order;
 }
 
-/* One term from r->architecture; `order` is the caller's to free. */
-static void read_term(reader *r, hl_net_spec *s, size_t **order)
+/* One term; `order` is the caller's to free. */
+static void read_term(hl_model_entries *r, hl_net_spec *s, size_t **order)
 {
-    s->conditioner = text(r, "conditioner");
-    read_image(r, s->image);
-    s->kernel = integer(r, "kernel", 31);
-    s->features = integer(r, "features", 65536);
-    s->hidden = integer(r, "hidden", 1 << 20);
-    s->hidden_layers = layers_in(integer(r, "hidden_layers", 64));
-    s->transformer = text(r, "transformer");
-    s->width = integer(r, "width", 1 << 20);
-    s->layers = layers_in(integer(r, "layers", 64));
-    s->activation = text(r, "activation");
-    s->reflections = integer(r, "reflections", HL_MAX_REFLECTIONS);
-    s->mlp = integer(r, "mlp", 1 << 20);
+    s->conditioner = hl_model_text(r, "conditioner");
+    hl_model_sizes(r, "image", 3, 1000000, s->image);
+    s->kernel = (size_t)hl_model_integer(r, "kernel", 0, 31);
+    s->features = (size_t)hl_model_integer(r, "features", 0, 65536);
+    s->hidden = (size_t)hl_model_integer(r, "hidden", 0, 1 << 20);
+    s->hidden_layers = layers_in(hl_model_integer(r, "hidden_layers", 0, 64));
+    s->transformer = hl_model_text(r, "transformer");
+    s->width = (size_t)hl_model_integer(r, "width", 0, 1 << 20);
+    s->layers = layers_in(hl_model_integer(r, "layers", 0, 64));
+    s->activation = hl_model_text(r, "activation");
+    s->reflections = (size_t)hl_model_integer(r, "reflections", 0, HL_MAX_REFLECTIONS);
+    s->mlp = (size_t)hl_model_integer(r, "mlp", 0, 1 << 20);
     if (r->status == HL_OK && (s->features == 0 || s->hidden == 0 || s->width == 0))
-        bad(r, "architecture: features, hidden and width must be at least 1");
+        hl_model_bad(r, "features, hidden and width must be at least 1");
     s->order = *order = read_order(r, s->dim);
 }
 
 /* All terms, chained by `plus`. */
-static void read_spec(reader *r, hl_net_spec *s, size_t **order)
+static void read_spec(hl_model_entries *r, hl_net_spec *s, size_t **order)
 {
-    const hl_json *whole = r->architecture, *time = hl_json_get(whole, "time");
+    const hl_json *whole = r->object;
     const hl_json *plus = hl_json_get(whole, "plus"), *next = plus ? plus->first : NULL;
     size_t terms = 1 + (plus ? plus->count : 0);
-    s[0].dim = integer(r, "dim", 1000000);
-    s[0].context = integer(r, "context", 1000000);
-    s[0].time = time && time->integer;
+    s[0].dim = (size_t)hl_model_integer(r, "dim", 0, 1000000);
+    s[0].context = (size_t)hl_model_integer(r, "context", 0, 1000000);
+    s[0].time = hl_model_truth(r, "time");
     if (r->status == HL_OK && s[0].dim == 0)
-        bad(r, "architecture: dim must be at least 1");
-    if (r->status == HL_OK && (!time || time->kind != HL_JSON_BOOLEAN))
-        bad(r, "architecture: 'time' is missing or not a truth value");
+        hl_model_bad(r, "dim must be at least 1");
     if (r->status == HL_OK && (!hl_json_is_array(plus, terms - 1) || terms > HL_MAX_TERMS))
-        bad(r, "architecture: 'plus' is missing or not a list of at most 63 networks");
+        hl_model_bad(r, "'plus' is missing or not a list of at most 63 networks");
     for (size_t i = 0; i < terms && r->status == HL_OK; i++) {
-        r->architecture = i ? next : whole;
+        r->object = i ? next : whole;
         next = i ? next->next : next;
         s[i].dim = s[0].dim;
         s[i].context = s[0].context;
@@ -243,7 +164,7 @@ static void read_spec(reader *r, hl_net_spec *s, size_t **order)
         read_term(r, &s[i], &order[i]);
         s[i].plus = i + 1 < terms ? &s[i + 1] : NULL;
     }
-    r->architecture = whole;
+    r->object = whole;
 }
 
 hl_status hl_architecture_read(hl_context *ctx, const char *path, const char *text, hl_dtype dtype,
@@ -255,11 +176,12 @@ hl_status hl_architecture_read(hl_context *ctx, const char *path, const char *te
         return HL_ERR_NOMEM;
     a->ctx = ctx;
     hl_status status = text ? hl_json_parse(ctx, text, strlen(text), &a->json) : HL_OK;
-    reader r = { ctx, hl_path_shown(path), a->json.root, HL_OK };
+    hl_model_entries r = { ctx, path, "architecture", a->json.root, HL_OK };
     if (status == HL_ERR_NOMEM)
         return status;
     if (!hl_json_is_object(a->json.root))
-        return bad(&r, text ? "its architecture is not a JSON object" : "not a model of hollow (no architecture)");
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: %s", hl_path_shown(path),
+                       text ? "its architecture is not a JSON object" : "not a model of hollow (no architecture)");
     read_spec(&r, a->spec, a->order);
     a->spec[0].dtype = dtype;
     return r.status;
@@ -402,10 +324,11 @@ static hl_status make_net(hl_context *ctx, const char *path, const hl_tensors *t
     return status == HL_OK ? hl_net_take_tensors(*net, "", path, t) : status;
 }
 
-static hl_status read_net(hl_context *ctx, const char *path, const hl_tensors *t, hl_net **net)
+static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, void **model)
 {
     const char *text = hl_tensors_metadata(t, "architecture");
     hl_architecture *a = NULL;
+    hl_net *net = NULL;
     hl_dtype dtype = HL_F32;
     hl_status status = text ? hl_model_check_format(ctx, path, t, format_text, "a model") : HL_OK;
     if (status == HL_OK)
@@ -413,44 +336,43 @@ static hl_status read_net(hl_context *ctx, const char *path, const hl_tensors *t
     if (status == HL_OK)
         status = hl_model_dtype(ctx, path, t, &a->spec[0].dtype);
     if (status == HL_OK)
-        status = make_net(ctx, path, t, a->spec, net);
+        status = make_net(ctx, path, t, a->spec, &net);
+    *model = net;
     hl_architecture_free(a);
     return status;
 }
 
-/* Make a network of the table t, which it frees. */
-static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_net **net)
+static void discard(void *model)
 {
-    hl_status status = read_net(ctx, path, t, net);
-    if (status != HL_OK) {
-        hl_net_free(*net);
-        *net = NULL;
-    }
-    hl_tensors_free(t);
+    hl_net_free(model);
+}
+
+static const hl_model_kind kind = { "hl_net", "network", gather, make, discard };
+
+hl_status hl_net_save(const hl_net *net, const char *path)
+{
+    return net ? hl_model_save(&kind, net->ctx, net, path) : HL_ERR_INVALID;
+}
+
+hl_status hl_net_write(const hl_net *net, void *bytes, size_t capacity, size_t *size)
+{
+    return net ? hl_model_write(&kind, net->ctx, net, bytes, capacity, size) : HL_ERR_INVALID;
+}
+
+hl_status hl_net_load(hl_context *ctx, const char *path, hl_net **out)
+{
+    void *model = NULL;
+    hl_status status = hl_model_load(&kind, ctx, path, out ? &model : NULL);
+    if (out)
+        *out = model;
     return status;
 }
 
-hl_status hl_net_load(hl_context *ctx, const char *path, hl_net **net)
+hl_status hl_net_read(hl_context *ctx, const void *bytes, size_t size, hl_net **out)
 {
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!path || !net)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_net_load: the path or the result is NULL");
-    hl_tensors *t = NULL;
-    *net = NULL;
-    hl_status status = hl_tensors_read(ctx, path, &t);
-    return status == HL_OK ? make_of(ctx, path, t, net) : status;
-}
-
-hl_status hl_net_read(hl_context *ctx, const void *bytes, size_t size, hl_net **net)
-{
-    static const char name[] = "the network in memory";
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!bytes || !net)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_net_read: the bytes or the result is NULL");
-    hl_tensors *t = NULL;
-    *net = NULL;
-    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
-    return status == HL_OK ? make_of(ctx, name, t, net) : status;
+    void *model = NULL;
+    hl_status status = hl_model_read(&kind, ctx, bytes, size, out ? &model : NULL);
+    if (out)
+        *out = model;
+    return status;
 }

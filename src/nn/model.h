@@ -2,8 +2,7 @@
 #ifndef HL_MODEL_H
 #define HL_MODEL_H
 
-#include "io/json.h"
-#include "io/safetensors.h"
+#include "nn/model_file.h"
 #include "nn/net.h"
 
 /* A specification read from a file, with all that it points to. */

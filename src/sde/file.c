@@ -180,50 +180,19 @@ static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
     return status == HL_OK ? hl_tensors_set_metadata(t, "note", s->note) : status;
 }
 
-/* The model as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
-static hl_status gather(const hl_sde *s, hl_tensors **table)
+static hl_status gather(const void *model, hl_tensors *t)
 {
+    const hl_sde *s = model;
     for (size_t i = 0; s->known && i < s->spec.dim; i++)
         if (s->known[i].drift_form || s->known[i].diffusion_form)
             return hl_fail(s->ctx, HL_ERR_UNSUPPORTED,
                            "a known form is a function of the program and cannot be in a file");
-    hl_status status = hl_tensors_create(s->ctx, table);
-    hl_tensors *t = *table;
-    if (status == HL_OK)
-        status = write_metadata(s, t);
+    hl_status status = write_metadata(s, t);
     for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; n++) {
         status = hl_net_check(s->net[n]);
         if (status == HL_OK)
             status = hl_net_add_tensors(s->net[n], prefixes[n], t);
     }
-    return status;
-}
-
-hl_status hl_sde_save(const hl_sde *s, const char *path)
-{
-    if (!s)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_save: the path is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(s, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write(t, path);
-    hl_tensors_free(t);
-    return status;
-}
-
-hl_status hl_sde_write(const hl_sde *s, void *bytes, size_t capacity, size_t *size)
-{
-    if (!s)
-        return HL_ERR_INVALID;
-    if (!size)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_write: the size is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(s, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write_memory(t, bytes, capacity, size);
-    hl_tensors_free(t);
     return status;
 }
 
@@ -248,80 +217,44 @@ static hl_status bad(reader *r, const char *what)
     return r->status;
 }
 
-/* The metadata of a key; no root if they are missing or not JSON. */
-static hl_status parse(const reader *r, const char *key, hl_json_document *document)
-{
-    const char *text = hl_tensors_metadata(r->t, key);
-    hl_status status = text ? hl_json_parse(r->ctx, text, strlen(text), document) : HL_OK;
-    return status == HL_ERR_NOMEM ? status : HL_OK;
-}
-
-/* An entry of "model", an integer in least..most. */
-static size_t integer(reader *r, const char *key, int64_t least, int64_t most)
-{
-    const hl_json *j = hl_json_get(r->model.root, key);
-    if (r->status == HL_OK && (!hl_json_is_integer(j) || j->integer < least || j->integer > most))
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: model: '%s' is missing or not an integer in %lld..%lld",
-                            hl_path_shown(r->path), key, (long long)least, (long long)most);
-    return r->status == HL_OK ? (size_t)j->integer : 0;
-}
-
 /* A finite number of an object; `where` names it in the message. */
 static double number(reader *r, const hl_json *object, const char *where, const char *key)
 {
-    const hl_json *j = hl_json_get(object, key);
-    if (r->status == HL_OK && !hl_json_is_number(j))
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: %s: '%s' is missing or not a number", hl_path_shown(r->path),
-                            where, key);
-    return r->status == HL_OK ? j->number : 0;
-}
-
-static int truth(reader *r, const char *key)
-{
-    const hl_json *j = hl_json_get(r->model.root, key);
-    if (r->status == HL_OK && (!j || j->kind != HL_JSON_BOOLEAN))
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: model: '%s' is missing or not a truth value",
-                            hl_path_shown(r->path), key);
-    return j && j->integer;
-}
-
-static const char *text(reader *r, const char *key)
-{
-    const char *v = hl_json_text(hl_json_get(r->model.root, key));
-    if (r->status == HL_OK && !v)
-        r->status =
-            hl_fail(r->ctx, HL_ERR_FORMAT, "%s: model: '%s' is missing or not a text", hl_path_shown(r->path), key);
-    return v;
+    hl_model_entries e = { r->ctx, r->path, where, object, r->status };
+    double value = hl_model_number(&e, key);
+    r->status = e.status;
+    return value;
 }
 
 static hl_status read_model(reader *r)
 {
     hl_sde_spec *p = &r->spec;
-    hl_status status = parse(r, "model", &r->model);
+    hl_status status = hl_model_parse(r->ctx, r->t, "model", &r->model);
     if (status != HL_OK)
         return status;
     if (!hl_json_is_object(r->model.root))
         return bad(r, "its model is missing or not a JSON object");
-    p->dim = integer(r, "dim", 1, 10000);
-    p->network = text(r, "network");
-    p->time = truth(r, "time");
-    p->hidden = integer(r, "hidden", 1, 100000);
-    p->layers = (int)integer(r, "layers", 1, 64);
-    p->activation = text(r, "activation");
-    p->components = integer(r, "components", 1, 1000);
-    p->diagonal = truth(r, "diagonal");
-    p->density_hidden = integer(r, "density_hidden", 1, 100000);
-    p->density_layers = (int)integer(r, "density_layers", 1, 64);
-    p->clamp = number(r, r->model.root, "model", "clamp");
-    p->diffusion_start = number(r, r->model.root, "model", "diffusion_start");
-    p->drift_scale = number(r, r->model.root, "model", "drift_scale");
-    p->density = text(r, "density");
-    p->curvature = text(r, "curvature");
-    if (r->status == HL_OK && !(p->clamp > 0 && p->diffusion_start > 0 && p->drift_scale > 0))
-        return bad(r, "model: 'clamp', 'diffusion_start' and 'drift_scale' must be positive");
-    if (r->status == HL_OK && strcmp(p->network, "hollow") != 0 && strcmp(p->network, "mlp") != 0)
-        return bad(r, "model: 'network' is neither hollow nor mlp");
-    return r->status;
+    hl_model_entries e = { r->ctx, r->path, "model", r->model.root, HL_OK };
+    p->dim = (size_t)hl_model_integer(&e, "dim", 1, 10000);
+    p->network = hl_model_text(&e, "network");
+    p->time = hl_model_truth(&e, "time");
+    p->hidden = (size_t)hl_model_integer(&e, "hidden", 1, 100000);
+    p->layers = (int)hl_model_integer(&e, "layers", 1, 64);
+    p->activation = hl_model_text(&e, "activation");
+    p->components = (size_t)hl_model_integer(&e, "components", 1, 1000);
+    p->diagonal = hl_model_truth(&e, "diagonal");
+    p->density_hidden = (size_t)hl_model_integer(&e, "density_hidden", 1, 100000);
+    p->density_layers = (int)hl_model_integer(&e, "density_layers", 1, 64);
+    p->clamp = hl_model_number(&e, "clamp");
+    p->diffusion_start = hl_model_number(&e, "diffusion_start");
+    p->drift_scale = hl_model_number(&e, "drift_scale");
+    p->density = hl_model_text(&e, "density");
+    p->curvature = hl_model_text(&e, "curvature");
+    if (e.status == HL_OK && !(p->clamp > 0 && p->diffusion_start > 0 && p->drift_scale > 0))
+        return hl_model_bad(&e, "'clamp', 'diffusion_start' and 'drift_scale' must be positive");
+    if (e.status == HL_OK && strcmp(p->network, "hollow") != 0 && strcmp(p->network, "mlp") != 0)
+        return hl_model_bad(&e, "'network' is neither hollow nor mlp");
+    return e.status;
 }
 
 /* Parameters of a plain network. */
@@ -400,7 +333,7 @@ static hl_status read_known(reader *r)
     size_t d = r->spec.dim;
     if (!hl_tensors_metadata(r->t, "known"))
         return HL_OK;
-    hl_status status = parse(r, "known", &r->known_list);
+    hl_status status = hl_model_parse(r->ctx, r->t, "known", &r->known_list);
     if (status != HL_OK)
         return status;
     if (!hl_json_is_array(r->known_list.root, d))
@@ -433,9 +366,9 @@ static hl_status read_known(reader *r)
 static hl_status read_scale(reader *r, hl_sde *s)
 {
     size_t d = r->spec.dim;
-    hl_status status = parse(r, "columns", &r->columns);
+    hl_status status = hl_model_parse(r->ctx, r->t, "columns", &r->columns);
     if (status == HL_OK)
-        status = parse(r, "clock", &r->clock);
+        status = hl_model_parse(r->ctx, r->t, "clock", &r->clock);
     if (status != HL_OK)
         return status;
     const hl_json *clock = r->clock.root, *c = hl_json_is_array(r->columns.root, d) ? r->columns.root->first : NULL;
@@ -509,15 +442,12 @@ static hl_status read_sde(reader *r, hl_sde **out)
     return fill(r, *out);
 }
 
-/* Make a model of the table t, which it frees. */
-static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_sde **out)
+static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, void **model)
 {
     reader r = { .ctx = ctx, .path = path, .t = t };
-    hl_status status = read_sde(&r, out);
-    if (status != HL_OK) {
-        hl_sde_free(*out);
-        *out = NULL;
-    }
+    hl_sde *sde = NULL;
+    hl_status status = read_sde(&r, &sde);
+    *model = sde;
     hl_architecture_free(r.architecture);
     hl_architecture_free(r.flow);
     hl_json_free(&r.model);
@@ -528,33 +458,42 @@ static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_sd
     hl_free(ctx, r.known);
     hl_free(ctx, r.linear);
     hl_free(ctx, r.scale);
-    hl_tensors_free(t);
     return status;
+}
+
+static void discard(void *model)
+{
+    hl_sde_free(model);
+}
+
+static const hl_model_kind kind = { "hl_sde", "model", gather, make, discard };
+
+hl_status hl_sde_save(const hl_sde *s, const char *path)
+{
+    return s ? hl_model_save(&kind, s->ctx, s, path) : HL_ERR_INVALID;
+}
+
+hl_status hl_sde_write(const hl_sde *s, void *bytes, size_t capacity, size_t *size)
+{
+    return s ? hl_model_write(&kind, s->ctx, s, bytes, capacity, size) : HL_ERR_INVALID;
 }
 
 hl_status hl_sde_load(hl_context *ctx, const char *path, hl_sde **out)
 {
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!path || !out)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_load: the path or the result is NULL");
-    hl_tensors *t = NULL;
-    *out = NULL;
-    hl_status status = hl_tensors_read(ctx, path, &t);
-    return status == HL_OK ? make_of(ctx, path, t, out) : status;
+    void *model = NULL;
+    hl_status status = hl_model_load(&kind, ctx, path, out ? &model : NULL);
+    if (out)
+        *out = model;
+    return status;
 }
 
 hl_status hl_sde_read(hl_context *ctx, const void *bytes, size_t size, hl_sde **out)
 {
-    static const char name[] = "the model in memory";
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!bytes || !out)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_read: the bytes or the result is NULL");
-    hl_tensors *t = NULL;
-    *out = NULL;
-    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
-    return status == HL_OK ? make_of(ctx, name, t, out) : status;
+    void *model = NULL;
+    hl_status status = hl_model_read(&kind, ctx, bytes, size, out ? &model : NULL);
+    if (out)
+        *out = model;
+    return status;
 }
 
 /* ---- checkpoints ---- */

@@ -57,91 +57,29 @@ static char *architecture_text(const hl_vae *v)
     return hl_json_finish(&w);
 }
 
-/* The model as a table of tensors, which borrows from it; the caller frees it, also after a failure. */
-static hl_status gather(const hl_vae *v, hl_tensors **table)
+static hl_status gather(const void *model, hl_tensors *t)
 {
-    char *text = architecture_text(v);
-    hl_status status = text ? hl_params_check(v->params) : HL_ERR_NOMEM;
-    if (status == HL_OK)
-        status = hl_tensors_create(v->ctx, table);
-    hl_tensors *t = *table;
+    const hl_vae *v = model;
+    hl_status status = hl_params_check(v->params);
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "format", format_text);
     if (status == HL_OK)
-        status = hl_tensors_set_metadata(t, "architecture", text);
+        status = hl_model_set(v->ctx, t, "architecture", architecture_text(v));
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(v->spec.dtype));
-    if (status == HL_OK)
-        status = hl_params_add_tensors(v->params, "", t);
-    hl_free(v->ctx, text);
-    return status;
-}
-
-hl_status hl_vae_save(const hl_vae *v, const char *path)
-{
-    if (!v)
-        return HL_ERR_INVALID;
-    if (!path)
-        return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_save: the path is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(v, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write(t, path);
-    hl_tensors_free(t);
-    return status;
-}
-
-hl_status hl_vae_write(const hl_vae *v, void *bytes, size_t capacity, size_t *size)
-{
-    if (!v)
-        return HL_ERR_INVALID;
-    if (!size)
-        return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_write: the size is NULL");
-    hl_tensors *t = NULL;
-    hl_status status = gather(v, &t);
-    if (status == HL_OK)
-        status = hl_tensors_write_memory(t, bytes, capacity, size);
-    hl_tensors_free(t);
-    return status;
+    return status == HL_OK ? hl_params_add_tensors(v->params, "", t) : status;
 }
 
 /* ---- reading ---- */
 
-typedef struct reader {
-    hl_context *ctx;
-    const char *path;
-    const hl_json *json;
-    hl_status status;
-} reader;
-
-static int64_t integer_of(reader *r, const hl_json *j, const char *key, int64_t low, int64_t high)
+static hl_status read_spec(hl_model_entries *r, hl_vae_spec *s)
 {
-    bool good = hl_json_is_integer(j) && j->integer >= low && j->integer <= high;
-    if (r->status == HL_OK && !good)
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: '%s' is missing or not an integer in %lld..%lld",
-                            hl_path_shown(r->path), key, (long long)low, (long long)high);
-    return good ? j->integer : low;
-}
-
-static const char *text_of(reader *r, const char *key)
-{
-    const char *text = hl_json_text(hl_json_get(r->json, key));
-    if (r->status == HL_OK && !text)
-        r->status = hl_fail(r->ctx, HL_ERR_FORMAT, "%s: architecture: '%s' is missing or not a text",
-                            hl_path_shown(r->path), key);
-    return text;
-}
-
-static hl_status read_spec(reader *r, hl_vae_spec *s)
-{
-    const hl_json *image = hl_json_get(r->json, "image"), *size = hl_json_is_array(image, 3) ? image->first : NULL;
-    for (size_t i = 0; i < 3; i++, size = size ? size->next : NULL)
-        s->image[i] = (size_t)integer_of(r, size, "image", 0, 1 << 20);
+    hl_model_sizes(r, "image", 3, 1 << 20, s->image);
     for (size_t i = 0; i < TEXTS; i++)
-        *text_at(s, i) = text_of(r, texts[i].key);
+        *text_at(s, i) = hl_model_text(r, texts[i].key);
     for (size_t i = 0; i < SIZES; i++)
-        *size_at(s, i) = (size_t)integer_of(r, hl_json_get(r->json, sizes[i].key), sizes[i].key, 1, 1 << 20);
-    s->layers = (int)integer_of(r, hl_json_get(r->json, "layers"), "layers", -1, HL_VAE_MAX_LAYERS);
+        *size_at(s, i) = (size_t)hl_model_integer(r, sizes[i].key, 1, 1 << 20);
+    s->layers = (int)hl_model_integer(r, "layers", -1, HL_VAE_MAX_LAYERS);
     return r->status;
 }
 
@@ -159,7 +97,7 @@ static hl_status check_field(hl_vae *v, const char *path)
     return status;
 }
 
-static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, const hl_vae_spec *spec, hl_vae **vae)
+static hl_status make_vae(hl_context *ctx, const char *path, const hl_tensors *t, const hl_vae_spec *spec, hl_vae **vae)
 {
     hl_status status = hl_vae_declare(ctx, spec, vae);
     if (status == HL_ERR_INVALID || status == HL_ERR_SHAPE)
@@ -176,9 +114,10 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, co
     return status == HL_OK && (*vae)->field ? check_field(*vae, path) : status;
 }
 
-static hl_status read_vae(hl_context *ctx, const char *path, const hl_tensors *t, hl_vae **vae)
+static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, void **model)
 {
     hl_vae_spec spec = { 0 };
+    hl_vae *vae = NULL;
     hl_status status = hl_model_check_format(ctx, path, t, format_text, "an autoencoder");
     if (status == HL_OK)
         status = hl_model_dtype(ctx, path, t, &spec.dtype);
@@ -188,7 +127,7 @@ static hl_status read_vae(hl_context *ctx, const char *path, const hl_tensors *t
     hl_json_document document = { 0 };
     if (text)
         status = hl_json_parse(ctx, text, strlen(text), &document);
-    reader r = { ctx, path, document.root, HL_OK };
+    hl_model_entries r = { ctx, path, "architecture", document.root, HL_OK };
     if (status != HL_OK)
         status = hl_model_blame(ctx, status, path, "architecture: ");
     else if (!hl_json_is_object(document.root))
@@ -196,44 +135,43 @@ static hl_status read_vae(hl_context *ctx, const char *path, const hl_tensors *t
     if (status == HL_OK)
         status = read_spec(&r, &spec);
     if (status == HL_OK)
-        status = make(ctx, path, t, &spec, vae);
+        status = make_vae(ctx, path, t, &spec, &vae);
+    *model = vae;
     hl_json_free(&document);
     return status;
 }
 
-/* Make a model of the table t, which it frees. */
-static hl_status make_of(hl_context *ctx, const char *path, hl_tensors *t, hl_vae **vae)
+static void discard(void *model)
 {
-    hl_status status = read_vae(ctx, path, t, vae);
-    if (status != HL_OK) {
-        hl_vae_free(*vae);
-        *vae = NULL;
-    }
-    hl_tensors_free(t);
+    hl_vae_free(model);
+}
+
+static const hl_model_kind kind = { "hl_vae", "model", gather, make, discard };
+
+hl_status hl_vae_save(const hl_vae *v, const char *path)
+{
+    return v ? hl_model_save(&kind, v->ctx, v, path) : HL_ERR_INVALID;
+}
+
+hl_status hl_vae_write(const hl_vae *v, void *bytes, size_t capacity, size_t *size)
+{
+    return v ? hl_model_write(&kind, v->ctx, v, bytes, capacity, size) : HL_ERR_INVALID;
+}
+
+hl_status hl_vae_load(hl_context *ctx, const char *path, hl_vae **out)
+{
+    void *model = NULL;
+    hl_status status = hl_model_load(&kind, ctx, path, out ? &model : NULL);
+    if (out)
+        *out = model;
     return status;
 }
 
-hl_status hl_vae_load(hl_context *ctx, const char *path, hl_vae **vae)
+hl_status hl_vae_read(hl_context *ctx, const void *bytes, size_t size, hl_vae **out)
 {
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!path || !vae)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_vae_load: the path or the result is NULL");
-    hl_tensors *t = NULL;
-    *vae = NULL;
-    hl_status status = hl_tensors_read(ctx, path, &t);
-    return status == HL_OK ? make_of(ctx, path, t, vae) : status;
-}
-
-hl_status hl_vae_read(hl_context *ctx, const void *bytes, size_t size, hl_vae **vae)
-{
-    static const char name[] = "the model in memory";
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!bytes || !vae)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_vae_read: the bytes or the result is NULL");
-    hl_tensors *t = NULL;
-    *vae = NULL;
-    hl_status status = hl_tensors_read_memory(ctx, name, bytes, size, &t);
-    return status == HL_OK ? make_of(ctx, name, t, vae) : status;
+    void *model = NULL;
+    hl_status status = hl_model_read(&kind, ctx, bytes, size, out ? &model : NULL);
+    if (out)
+        *out = model;
+    return status;
 }

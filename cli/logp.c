@@ -75,6 +75,18 @@ static void tally(logp_job *j, size_t start, size_t count, hl_status status)
         }
 }
 
+/* Of the first row only. */
+static void say_imprecise(logp_job *j, size_t start, hl_status status)
+{
+    hl_failure f = hl_context_failure(j->ctx);
+    char place[400];
+    if (status != HL_IMPRECISE || j->imprecise || f.row == HL_NOWHERE)
+        return;
+    j->imprecise = true;
+    hl_table_place(j->table, start + f.row, HL_NO_COLUMN, place, sizeof place);
+    cli_say(&cli_logp, "warning: %s: %s", place, f.what);
+}
+
 /* Six digits after the point, or six in all of numbers that are large. */
 static void say_mean(double mean, double error, double rows)
 {
@@ -123,6 +135,7 @@ static hl_status each_chunk(logp_job *j)
         if (status == HL_ERR_NOMEM)
             return status;
         tally(j, start, count, status);
+        say_imprecise(j, start, status);
         done += count;
         cli_show_rows(&j->progress, done, j->rows);
         status = put(j, start, count);

@@ -21,6 +21,7 @@ typedef struct logp_job {
     size_t *x_index, *c_index;
     double *x, *c, *logp;
     size_t failed;
+    bool imprecise; /* said of a row that it lacks the flow */
     double sum, square;
     hl_table_writer *writer;
     double *appended; /* --append: LOGP_CHUNK rows with their log-density; else NULL */

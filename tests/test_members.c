@@ -42,7 +42,7 @@ static hl_tmixture *make_mixture(hl_context *ctx, size_t context, double nu, uin
 }
 
 /* With the parts that `which` has bits for: 1 a flow, 2 a raw mixture, 4 a mapped one, 8 the flow sees mapped
- * columns, 16 all parts are normal (t parts on mapped columns have tails beyond any grid). */
+ * columns, 16 all parts are normal (t parts on mapped columns have tails beyond any grid), 32 the flow is of single precision. */
 static hl_density *make_model(hl_context *ctx, size_t context, unsigned which)
 {
     static const hl_density_column columns[] = { { "a", 0.5, 1.5 }, { "b", -0.2, 0.7 }, { "c", 0.1, 1.1 } };
@@ -67,7 +67,7 @@ static hl_density *make_model(hl_context *ctx, size_t context, unsigned which)
     if (which & 1) {
         hl_flow_spec spec = { .net = { .dim = DIM,
                                        .context = context,
-                                       .dtype = HL_F64,
+                                       .dtype = which & 32 ? HL_F32 : HL_F64,
                                        .hidden = 4,
                                        .hidden_layers = 1,
                                        .features = 2,
@@ -209,6 +209,76 @@ static void test_slopes(void **state)
     CHECK_OK(ctx, hl_density_logp(m, 1, x, NULL, &logp));
     CHECK_OK(ctx, hl_tmixture_logp(m->mixture[0].mixture, 1, y, &inside));
     CHECK_NEAR(logp, inside + slope, 1e-7, "log p and the slopes of the maps");
+    hl_density_free(m);
+    test_context_free(ctx, NULL);
+}
+
+/* The gradient of log p against central differences, with every member and map. */
+static void test_gradient(void **state)
+{
+    (void)state;
+    enum { ROWS = 7 };
+    hl_context *ctx = test_context(NULL, 2);
+    double x[ROWS * DIM], c[ROWS], g[ROWS * DIM], gc[ROWS], logp[ROWS], again[ROWS], side[2][ROWS];
+    const double h = 1e-4;
+    fill_normal_f64(x, ROWS * DIM, 8);
+    fill_normal_f64(c, ROWS, 9);
+    for (size_t i = 0; i < 2 * CASES; i++) {
+        hl_density *m = make_model(ctx, i % 2, cases[i / 2]);
+        CHECK_OK(ctx, hl_density_set_solver(m, &(hl_flow_solver){ .method = "dopri8", .rtol = 1e-12, .atol = 1e-12 }));
+        CHECK_OK(ctx, hl_density_logp_gradient(m, ROWS, x, c, logp, g, gc));
+        CHECK_OK(ctx, hl_density_logp(m, ROWS, x, c, again));
+        for (size_t r = 0; r < ROWS; r++)
+            CHECK_NEAR(logp[r], again[r], 1e-12, "log p beside its gradient");
+        for (size_t k = 0; k < DIM + i % 2; k++) {
+            for (int up = 0; up < 2; up++) {
+                double moved[ROWS * DIM], given[ROWS];
+                memcpy(moved, x, sizeof x);
+                memcpy(given, c, sizeof c);
+                for (size_t r = 0; r < ROWS; r++)
+                    *(k < DIM ? &moved[r * DIM + k] : &given[r]) += up ? h : -h;
+                CHECK_OK(ctx, hl_density_logp(m, ROWS, moved, given, side[up]));
+            }
+            for (size_t r = 0; r < ROWS; r++) {
+                double difference = (side[1][r] - side[0][r]) / (2 * h), own = k < DIM ? g[r * DIM + k] : gc[r];
+                CHECK_NEAR(own, difference, 1e-6 * (1 + fabs(difference)), "a central difference");
+            }
+        }
+        hl_density_free(m);
+    }
+    hl_density *m = make_model(ctx, CONTEXT, 15);
+    CHECK_STATUS(ctx, hl_density_logp_gradient(m, ROWS, x, NULL, NULL, g, gc), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_density_logp_gradient(m, ROWS, x, c, NULL, NULL, gc), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_density_logp_gradient(NULL, ROWS, x, c, NULL, g, gc), HL_ERR_INVALID);
+    x[3] = NAN;
+    CHECK_STATUS(ctx, hl_density_logp_gradient(m, ROWS, x, c, NULL, g, NULL), HL_ERR_NOT_FINITE);
+    CHECK(isnan(g[2]) && isnan(g[3]) && isfinite(g[1]) && isfinite(g[4]), "a row that is not finite, alone");
+    hl_density_free(m);
+    test_context_free(ctx, NULL);
+}
+
+/* Far from all data the flow cannot be solved; the others are log p, which the status says. */
+static void test_far(void **state)
+{
+    (void)state;
+    hl_context *ctx = test_context(NULL, 1);
+    double x[] = { 0.3, 0.4, 1e150, -0.2, 0.1, 0.2 }, logp[3], flow[3], mapped[3], g[6];
+    hl_density *m = make_model(ctx, 0, 32 + 7), *alone = make_model(ctx, 0, 32 + 1);
+    CHECK(hl_density_logp(alone, 3, x, NULL, flow) < 0 && isnan(flow[1]) && isfinite(flow[2]), "the flow alone fails");
+    CHECK_STATUS(ctx, hl_density_logp(m, 3, x, NULL, logp), HL_IMPRECISE);
+    CHECK(hl_context_failure(ctx).row == 1 && strstr(hl_context_message(ctx), "other members"), "the row is named");
+    CHECK_OK(ctx, hl_density_member_logp(m, 2, 3, x, NULL, mapped));
+    CHECK_NEAR(logp[1], mapped[1] + log(0.25), 1e-9, "the mixture of mapped columns is left");
+    CHECK(isfinite(logp[0]) && isfinite(logp[2]), "the others have all members");
+    CHECK(hl_density_logp_gradient(m, 3, x, NULL, NULL, g, NULL) >= HL_OK && isfinite(g[2]) && isfinite(g[4]),
+          "a gradient without the flow");
+    x[3] = NAN; /* a row that is not finite comes before one that lacks the flow */
+    CHECK_STATUS(ctx, hl_density_logp(m, 3, x, NULL, logp), HL_ERR_NOT_FINITE);
+    x[3] = 0;
+    x[5] = NAN;
+    CHECK_STATUS(ctx, hl_density_logp(m, 3, x, NULL, logp), HL_ERR_NOT_FINITE);
+    CHECK(hl_context_failure(ctx).row == 2 && isnan(logp[2]) && isfinite(logp[1]), "and is the one that is named");
+    hl_density_free(alone);
     hl_density_free(m);
     test_context_free(ctx, NULL);
 }
@@ -360,6 +430,8 @@ int main(void)
         cmocka_unit_test_teardown(test_sum, empty_directory),
         cmocka_unit_test_teardown(test_samples, empty_directory),
         cmocka_unit_test_teardown(test_slopes, empty_directory),
+        cmocka_unit_test_teardown(test_gradient, empty_directory),
+        cmocka_unit_test_teardown(test_far, empty_directory),
         cmocka_unit_test_teardown(test_files, empty_directory),
         cmocka_unit_test_teardown(test_first_format, empty_directory),
         cmocka_unit_test_teardown(test_bad_files, empty_directory),

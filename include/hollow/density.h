@@ -80,12 +80,17 @@ HL_API hl_status hl_density_write(const hl_density *model, void *bytes, size_t c
 /* A model from these bytes, which are copied. */
 HL_API hl_status hl_density_read(hl_context *context, const void *bytes, size_t size, hl_density **model);
 
-/* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that cannot be solved, or
- * is not finite itself, gets NaN, and the status says why the first of them failed. */
+/* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that is not finite, or that a model of a
+ * flow alone cannot solve, gets NaN, and the status says why the first of them failed. Where the flow cannot be solved but other members are
+ * finite, as far from all data, log p is that of the others; HL_IMPRECISE then, if there is no failure, names the first such row. */
 HL_API hl_status hl_density_logp(hl_density *model, size_t rows, const double *x, const double *context, double *logp);
 /* The same of one member by itself, without its weight: its responsibility for a row is weight . p_member / p. */
 HL_API hl_status hl_density_member_logp(hl_density *model, size_t member, size_t rows, const double *x,
                                         const double *context, double *logp);
+/* The gradient of log p with respect to x, rows x dim, and, unless it is NULL, to the context, in the units of the data; log p as well,
+ * unless it is NULL. A flow is solved once more for it. Failures as above. */
+HL_API hl_status hl_density_logp_gradient(hl_density *model, size_t rows, const double *x, const double *context,
+                                          double *logp, double *gradient, double *context_gradient);
 /* Rows first .. first + rows - 1 of the samples with this seed, to x, each by itself: which others are drawn makes no
  * difference. Failures as above. */
 HL_API hl_status hl_density_sample(hl_density *model, uint64_t seed, size_t first, size_t rows, const double *context,

@@ -1307,6 +1307,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_density_read": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p]),
     "hl_density_logp": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_density_member_logp": (c_int, [c_void_p, c_size_t, c_size_t, c_void_p, c_void_p, c_void_p]),
+    "hl_density_logp_gradient": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_density_sample": (c_int, [c_void_p, c_uint64, c_size_t, c_size_t, c_void_p, c_void_p]),
     "hl_density_standardise": (None, [c_void_p, c_size_t, c_void_p, c_void_p]),
     "hl_density_unstandardise": (None, [c_void_p, c_size_t, c_void_p]),

@@ -163,6 +163,22 @@ double hl_column_map_forward(const hl_column_map *m, double x, double *log_slope
     return y;
 }
 
+/* With f = F': d log f/du = f'/f, and d log |dy/dx| / dx = (f'/f) / scale + y dy/dx. */
+double hl_column_map_curve(const hl_column_map *m, double x, double *log_slope, double *curve)
+{
+    double y = hl_column_map_forward(m, x, log_slope), u = (x - m->centre) / m->scale, r = hypot(sqrt(2), u);
+    double density = m->background / r / r / r, change = -3 * (u / r) / r * density;
+    for (size_t j = 0; j < m->parts; j++) {
+        double z = (u - m->mean[j]) / m->deviation[j];
+        double part = m->weight[j] / m->deviation[j] * exp(-0.5 * z * z - LOG_ROOT_2PI);
+        density += part;
+        change -= part * z / m->deviation[j];
+    }
+    change = density > 1e-290 ? change / density : -3 * (u / r) / r;
+    *curve = change / m->scale + y * exp(*log_slope);
+    return y;
+}
+
 double hl_column_map_inverse(const hl_column_map *m, double y)
 {
     double low = -1, high = 1, u;

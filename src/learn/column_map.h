@@ -41,6 +41,8 @@ bool hl_column_map_valid(const hl_column_map *map);
 double hl_column_map_logf(const hl_column_map *map, double x);
 /* y, and log dy/dx if `log_slope` is not NULL. NaN where x is not finite. */
 double hl_column_map_forward(const hl_column_map *map, double x, double *log_slope);
+/* The same, and the derivative of log dy/dx. */
+double hl_column_map_curve(const hl_column_map *map, double x, double *log_slope, double *curve);
 /* x from y, by bracketing and Newton's method. */
 double hl_column_map_inverse(const hl_column_map *map, double y);
 

@@ -12,7 +12,7 @@
 #include "learn/column_map.h"
 #include "learn/tmixture.h"
 
-enum { HL_DENSITY_NAME = 256, HL_DENSITY_MIXTURES = 8 /* at most */ };
+enum { HL_DENSITY_NAME = 256, HL_DENSITY_MIXTURES = 8 /* at most */, HL_DENSITY_CHUNK = 2048 /* rows at a time */ };
 
 typedef struct hl_density_units {
     char name[HL_DENSITY_NAME];
@@ -62,5 +62,16 @@ hl_status hl_density_calibrate_seen(hl_density *m, size_t rows, const double *x,
 void hl_density_set_maps(hl_density *m, hl_column_map **map);
 /* A row of the columns of the context, then of x, as mixtures see them; log |dy/dx| of the columns of x is returned. */
 double hl_density_joint_row(const hl_density *m, bool mapped, const double *context, const double *x, double *joint);
+
+/* Of the failures of a call the first is reported; one that leaves a row without a result comes before one that does not. */
+typedef struct hl_density_failures {
+    hl_status first;
+    hl_kept_failure kept;
+} hl_density_failures;
+/* A status of rows that start at row `start` of the caller's, or, with an index, are index[0], index[1], ... of those. */
+void hl_density_note_failure(hl_density *m, hl_status status, size_t start, const size_t *index,
+                             hl_density_failures *failures);
+/* What the flow's status, which is the context's last failure, means for the log p of a sum: rows without the flow are imprecise, not lost. */
+hl_status hl_density_soften(hl_density *m, hl_status status, size_t count, const double *logp);
 
 #endif

@@ -52,6 +52,8 @@ void hl_tmixture_free(hl_tmixture *mixture); /* takes NULL */
 hl_status hl_tmixture_prepare(hl_tmixture *mixture);
 /* Log-density of rows of dim columns, of those that are not given. NaN where a row is not finite. */
 hl_status hl_tmixture_logp(const hl_tmixture *mixture, size_t rows, const double *x, double *logp);
+/* The gradient of this log-density with respect to all dim columns, rows x dim. NaN where a row is not finite. */
+hl_status hl_tmixture_gradient(const hl_tmixture *mixture, size_t rows, const double *x, double *gradient);
 /* Fill the columns that are not given of row `index` of the samples with this seed. x has dim values. */
 void hl_tmixture_sample(const hl_tmixture *mixture, uint64_t seed, uint64_t index, double *x);
 

@@ -1,0 +1,288 @@
+/* density_rows.c - rows of a density model: units, log-densities and samples.
+ *
+ * log p is the log of the weighted sum of the members' densities, samples choose their member by a counter. A model of a flow alone, with
+ * weight 1, is what it was before there were other members, to the bit. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/linear.h"
+#include "learn/density.h"
+
+enum { CHUNK = HL_DENSITY_CHUNK, STREAM_BASE = 11, STREAM_MEMBER = 12 };
+
+/* ---- rows ---- */
+
+/* Columns `first` .. of rows that have `count` of them, as members see them, in place. */
+static void see_columns(const hl_density *m, bool mapped, size_t first, size_t count, size_t rows, double *x)
+{
+    for (size_t i = 0; i < rows * count; i++) {
+        size_t column = first + i % count;
+        x[i] = mapped ? hl_column_map_forward(m->map[column], x[i], NULL)
+                      : (x[i] - m->column[column].mean) / m->column[column].deviation;
+    }
+}
+
+void hl_density_standardise(const hl_density *m, size_t rows, double *x, double *context)
+{
+    if (m && x)
+        see_columns(m, m->flow_mapped, 0, m->dim, rows, x);
+    for (size_t r = 0; m && m->factor && x && r < rows; r++)
+        hl_solve_lower(m->dim, m->factor, m->dim, x + r * m->dim);
+    if (m && context && m->context)
+        see_columns(m, m->flow_mapped, m->dim, m->context, rows, context);
+}
+
+void hl_density_unstandardise(const hl_density *m, size_t rows, double *x)
+{
+    for (size_t r = 0; m && m->factor && x && r < rows; r++)
+        hl_multiply_lower(m->dim, m->factor, m->dim, x + r * m->dim);
+    for (size_t i = 0; m && x && i < rows * m->dim; i++) {
+        const hl_density_units *c = &m->column[i % m->dim];
+        x[i] = m->flow_mapped ? hl_column_map_inverse(m->map[i % m->dim], x[i]) : c->mean + c->deviation * x[i];
+    }
+}
+
+double hl_density_joint_row(const hl_density *m, bool mapped, const double *context, const double *x, double *joint)
+{
+    double log_slope = 0, slope;
+    for (size_t i = 0; i < m->context; i++)
+        joint[i] = mapped ? hl_column_map_forward(m->map[m->dim + i], context[i], NULL)
+                          : (context[i] - m->column[m->dim + i].mean) / m->column[m->dim + i].deviation;
+    for (size_t i = 0; i < m->dim; i++) {
+        slope = -log(m->column[i].deviation);
+        joint[m->context + i] = mapped ? hl_column_map_forward(m->map[i], x[i], &slope)
+                                       : (x[i] - m->column[i].mean) / m->column[i].deviation;
+        log_slope += slope;
+    }
+    return log_slope;
+}
+
+/* The context in m->c as the flow sees it; NULL without one. Where it is not finite, the row in m->x becomes NaN, so that this
+ * row alone fails. */
+static const double *see_context(hl_density *m, size_t count)
+{
+    if (!m->context)
+        return NULL;
+    hl_density_standardise(m, count, NULL, m->c);
+    for (size_t i = 0; i < count * m->context; i++)
+        if (!isfinite(m->c[i])) {
+            m->c[i] = 0;
+            m->x[i / m->context * m->dim] = NAN;
+        }
+    return m->c;
+}
+
+void hl_density_note_failure(hl_density *m, hl_status status, size_t start, const size_t *index, hl_density_failures *f)
+{
+    if (status == HL_OK)
+        return;
+    if (f->first == HL_OK || status == HL_STOPPED || (f->first == HL_IMPRECISE && status < 0)) {
+        size_t row = m->ctx->failure.row;
+        f->first = hl_fail_offset(m->ctx, status, start + (index && row != HL_NOWHERE ? index[row] - row : 0));
+        hl_failure_keep(m->ctx, &f->kept);
+    } else {
+        hl_failure_restore(m->ctx, &f->kept);
+    }
+}
+
+/* ---- log-densities ---- */
+
+/* Rows that cannot be solved are NaN, and the status is that of the first of them, counted from `start`. */
+static hl_status flow_logp(hl_density *m, size_t start, size_t count, const double *x, const double *context,
+                           double *logp)
+{
+    double scale = 0;
+    for (size_t i = 0; i < m->dim; i++)
+        scale += (m->flow_mapped ? 0 : log(m->column[i].deviation)) + (m->factor ? log(m->factor[i * m->dim + i]) : 0);
+    memcpy(m->x, x + start * m->dim, count * m->dim * sizeof *x);
+    hl_density_standardise(m, count, m->x, NULL);
+    if (m->context)
+        memcpy(m->c, context + start * m->context, count * m->context * sizeof *m->c);
+    const double *c = see_context(m, count);
+    hl_status status = hl_flow_logp(m->flow, count, m->x, c, logp);
+    for (size_t r = 0; r < count; r++) {
+        double log_slope = 0, slope;
+        for (size_t i = 0; m->flow_mapped && i < m->dim; i++) {
+            hl_column_map_forward(m->map[i], x[(start + r) * m->dim + i], &slope);
+            log_slope += slope;
+        }
+        logp[r] += log_slope - scale;
+    }
+    return status;
+}
+
+static void mixture_logp(hl_density *m, const hl_density_mixture *k, size_t start, size_t count, const double *x,
+                         const double *context, double *logp, hl_density_failures *f)
+{
+    size_t all = m->dim + m->context;
+    for (size_t r = 0; r < count; r++) /* m->x is free: the flow's turn is over */
+        m->x[r] = hl_density_joint_row(m, k->mapped, context ? context + (start + r) * m->context : NULL,
+                                       x + (start + r) * m->dim, m->joint + r * all);
+    hl_status status = hl_tmixture_logp(k->mixture, count, m->joint, logp);
+    for (size_t r = 0; r < count; r++) {
+        logp[r] = status == HL_OK ? logp[r] + m->x[r] : NAN;
+        if (isnan(logp[r]) && status == HL_OK && f->first == HL_OK)
+            hl_density_note_failure(m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "it is not finite"),
+                                    start, NULL, f);
+    }
+    hl_density_note_failure(m, status, start, NULL, f);
+}
+
+/* log(e^a + w e^b) to a; a member that is NaN is left out. */
+static void add_member(size_t count, double weight, const double *b, double *a)
+{
+    double log_weight = log(weight);
+    for (size_t r = 0; r < count; r++) {
+        double other = b[r] + log_weight, most = a[r] > other ? a[r] : other;
+        if (isnan(a[r]) || isnan(other))
+            a[r] = isnan(a[r]) ? other : a[r];
+        else
+            a[r] = isinf(most) ? most : most + log(exp(a[r] - most) + exp(other - most));
+    }
+}
+
+hl_status hl_density_soften(hl_density *m, hl_status status, size_t count, const double *logp)
+{
+    if (status == HL_OK || status == HL_ERR_NOMEM || status == HL_STOPPED || !m->mixtures)
+        return status;
+    size_t row = m->ctx->failure.row;
+    if (row < count && isnan(logp[row])) /* the row itself is not finite */
+        return status;
+    char what[sizeof m->ctx->failure.what];
+    snprintf(what, sizeof what, "%s", m->ctx->failure.what);
+    return hl_fail_at(m->ctx, HL_IMPRECISE, hl_at(row, HL_NOWHERE),
+                      "the flow cannot be solved there, and log p is that of the other members (%s)", what);
+}
+
+static void chunk_logp(hl_density *m, size_t start, size_t count, const double *x, const double *context, double *logp,
+                       hl_density_failures *f)
+{
+    hl_kept_failure kept;
+    hl_status status = m->flow ? flow_logp(m, start, count, x, context, logp) : HL_OK;
+    hl_failure_keep(m->ctx, &kept);
+    for (size_t r = 0; r < count && (!m->flow || m->mixtures); r++)
+        logp[r] = m->flow ? logp[r] + log(m->flow_weight) : -INFINITY;
+    for (size_t k = 0; k < m->mixtures; k++) {
+        mixture_logp(m, &m->mixture[k], start, count, x, context, m->member, f);
+        add_member(count, m->mixture[k].weight, m->member, logp);
+    }
+    if (status == HL_OK)
+        return;
+    hl_failure_restore(m->ctx, &kept);
+    hl_density_note_failure(m, hl_density_soften(m, status, count, logp), start, NULL, f);
+}
+
+hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const double *context, double *logp)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (rows && (!x || !logp || (m->context && !context)))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_logp: x, the context or the result is NULL");
+    hl_density_failures f = { .first = HL_OK };
+    for (size_t start = 0; start < rows; start += CHUNK) {
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
+        chunk_logp(m, start, count, x, m->context ? context : NULL, logp + start, &f);
+    }
+    return f.first;
+}
+
+hl_status hl_density_member_logp(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
+                                 double *logp)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (member >= hl_density_members(m))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_member_logp: member %zu of %zu", member,
+                       hl_density_members(m));
+    if (rows && (!x || !logp || (m->context && !context)))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_member_logp: x, the context or the result is NULL");
+    hl_density_failures f = { .first = HL_OK };
+    context = m->context ? context : NULL;
+    for (size_t start = 0; start < rows; start += CHUNK) {
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
+        if (m->flow && member == 0)
+            hl_density_note_failure(m, flow_logp(m, start, count, x, context, logp + start), start, NULL, &f);
+        else
+            mixture_logp(m, &m->mixture[member - (m->flow != NULL)], start, count, x, context, logp + start, &f);
+    }
+    return f.first;
+}
+
+/* ---- samples ---- */
+
+/* The mixture that sample `index` comes from, or `mixtures`: the flow. */
+static size_t choose_member(const hl_density *m, uint64_t seed, uint64_t index)
+{
+    double u = hl_random_uniform(seed, STREAM_MEMBER, index), sum = 0;
+    for (size_t k = 0; k < m->mixtures; k++) {
+        sum += m->mixture[k].weight;
+        if (u < sum || (!m->flow && k + 1 == m->mixtures))
+            return k;
+    }
+    return m->mixtures;
+}
+
+/* Row x by a mixture; false and NaN if its context is not finite. */
+static bool mixture_sample(const hl_density *m, const hl_density_mixture *k, uint64_t seed, uint64_t index,
+                           const double *context, double *x)
+{
+    double *joint = m->joint;
+    bool good = true;
+    for (size_t i = 0; i < m->dim; i++) /* any values: only those of the context are looked at */
+        x[i] = m->column[i].mean;
+    hl_density_joint_row(m, k->mapped, context, x, joint);
+    for (size_t i = 0; i < m->context; i++)
+        good = good && isfinite(joint[i]);
+    if (good)
+        hl_tmixture_sample(k->mixture, seed, index, joint);
+    for (size_t i = 0; i < m->dim; i++) {
+        double y = good ? joint[m->context + i] : NAN;
+        x[i] = k->mapped ? hl_column_map_inverse(m->map[i], y) : m->column[i].mean + m->column[i].deviation * y;
+    }
+    return good;
+}
+
+/* `count` rows of a chunk by the flow: index[r] is the place of the r-th of them among the rows from `start` on. */
+static void flow_sample(hl_density *m, uint64_t seed, uint64_t first, size_t start, size_t count, const size_t *index,
+                        const double *context, double *x, hl_density_failures *f)
+{
+    double *to = m->joint; /* [count][dim] */
+    for (size_t r = 0; r < count; r++) {
+        size_t at = start + index[r];
+        for (size_t i = 0; i < m->dim; i++)
+            m->x[r * m->dim + i] = hl_random_normal(seed, STREAM_BASE, (first + at) * m->dim + i);
+        if (m->context)
+            memcpy(m->c + r * m->context, context + at * m->context, m->context * sizeof *m->c);
+    }
+    const double *c = see_context(m, count);
+    hl_density_note_failure(m, hl_flow_inverse(m->flow, count, m->x, c, to, NULL), start, index, f);
+    hl_density_unstandardise(m, count, to);
+    for (size_t r = 0; r < count; r++)
+        memcpy(x + (start + index[r]) * m->dim, to + r * m->dim, m->dim * sizeof *x);
+}
+
+hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t rows, const double *context, double *x)
+{
+    if (!m)
+        return HL_ERR_INVALID;
+    if (rows && (!x || (m->context && !context)))
+        return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_sample: the context or the result is NULL");
+    hl_density_failures f = { .first = HL_OK };
+    for (size_t start = 0; start < rows; start += CHUNK) {
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK, index[CHUNK], flows = 0;
+        for (size_t r = 0; r < count; r++) {
+            size_t at = start + r, k = choose_member(m, seed, first + at);
+            const double *c = m->context ? context + at * m->context : NULL;
+            if (k == m->mixtures)
+                index[flows++] = r;
+            else if (!mixture_sample(m, &m->mixture[k], seed, first + at, c, x + at * m->dim))
+                hl_density_note_failure(
+                    m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(at, HL_NOWHERE), "its context is not finite"), 0,
+                    NULL, &f);
+        }
+        if (flows)
+            flow_sample(m, seed, first, start, flows, index, context, x, &f);
+    }
+    return f.first;
+}

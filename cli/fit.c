@@ -166,28 +166,26 @@ static int load(fit_job *j)
     return result == CLI_OK && j->set->valid ? read_valid(j) : result;
 }
 
-/* Leave the constant columns of the findings out of j->index; false if there are none, or nothing would be left. */
+/* Leave the constant columns of the findings out of j->index, if any of x is left then. */
 static bool drop_constant(fit_job *j, const hl_density_outcome *o)
 {
-    size_t kept = 0, dim = 0, next = 0, all = j->dim + j->context;
-    if (!j->set->drop_constant || !o)
-        return false;
-    for (size_t i = 0; i < all; i++) {
-        while (next < o->findings && o->finding[next].column < i)
-            next++;
-        bool constant =
-            next < o->findings && o->finding[next].column == i && o->finding[next].kind == HL_FINDING_CONSTANT;
-        if (constant)
-            cli_say(&cli_fit, "column '%s' is constant and left out", j->names[i]);
-        j->index[kept] = j->index[i];
-        kept += !constant;
-        dim += !constant && i < j->dim;
+    size_t constant = 0, constant_x = 0;
+    for (size_t i = 0; j->set->drop_constant && i < o->findings; i++) {
+        constant += o->finding[i].kind == HL_FINDING_CONSTANT;
+        constant_x += o->finding[i].kind == HL_FINDING_CONSTANT && o->finding[i].column < j->dim;
     }
-    j->index[kept] = j->index[all]; /* the weights, if there are any */
-    bool some = kept < all && dim > 0;
-    j->dim = dim;
-    j->context = kept - dim;
-    return some;
+    if (!constant || constant_x == j->dim)
+        return false;
+    for (size_t i = o->findings; i-- > 0;) { /* from the last: those before keep their places */
+        size_t at = o->finding[i].column, behind = j->dim + j->context + j->weights - at - 1;
+        if (o->finding[i].kind != HL_FINDING_CONSTANT)
+            continue;
+        cli_say(&cli_fit, "column '%s' is constant and left out", j->names[at]);
+        memmove(j->index + at, j->index + at + 1, behind * sizeof *j->index);
+        j->context -= at >= j->dim;
+        j->dim -= at < j->dim;
+    }
+    return true;
 }
 
 /* ---- the fit ---- */
@@ -208,13 +206,25 @@ static hl_status call_library(fit_job *j, hl_density **model, hl_density_outcome
     return hl_density_fit(j->ctx, &data, j->settings, &job, model, outcome);
 }
 
+/* The message of a failed call; that of a weight with its place in the file. */
+static int fail(const fit_job *j, hl_status status)
+{
+    hl_failure f = hl_context_failure(j->ctx);
+    char place[400];
+    if (status != HL_ERR_INVALID || f.row == HL_NOWHERE || !j->rows.weights)
+        return cli_fail_library(&cli_fit, j->ctx, status);
+    bool training = f.row < hl_table_rows(j->table) && !(j->rows.weights[f.row] >= 0);
+    hl_table_place(training ? j->table : j->valid, f.row, HL_NO_COLUMN, place, sizeof place);
+    return cli_fail(&cli_fit, CLI_WRONG, "%s: --weights %s: %s", place, j->set->weights, f.what);
+}
+
 /* From the library's answer to the exit status. */
 static int conclude(fit_job *j, hl_status status, hl_density *model, const hl_density_outcome *outcome)
 {
     bool failed = outcome && outcome->failed_iteration;
     cli_progress_end(&j->progress, true);
     if (status < 0 && !failed)
-        return outcome && fit_refuse(j, outcome) ? CLI_WRONG : cli_fail_library(&cli_fit, j->ctx, status);
+        return outcome && fit_refuse(j, outcome) ? CLI_WRONG : fail(j, status);
     if (status == HL_STOPPED && !model)
         return cli_fail(&cli_fit, CLI_STOPPED, "stopped while mixtures were fitted; nothing is written");
     if (status == HL_STOPPED)

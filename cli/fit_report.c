@@ -104,7 +104,9 @@ bool fit_refuse(const fit_job *j, const hl_density_outcome *o)
                      "%s: column '%s' is too %s to compute with: its values are in %g .. %g; rescale it", j->path,
                      j->names[f->column], f->value < 1 ? "small" : "large", f->low, f->high);
     }
-    if (constant)
+    if (constant >= j->dim && j->set->drop_constant)
+        cli_fail(&cli_fit, CLI_WRONG, "%s: all columns are constant: nothing is left to model", j->path);
+    else if (constant)
         cli_fail(&cli_fit, CLI_WRONG,
                  "%s: column%s %s%s %s constant and %s no density: leave %s out with --drop-constant or --exclude",
                  j->path, constant > 1 ? "s" : "", list, constant > 2 * SHOWN ? ", ..." : "",
@@ -123,6 +125,8 @@ static void say_start(fit_job *j, const hl_density_progress *p)
         snprintf(size, sizeof size, "; %zu parameters", o->parameters);
     cli_say(&cli_fit, "%zu rows and %zu for validation, %zu columns%s%s", o->train_rows, o->valid_rows, j->dim,
             j->context ? " given the context" : "", size);
+    if (!o->valid_rows && !hl_settings_text(j->settings, "members"))
+        cli_say(&cli_fit, "no rows are left to weigh mixtures: the model is a flow alone; --members says what it is");
     if (!j->resume && access(j->checkpoint, F_OK) == 0)
         cli_say(&cli_fit, "warning: %s of an earlier run will be replaced; --resume would go on from it",
                 j->checkpoint);
@@ -179,8 +183,15 @@ int fit_progress(const void *report, void *user)
 {
     const hl_density_progress *p = report;
     fit_job *j = user;
-    if (p->phase == HL_FIT_MIXING)
+    if (p->phase == HL_FIT_MIXING) {
+        if (!(j->progress.start > 0))
+            cli_progress_start(&j->progress, 0);
+        if (cli_progress_due(&j->progress, 0, false)) {
+            cli_progress_field(&j->progress, 0, "mixtures, %.0f s", p->seconds);
+            cli_progress_show(&j->progress);
+        }
         return cli_interrupted();
+    }
     if (p->phase == HL_FIT_START) {
         say_start(j, p);
         return cli_interrupted();
@@ -279,15 +290,12 @@ static int say_verdict(const hl_density_outcome *o)
                         "have %.4f; the best model before is kept; try a smaller --lr",
                         o->iteration, o->recent, o->normal);
     if (o->verdict == HL_DENSITY_NORMAL_BETTER)
-        cli_say(&cli_fit, "warning: a normal distribution, with %.4f nats, is better", o->normal);
+        cli_say(&cli_fit, "warning: on these %zu rows a normal distribution, with %.4f nats, is better", o->valid_rows,
+                o->normal);
     if (o->verdict == HL_DENSITY_NORMAL)
         cli_say(&cli_fit,
                 "a normal distribution, with %.4f nats, is better: the model is this; more rows would tell more",
                 o->normal);
-    if (o->verdict == HL_DENSITY_GOOD && o->best > o->normal)
-        cli_say(&cli_fit,
-                "warning: on these %zu rows a normal distribution is better, with %.4f nats: they are too few",
-                o->valid_rows, o->normal);
     if (o->end == HL_DENSITY_END_PATIENCE)
         cli_say(&cli_fit, "stopped at iteration %zu: %zu validations in a row were no better (--patience)",
                 o->iteration, o->patience);
@@ -308,7 +316,7 @@ int fit_conclude(const fit_job *j, const hl_density_outcome *o)
     say_gain(j, o);
     if (o->verdict == HL_DENSITY_UNVALIDATED)
         cli_say(&cli_fit, "%s: the model of iteration %zu, before the first validation", model, o->iteration);
-    else if (!o->iteration)
+    else if (!o->iteration || o->best >= o->mixture) /* without a flow */
         cli_say(&cli_fit, "%s: validation %.4f nats a row (mean -log p), %.0f s", model, o->best, o->seconds);
     else
         cli_say(&cli_fit, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s", model, o->best,

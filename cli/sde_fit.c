@@ -177,7 +177,8 @@ static void show(job *j, const hl_sde_progress *p)
         return;
     cli_progress_field(&j->progress, 0, "%6zu/%zu", p->iteration, p->iterations);
     if (training) {
-        cli_progress_field(&j->progress, 2, "%s %9.4g", names[p->kind], p->loss);
+        if (!isnan(p->loss))
+            cli_progress_field(&j->progress, 2, "%s %9.4g", names[p->kind], p->loss);
         cli_progress_field(&j->progress, 3, "-log p %9.4f", p->nll);
     } else {
         cli_progress_field(&j->progress, 2, "number of Gaussians");

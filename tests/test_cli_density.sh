@@ -243,6 +243,11 @@ same "$work/w2.hollow" "$work/w.hollow"
 fit 0 "$work/weighted.csv" "$work/w2.hollow" --weights w --valid "$work/weighted.csv"
 fit 2 "$work/weighted.csv" "$work/none.hollow" --weights b
 refused "$work/none.hollow" "it must be 0 or more"
+awk -F, 'NR == 17 { $3 = -2 } { print $1 "," $2 "," $3 }' "$work/weighted.csv" >"$work/negative.csv" # by its place in the file
+fit 2 "$work/negative.csv" "$work/none.hollow" --weights w
+refused "$work/none.hollow" "negative.csv:17: --weights w: the weight of this training row is -2"
+fit 2 "$work/weighted.csv" "$work/none.hollow" --weights w --valid "$work/negative.csv"
+refused "$work/none.hollow" "negative.csv:17: --weights w: the weight of this validation row is -2"
 fit 2 "$work/weighted.csv" "$work/none.hollow" --weights w --context w
 refused "$work/none.hollow" "column 'w' is context and weight at once"
 
@@ -386,6 +391,8 @@ fit 2 "$work/constants.csv" "$none"
 refused "$none" "columns 'p' (1), 'q' (2) are constant"
 fit 0 "$work/constants.csv" "$work/dropped.hollow" --drop-constant --context q
 same "$work/dropped.hollow" "$work/one.hollow"
+fit 2 "$work/constants.csv" "$none" --columns p,q --drop-constant
+refused "$none" "all columns are constant: nothing is left to model"
 fit 2 "$work/constants.csv" "$none" --exclude 1-3
 refused "$none" "all columns are excluded"
 fit 2 "$work/constants.csv" "$none" --exclude nobody

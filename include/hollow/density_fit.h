@@ -103,9 +103,9 @@ typedef enum hl_density_end {
 } hl_density_end;
 
 typedef enum hl_density_verdict {
-    HL_DENSITY_GOOD,   /* better than normal columns, or a sum with mixtures */
+    HL_DENSITY_GOOD,   /* better than normal columns */
     HL_DENSITY_NORMAL, /* nothing was better than a normal distribution, and the model is one; more needs more rows */
-    HL_DENSITY_NORMAL_BETTER, /* a normal distribution is better, but this kind of flow cannot be made one */
+    HL_DENSITY_NORMAL_BETTER, /* a normal distribution is better on the validation rows, but the model is not one */
     HL_DENSITY_FAILED,        /* even the best iteration is much worse than normal columns */
     HL_DENSITY_DIVERGED,      /* the loss at the end is much worse than normal columns; the model is the best before */
     HL_DENSITY_UNVALIDATED    /* it ended before the first validation; the model is the last one */

@@ -110,8 +110,9 @@ typedef struct hl_sde_progress {
     size_t iteration, iterations; /* of the phase; done, in all */
     double fraction;              /* of all work, estimated: 0 to 1 */
     hl_sde_loss kind;
-    double loss; /* the fields from here on are of training; NaN before its first iteration */
-    double nll;  /* mean -log p */
+    /* The fields from here on are of training; NaN before its first iteration. The loss is NaN, too, if the density alone is trained. */
+    double loss;
+    double nll; /* mean -log p */
     double lambda;
     double gradient_norm[3];       /* of drift, diffusion and density */
     const hl_sde_outcome *outcome; /* what is known so far, with the findings about the data */

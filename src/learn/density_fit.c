@@ -35,6 +35,7 @@ typedef struct run {
     double validation;    /* the last, in the units of the data; NaN before the first */
     double scale;         /* from the flow's -log p to the units of the data */
     double start, saved;  /* when the call began; when the last checkpoint was written */
+    bool stopped;         /* after training, while members were weighed */
     outcome *outcome;
     int (*stop)(void *user); /* the context's own, while mixtures are fitted */
     void *stop_user;
@@ -202,6 +203,7 @@ static hl_status report_gain(run *r, const double *weight)
     }
     hl_free(r->ctx, flow);
     hl_free(r->ctx, simple);
+    r->stopped = r->stopped || status == HL_STOPPED;
     if (good < 2 || status != HL_OK)
         return status == HL_ERR_NOMEM ? status : HL_OK;
     double n = (double)good, mean = sum / n;
@@ -231,7 +233,8 @@ static hl_status weigh_flow(run *r, double *weight)
         weight[1] = 1;
     }
     hl_free(r->ctx, flow);
-    return status == HL_STOPPED ? HL_OK : status; /* then the mixtures are the model */
+    r->stopped = status == HL_STOPPED; /* then the mixtures are the model */
+    return r->stopped ? HL_OK : status;
 }
 
 /* The mixtures join the model; the flow leaves it if it is worth less than 1 %. */
@@ -257,6 +260,8 @@ static hl_status weigh_members(run *r)
         hl_density_weigh(r->model, weight[0]);
     if (m->is_normal && weight[0] == 0)
         o->verdict = HL_DENSITY_NORMAL;
+    else if (o->best > o->normal) /* by chance, as the rows that chose the mixtures say otherwise */
+        o->verdict = HL_DENSITY_NORMAL_BETTER;
     return status;
 }
 
@@ -381,6 +386,13 @@ static bool is_behind(const run *r)
            p->best + r->scale > r->members.together + r->plan.reach;
 }
 
+/* The job is stopped: what is needed to go on later. */
+static hl_status stop(run *r)
+{
+    hl_status saved = save(r);
+    return saved == HL_OK ? HL_STOPPED : saved;
+}
+
 /* Train until the end, whichever it is. */
 static hl_status train(run *r, hl_density_end *end)
 {
@@ -403,10 +415,7 @@ static hl_status train(run *r, hl_density_end *end)
             status = HL_STOPPED;
         }
     }
-    if (status != HL_STOPPED)
-        return status;
-    hl_status saved = save(r);
-    return saved == HL_OK ? HL_STOPPED : saved;
+    return status == HL_STOPPED ? stop(r) : status;
 }
 
 /* ---- from the call to the loop ---- */
@@ -492,8 +501,7 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     hl_fit_pace_start(&r->pace, r->fit);
     if (tell(r, NAN)) {
         end = HL_DENSITY_END_STOPPED;
-        status = save(r);
-        status = status == HL_OK ? HL_STOPPED : status;
+        status = stop(r);
     } else if (r->members.alone) {
         end = HL_DENSITY_END_DONE;
     } else {
@@ -505,6 +513,10 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     hl_status finished = keep ? finish_model(r) : status;
     if (keep && finished == HL_OK) {
         r->outcome->seen.parameters = count_parameters(r->model);
+        if (r->stopped && status == HL_OK) {
+            r->outcome->seen.end = HL_DENSITY_END_STOPPED;
+            status = stop(r);
+        }
         return status;
     }
     hl_density_free(r->model);

@@ -91,7 +91,9 @@ static hl_status report_training(hl_learner *l, const hl_sde_fit_report *r)
                           .nll = r->nll,
                           .lambda = r->lambda,
                           .outcome = l->outcome };
-    if (p.kind == HL_SDE_LOSS_RESIDUAL)
+    if (r->loss == 0) /* the density alone is trained */
+        p.loss = NAN;
+    else if (p.kind == HL_SDE_LOSS_RESIDUAL)
         p.loss /= hl_sde_time_unit(l->sde);
     memcpy(p.gradient_norm, r->gradient_norm, sizeof p.gradient_norm);
     return report(l, &p);

@@ -84,9 +84,12 @@ typedef struct bench_sde_options {
     size_t seeds, iterations, hidden;
     double kept, rate;
     int threads;
-    bool quick; /* fewer trajectories */
+    bool quick;      /* fewer trajectories */
+    const char *out; /* of --bands: lines are added to this file */
 } bench_sde_options;
 int bench_sde(const bench_sde_options *options);
+/* `hollow bench sde --bands`; problem NULL: all of them. */
+int bench_sde_bands(const bench_sde_options *options);
 
 /* `hollow bench density`; data NULL: all sets; iterations 0: the default of hl_density_fit. Returns the exit status. */
 typedef struct bench_density_options {

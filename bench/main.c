@@ -16,7 +16,7 @@ typedef struct settings {
     uint64_t threads, rows, iterations, parameters, seeds, hidden;
     double seconds, kept, rate;
     const char *name, *dtype, *clock, *out, *problem, *method, *network, *density, *data;
-    bool quick;
+    bool quick, bands;
 } settings;
 
 static const cli_option options[] = {
@@ -50,7 +50,10 @@ static const cli_option options[] = {
     { "data", CLI_TEXT, offsetof(settings, data), "NAME", "density: one set, such as 8gaussians; default all", 0, 0,
       NULL },
     { "rate", CLI_REAL, offsetof(settings, rate), "X", "sde: of learning; default 0.002", 0, 1, NULL },
-    { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: runs of each kind; default 1", 1, 1000, NULL },
+    { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: runs of each kind; default 1, with --bands 50", 1,
+      1000, NULL },
+    { "bands", CLI_FLAG, offsetof(settings, bands), NULL,
+      "sde: how often bands hold the truth; with --out FILE a stopped run goes on", 0, 0, NULL },
     { 0 },
 };
 
@@ -104,10 +107,23 @@ static int run_one(int which, const settings *set)
                                                          (size_t)set->parameters, threads, set->out });
     if (which == SOLVERS)
         return bench_solvers(set->quick, threads, set->out);
+    if (which == SDE && set->bands)
+        return bench_sde_bands(&(bench_sde_options){ .problem = set->problem,
+                                                     .seeds = set->seeds ? (size_t)set->seeds : 50,
+                                                     .threads = threads,
+                                                     .out = set->out });
     if (which == SDE)
-        return bench_sde(&(bench_sde_options){ set->problem, set->method, set->network, set->density,
-                                               (size_t)set->seeds, (size_t)set->iterations, (size_t)set->hidden,
-                                               set->kept, set->rate, threads, set->quick });
+        return bench_sde(&(bench_sde_options){ .problem = set->problem ? set->problem : "pendulum",
+                                               .method = set->method,
+                                               .network = set->network,
+                                               .density = set->density,
+                                               .seeds = set->seeds ? (size_t)set->seeds : 1,
+                                               .iterations = (size_t)set->iterations,
+                                               .hidden = (size_t)set->hidden,
+                                               .kept = set->kept,
+                                               .rate = set->rate,
+                                               .threads = threads,
+                                               .quick = set->quick });
     if (which == DENSITY)
         return bench_density(
             &(bench_density_options){ set->data, (size_t)set->iterations, (size_t)set->rows, threads });
@@ -122,14 +138,7 @@ static int run_one(int which, const settings *set)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1,
-                     .seconds = 1,
-                     .name = "all",
-                     .dtype = "f32",
-                     .clock = "wall",
-                     .parameters = 30000,
-                     .problem = "pendulum",
-                     .seeds = 1 };
+    settings set = { .threads = 1, .seconds = 1, .name = "all", .dtype = "f32", .clock = "wall", .parameters = 30000 };
     const char *name[2];
     char list[100];
     int result = cli_parse(&bench_command, argc, argv, &set, name), which = DDIM;

@@ -21,6 +21,7 @@
 #include "hollow/random.h"
 #include "hollow/root.h"
 #include "hollow/sde.h"
+#include "hollow/sde_bands.h"
 #include "hollow/sde_learn.h"
 #include "hollow/sde_regress.h"
 #include "hollow/simulate.h"

@@ -30,6 +30,7 @@ typedef struct hl_sde_regress_options {
     const char *use;   /* "auto" (default), "snapshots" or "steps": the observations' conditions that are used */
     const hl_sde_known *known; /* dim of them, or NULL; forms given as functions are not supported */
     uint64_t seed;
+    size_t replicates; /* regressions of resampled data, for hl_sde_bands; default none */
 } hl_sde_regress_options;
 
 typedef struct hl_sde_regress_report {

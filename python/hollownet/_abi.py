@@ -275,6 +275,8 @@ class hl_root_options(Structure): ...
 
 class hl_root_row(Structure): ...
 
+class hl_sde_band_values(Structure): ...
+
 class hl_sde_observations(Structure): ...
 
 class hl_sde_finding(Structure): ...
@@ -889,6 +891,13 @@ hl_root_row._fields_ = [
     ("evaluations", c_size_t),
     ("residual", c_double),
 ]
+hl_sde_band_values._fields_ = [
+    ("f_low", c_void_p),
+    ("f_high", c_void_p),
+    ("g_low", c_void_p),
+    ("g_high", c_void_p),
+    ("inside", c_void_p),
+]
 hl_sde_observations._fields_ = [
     ("rows", c_size_t),
     ("dim", c_size_t),
@@ -950,6 +959,7 @@ hl_sde_regress_options._fields_ = [
     ("use", c_char_p),
     ("known", c_void_p),
     ("seed", c_uint64),
+    ("replicates", c_size_t),
 ]
 hl_sde_regress_report._fields_ = [
     ("form", (c_char * 32)),
@@ -1087,6 +1097,7 @@ STRUCTS: dict[str, Any] = {
     "hl_verdict": hl_verdict,
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
+    "hl_sde_band_values": hl_sde_band_values,
     "hl_sde_observations": hl_sde_observations,
     "hl_sde_finding": hl_sde_finding,
     "hl_sde_outcome": hl_sde_outcome,
@@ -1408,6 +1419,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_root_create": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_root_free": (None, [c_void_p]),
     "hl_root_solve": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
+    "hl_sde_replicates": (c_size_t, [c_void_p]),
+    "hl_sde_bands": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_sde_learn_options": (POINTER(hl_option), []),
     "hl_sde_outcome_free": (None, [c_void_p]),
     "hl_sde_finding_name": (c_char_p, [c_int]),

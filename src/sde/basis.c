@@ -13,6 +13,17 @@ hl_status hl_basis_create(hl_context *ctx, size_t inputs, size_t products, size_
     return b->factor && b->centre ? HL_OK : HL_ERR_NOMEM;
 }
 
+hl_status hl_basis_copy(hl_context *ctx, const hl_basis *from, size_t products, size_t bumps, hl_basis *b)
+{
+    hl_status status = hl_basis_create(ctx, from->inputs, products, bumps, b);
+    if (status != HL_OK)
+        return status;
+    memcpy(b->factor, from->factor, products * sizeof *b->factor);
+    memcpy(b->centre, from->centre, bumps * from->inputs * sizeof *b->centre);
+    b->width = from->width;
+    return HL_OK;
+}
+
 void hl_basis_free(hl_context *ctx, hl_basis *b)
 {
     hl_free(ctx, b->factor);
@@ -76,6 +87,7 @@ void hl_sde_simple_free(hl_sde_simple *s)
         hl_basis_free(s->ctx, &s->basis[k]);
         hl_free(s->ctx, s->coefficient[k]);
     }
+    hl_replicates_free(s->ctx, s->replicates);
     hl_free(s->ctx, s->least);
     hl_free(s->ctx, s->correlation);
     hl_free(s->ctx, s->factor);
@@ -115,7 +127,14 @@ double hl_sde_simple_correlation(const hl_sde_simple *s, size_t i, size_t j)
     return s && i < s->dim && j < s->dim ? s->correlation[i * s->dim + j] : NAN;
 }
 
-static void eval_row(const hl_sde_simple *s, const double *z, double *value, double unit, double *f, double *g)
+/* Drift or diffusion in the user's units from a sum of functions. */
+double hl_sde_simple_value(const hl_sde_simple *s, size_t part, size_t i, double y)
+{
+    double unit = (s->t_last - s->t_first) / HL_SDE_SPAN;
+    return part ? s->deviation[i] * sqrt(hl_sde_simple_positive(y, s->least[i]) / unit) : s->deviation[i] * y / unit;
+}
+
+static void eval_row(const hl_sde_simple *s, const double *z, double *value, double *f, double *g)
 {
     for (size_t part = 0; part < 2; part++) {
         double *to = part ? g : f;
@@ -125,8 +144,7 @@ static void eval_row(const hl_sde_simple *s, const double *z, double *value, dou
         hl_basis_eval(&s->basis[part], z, value);
         for (size_t i = 0; i < s->dim; i++) {
             double y = hl_regress_dot(size, s->coefficient[part] + i * size, value);
-            to[i] = part ? s->deviation[i] * sqrt(hl_sde_simple_positive(y, s->least[i]) / unit)
-                         : s->deviation[i] * y / unit;
+            to[i] = hl_sde_simple_value(s, part, i, y);
         }
     }
 }
@@ -148,7 +166,7 @@ hl_status hl_sde_simple_eval(const hl_sde_simple *s, size_t rows, const double *
             value[i] = (x[r * d + i] - s->mean[i]) / s->deviation[i];
         if (s->inputs > d)
             value[d] = hl_sde_clock((t[r] - s->t_first) / unit);
-        eval_row(s, value, value + s->inputs, unit, f ? f + r * d : NULL, g ? g + r * d : NULL);
+        eval_row(s, value, value + s->inputs, f ? f + r * d : NULL, g ? g + r * d : NULL);
     }
     hl_free(s->ctx, value);
     return HL_OK;

@@ -29,6 +29,8 @@ static const hl_option options[] = {
       "drift and diffusion by regression on linear, cubic or radial functions, or networks", NULL },
     { "noise", HL_OPTION_CHOICE, "NAME", 0, 0, noises, "auto: as the data say",
       "noise of the columns: independent, or with constant correlations; networks: diagonal", NULL },
+    { "bands", HL_OPTION_INTEGER, "N", 0, 1000, NULL, "40; 0: none",
+      "regressions of resampled data, of which bands of drift and diffusion are made", NULL },
     { "known-drift", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "nothing is known",
       "drift that is not learned, such as 'x1=x2;x2=-2*x1+0.5'", NULL },
     { "known-diffusion", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "nothing is known",
@@ -179,7 +181,8 @@ hl_status hl_learner_regress(hl_learner *l)
                                  .noise = hl_settings_text(l->settings, "noise"),
                                  .time = l->spec.time,
                                  .known = l->known,
-                                 .seed = l->options.seed };
+                                 .seed = l->options.seed,
+                                 .replicates = (size_t)hl_settings_integer(l->settings, "bands", 40) };
     bool asked = o.form && strcmp(o.form, "auto") != 0;
     hl_status status = hl_sde_regress(l->ctx, &l->data, l->given->dim, &o, &l->simple);
     if (status == HL_ERR_NO_SOLUTION && !asked)

@@ -11,8 +11,8 @@
 #include "sde/sde.h"
 
 enum { ROUNDS = 3, MOST_CANDIDATES = 64, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 400 };
-enum { FULL_CUBIC = 3, FULL_QUADRATIC = 6 }; /* most columns with all such products */
-enum { LEAST_PAIRS = 30 };
+enum { FULL_CUBIC = 3, FULL_QUADRATIC = 6 };                  /* most columns with all such products */
+enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
 static const double drift_width = 0.7, noise_width = 1, floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
 
 /* ---- data ---- */
@@ -64,8 +64,35 @@ static bool follows(const hl_sde_data *data, size_t r)
     return (!data->trajectory || data->trajectory[r] == data->trajectory[r - 1]) && data->t[r] > data->t[r - 1];
 }
 
-/* Pairs of neighbours, and folds: whole trajectories, or rows, or blocks of time where there are few trajectories. */
-static void set_pairs(hl_regress *p, const hl_sde_data *data)
+typedef struct stamp {
+    double t;
+    size_t row;
+} stamp;
+
+static int by_stamp(const void *a, const void *b)
+{
+    const stamp *p = a, *q = b;
+    return p->t != q->t ? (p->t > q->t) - (p->t < q->t) : (p->row > q->row) - (p->row < q->row);
+}
+
+/* The place of each row in order of time: rows of one time are then spread evenly over the folds. */
+static hl_status order_rows(hl_regress *p, const hl_sde_data *data, size_t *place)
+{
+    stamp *s = hl_calloc(p->ctx, p->rows, sizeof *s);
+    if (!s)
+        return HL_ERR_NOMEM;
+    for (size_t r = 0; r < p->rows; r++)
+        s[r] = (stamp){ data->t[r], r };
+    qsort(s, p->rows, sizeof *s, by_stamp);
+    for (size_t k = 0; k < p->rows; k++)
+        place[s[k].row] = k;
+    hl_free(p->ctx, s);
+    return HL_OK;
+}
+
+/* Pairs of neighbours, and folds and their groups: whole trajectories, or rows, or blocks of time where there are few
+ * trajectories. place: the rows' order in time. */
+static void set_pairs(hl_regress *p, const hl_sde_data *data, const size_t *place)
 {
     size_t paths = 1, path = 0;
     bool one = true;
@@ -73,12 +100,18 @@ static void set_pairs(hl_regress *p, const hl_sde_data *data)
         paths += data->trajectory && data->trajectory[r] != data->trajectory[r - 1];
         one = one && data->t[r] > data->t[r - 1];
     }
-    bool linked = data->trajectory || one;
+    bool linked = data->trajectory || one, blocks = linked && paths < FEW_PATHS;
+    size_t units = linked ? paths : p->rows, most = units / HL_REGRESS_FOLDS;
+    p->groups = blocks ? BLOCKS * BLOCK_PARTS : most < MOST_GROUPS ? most : MOST_GROUPS;
+    p->groups = p->groups ? p->groups : 1;
     for (size_t r = 0; r < p->rows; r++) {
         path += r > 0 && data->trajectory && data->trajectory[r] != data->trajectory[r - 1];
-        bool blocks = linked && paths < FEW_PATHS;
-        size_t group = !linked ? r : blocks ? r * HL_REGRESS_FOLDS * BLOCKS / p->rows : path;
-        p->fold[r] = (unsigned char)(group % HL_REGRESS_FOLDS);
+        size_t part = r * HL_REGRESS_FOLDS * BLOCKS * BLOCK_PARTS / p->rows;
+        size_t unit = !linked ? place[r] : blocks ? part / BLOCK_PARTS : path;
+        size_t within = unit / HL_REGRESS_FOLDS;
+        within = blocks ? within * BLOCK_PARTS + part % BLOCK_PARTS : within % p->groups;
+        p->fold[r] = (unsigned char)(unit % HL_REGRESS_FOLDS);
+        p->group[r] = (unsigned short)(p->fold[r] + HL_REGRESS_FOLDS * within);
         if (r > 0 && linked && follows(data, r))
             p->pair[p->pairs++] = (hl_pair){ r - 1, r, p->u[r] - p->u[r - 1] };
     }
@@ -117,11 +150,12 @@ static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
     p->z = hl_calloc(ctx, hl_size_mul(n, p->inputs), sizeof *p->z);
     p->u = hl_calloc(ctx, n, sizeof *p->u);
     p->fold = hl_calloc(ctx, n, 1);
+    p->group = hl_calloc(ctx, n, sizeof *p->group);
     p->known = hl_calloc(ctx, hl_size_mul(n, 2 * d), sizeof *p->known);
     p->pair = hl_calloc(ctx, n, sizeof *p->pair);
     p->entry = hl_calloc(ctx, p->entries, sizeof *p->entry);
     p->open[0] = hl_calloc(ctx, 2 * d, sizeof **p->open);
-    if (!p->z || !p->u || !p->fold || !p->known || !p->pair || !p->entry || !p->open[0])
+    if (!p->z || !p->u || !p->fold || !p->group || !p->known || !p->pair || !p->entry || !p->open[0])
         return HL_ERR_NOMEM;
     p->open[1] = p->open[0] + d;
     double unit = (s->t_last - s->t_first) / HL_SDE_SPAN;
@@ -139,9 +173,13 @@ static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
             p->entry[e][1] = j;
         }
     }
-    set_pairs(p, data);
+    size_t *place = hl_calloc(ctx, n, sizeof *place);
+    status = place ? order_rows(p, data, place) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        set_pairs(p, data, place);
+    hl_free(ctx, place);
     set_known(p, s);
-    return HL_OK;
+    return status;
 }
 
 /* ---- dictionaries ---- */
@@ -405,7 +443,7 @@ static hl_status estimate(hl_regress *p, sources *s, hl_sde_regress_report *repo
     if (strcmp(p->options.use, "steps") != 0)
         status = hl_weak_create(p, &s->weak);
     if (status == HL_OK && strcmp(p->options.use, "snapshots") != 0 && p->pairs >= LEAST_PAIRS)
-        status = hl_steps_create(p, &s->steps);
+        status = hl_steps_create(p, false, &s->steps);
     if (status == HL_OK && !s->weak && !s->steps)
         return hl_fail(p->ctx, HL_ERR_NO_SOLUTION,
                        "hl_sde_regress: too few times with enough rows, and too few steps, for a regression");
@@ -525,7 +563,7 @@ static void release(hl_regress *p, sources *s)
     hl_free(p->ctx, s->rows.rows);
     hl_basis_free(p->ctx, &p->basis[0]);
     hl_basis_free(p->ctx, &p->basis[1]);
-    void *const blocks[] = { p->z, p->u, p->fold, p->known, p->pair, p->entry, p->open[0], p->theta };
+    void *const blocks[] = { p->z, p->u, p->fold, p->group, p->known, p->pair, p->entry, p->open[0], p->theta };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(p->ctx, blocks[i]);
 }
@@ -562,6 +600,9 @@ hl_status hl_sde_regress(hl_context *ctx, const hl_sde_data *data, size_t dim, c
         status = pack_noise(&p, to);
     if (status == HL_OK)
         pack_known(&p, to);
+    if (status == HL_OK && p.options.replicates)
+        status = hl_regress_resample(&p, &s->candidate[s->choice.candidate], to->report.snapshots, to->report.steps,
+                                     p.options.replicates, to);
     release(&p, s);
     hl_free(ctx, s);
     if (status != HL_OK) {

@@ -29,9 +29,25 @@ static inline size_t hl_basis_size(const hl_basis *b)
     return b->products + b->bumps;
 }
 hl_status hl_basis_create(hl_context *ctx, size_t inputs, size_t products, size_t bumps, hl_basis *b);
+/* The first so many functions of another. */
+hl_status hl_basis_copy(hl_context *ctx, const hl_basis *from, size_t products, size_t bumps, hl_basis *b);
 void hl_basis_free(hl_context *ctx, hl_basis *b);
 void hl_basis_eval(const hl_basis *b, const double *z, double *value);
 int hl_basis_degree(const hl_basis *b, size_t product);
+
+/* Regressions of resampled data (bands.c), over dictionaries of their own, and where the data are. */
+typedef struct hl_replicates {
+    size_t count, inputs, dim;
+    hl_basis basis[2];
+    double *coefficient[2]; /* [count][dim][size] */
+    double quantile;        /* half of a band in root mean square deviations of the replicates */
+    size_t points;
+    double *point; /* [points][inputs]: observations, standardised */
+    double radius; /* around them, of the region of the data */
+} hl_replicates;
+void hl_replicates_free(hl_context *ctx, hl_replicates *r); /* takes NULL */
+hl_status hl_replicates_copy(hl_context *ctx, const hl_replicates *from,
+                             hl_replicates **to); /* free it also on failure */
 
 /* What was learnt. Everything is in standardised columns and time (0..5), as in models. */
 struct hl_sde_simple {
@@ -44,10 +60,13 @@ struct hl_sde_simple {
     double *factor;         /* its lower triangular factor C */
     double t_first, t_last, *mean, *deviation;
     hl_sde_regress_report report;
+    hl_replicates *replicates; /* NULL: none */
 };
 hl_status hl_sde_simple_create(hl_context *ctx, size_t dim, size_t inputs, hl_sde_simple **simple);
 /* least log(1 + exp(value / least)): value where it is well above the floor, and always positive. */
 double hl_sde_simple_positive(double value, double least);
+/* Drift (part 0) or diffusion (1) in the user's units from a sum of functions. */
+double hl_sde_simple_value(const hl_sde_simple *simple, size_t part, size_t i, double y);
 hl_status hl_sde_simple_copy(hl_context *ctx, const hl_sde_simple *from, hl_sde_simple **to);
 bool hl_sde_simple_correlated(const hl_sde_simple *simple); /* takes NULL */
 /* f (part 0) or g (1) as node [dim] of standardised x [dim] and the clock of networks (simple.c). */
@@ -81,6 +100,8 @@ typedef struct hl_regress {
     size_t dim, inputs, rows, entries; /* entries of A that are free: dim, or with correlated noise dim (dim + 1) / 2 */
     double *z, *u;                     /* [rows][inputs], [rows]; standardised */
     unsigned char *fold;               /* [rows] */
+    unsigned short *group;             /* [rows]: parts of folds that are resampled; group % folds is the fold */
+    size_t groups;                     /* of each fold */
     hl_basis basis[2];
     size_t size[2], columns;
     size_t cross_size;  /* functions of an entry off the diagonal: the first of A's */
@@ -111,7 +132,7 @@ static inline size_t hl_regress_noise_size(const hl_regress *p, size_t entry)
 /* f (dim) and A (entries) of the estimate at a row, known parts included. `value` holds both dictionaries' functions. */
 void hl_regress_values(const hl_regress *p, size_t row, double *value, double *f, double *a);
 
-/* Rows of conditions: [HL_REGRESS_FOLDS][count][columns + 1], the last column is y. */
+/* Rows of conditions: [HL_REGRESS_FOLDS][count][columns + 1], the last column is y. Of groups: [HL_REGRESS_FOLDS x groups]. */
 typedef struct hl_conditions {
     size_t count;
     double *rows;
@@ -126,9 +147,12 @@ void hl_weak_free(hl_weak *weak);
 size_t hl_weak_count(const hl_weak *weak);
 /* Weighted by the covariance that the estimate implies. */
 hl_status hl_weak_rows(hl_weak *weak, hl_conditions *c, size_t first);
+/* After hl_weak_rows: what the rows of a fold gain by every further copy of a group, to first order; the sum over the groups of a fold is 0. */
+hl_status hl_weak_groups(hl_weak *weak, hl_conditions *c, size_t first);
 
 typedef struct hl_steps hl_steps; /* pairs of neighbours in time (regress_pairs.c) */
-hl_status hl_steps_create(hl_regress *p, hl_steps **steps);
+/* With `grouped` each group has rows of its own, which add up to those of its fold. */
+hl_status hl_steps_create(hl_regress *p, bool grouped, hl_steps **steps);
 void hl_steps_free(hl_steps *steps);
 size_t hl_steps_count(const hl_steps *steps);
 hl_status hl_steps_rows(hl_steps *steps, hl_conditions *c, size_t first);
@@ -152,5 +176,12 @@ typedef struct hl_choice {
 /* The best of the candidates to p->theta. */
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
                             hl_choice *best);
+
+/* ---- resampling (bands.c) ---- */
+
+/* Regressions of `count` resamplings of the groups to s->replicates, by the conditions that the estimate p->theta was found with. s holds
+ * the estimate. */
+hl_status hl_regress_resample(const hl_regress *p, const hl_candidate *candidate, bool weak, bool steps, size_t count,
+                              hl_sde_simple *s);
 
 #endif

@@ -13,22 +13,23 @@
 
 static const double variance_share = 0.05; /* of the mean variance, the least one used as a weight */
 
-/* One entry of f or A: sums of instruments times regressors and y for each fold, and their covariance. */
+/* One entry of f or A: sums of instruments times regressors and y for each fold or group, and their covariance. */
 typedef struct block {
     size_t part, entry, size; /* part: 0 f, 1 A */
-    double *sum;              /* [FOLDS][size][size + 1] */
-    double *square;           /* [FOLDS][size][size] */
+    double *sum;              /* [parts][size][size + 1] */
+    double *square;           /* [parts][size][size] */
 } block;
 
 struct hl_steps {
     hl_regress *p;
-    size_t blocks;
+    bool grouped;
+    size_t blocks, parts; /* parts: folds, or groups of all folds */
     block *block;
     double *least, *scratch; /* [dim]; for each thread */
     size_t scratch_size;
 };
 
-hl_status hl_steps_create(hl_regress *p, hl_steps **steps)
+hl_status hl_steps_create(hl_regress *p, bool grouped, hl_steps **steps)
 {
     hl_context *ctx = p->ctx;
     *steps = NULL;
@@ -36,6 +37,8 @@ hl_status hl_steps_create(hl_regress *p, hl_steps **steps)
     if (!s)
         return HL_ERR_NOMEM;
     s->p = p;
+    s->grouped = grouped;
+    s->parts = HL_REGRESS_FOLDS * (grouped ? p->groups : 1);
     s->blocks = p->dim + p->entries;
     size_t team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1;
     s->scratch_size = 4 * (p->size[0] + p->size[1]) + 6 * p->dim + 2 * p->entries;
@@ -48,8 +51,8 @@ hl_status hl_steps_create(hl_regress *p, hl_steps **steps)
         b->part = k >= p->dim;
         b->entry = k - b->part * p->dim;
         b->size = b->part ? hl_regress_noise_size(p, b->entry) : p->size[0];
-        b->sum = hl_calloc(ctx, HL_REGRESS_FOLDS * b->size * (b->size + 1), sizeof *b->sum);
-        b->square = hl_calloc(ctx, HL_REGRESS_FOLDS * b->size * b->size, sizeof *b->square);
+        b->sum = hl_calloc(ctx, hl_size_mul(s->parts, b->size * (b->size + 1)), sizeof *b->sum);
+        b->square = hl_calloc(ctx, hl_size_mul(s->parts, b->size * b->size), sizeof *b->square);
         good = b->sum && b->square;
     }
     if (!good) {
@@ -106,11 +109,11 @@ static void set_least(hl_steps *s)
 }
 
 /* Adds instruments z (size) times (regressors, y), and z z' times `variance`. */
-static void add(block *b, size_t fold, const double *z, double weight, const double *regressor, double scale, double y,
+static void add(block *b, size_t part, const double *z, double weight, const double *regressor, double scale, double y,
                 double variance)
 {
     size_t n = b->size;
-    double *sum = b->sum + fold * n * (n + 1), *square = b->square + fold * n * n;
+    double *sum = b->sum + part * n * (n + 1), *square = b->square + part * n * n;
     for (size_t k = 0; k < n; k++, sum += n + 1, square += n) {
         double u = weight * z[k], v = u * scale, w = u * weight * variance;
         hl_regress_axpy(n, v, regressor, sum);
@@ -119,10 +122,15 @@ static void add(block *b, size_t fold, const double *z, double weight, const dou
     }
 }
 
+static size_t part_of(const hl_steps *s, const hl_pair *q)
+{
+    return s->grouped ? s->p->group[q->from] : s->p->fold[q->from];
+}
+
 static void add_pair(hl_steps *s, const hl_pair *q, double *value)
 {
     const hl_regress *p = s->p;
-    size_t d = p->dim, both = p->size[0] + p->size[1], fold = p->fold[q->from];
+    size_t d = p->dim, both = p->size[0] + p->size[1], part = part_of(s, q);
     double *after = value + both, *f = after + both, *f1 = f + d, *a = f1 + d, *a1 = a + p->entries;
     double *gap = a1 + p->entries, *e = gap + d, *v = e + d, h = q->step;
     const double *known = p->known + q->from * 2 * d, *known1 = p->known + q->to * 2 * d;
@@ -139,11 +147,11 @@ static void add_pair(hl_steps *s, const hl_pair *q, double *value)
         block *b = &s->block[k];
         if (b->part == 0) {
             size_t i = b->entry;
-            add(b, fold, value, 1 / v[i], after, 0.5 * h, gap[i] - 0.5 * h * (known[i] + known1[i]), v[i] * h);
+            add(b, part, value, 1 / v[i], after, 0.5 * h, gap[i] - 0.5 * h * (known[i] + known1[i]), v[i] * h);
         } else {
             size_t i = p->entry[b->entry][0], j = p->entry[b->entry][1];
             double given = i == j ? 0.5 * h * (known[d + i] + known1[d + i]) : 0, size = v[i] * v[j];
-            add(b, fold, value + p->size[0], 1 / size, after + p->size[0], 0.5 * h, e[i] * e[j] - given,
+            add(b, part, value + p->size[0], 1 / size, after + p->size[0], 0.5 * h, e[i] * e[j] - given,
                 size * h * h * (1 + (i == j)));
         }
     }
@@ -153,26 +161,27 @@ static void sum_job(void *user, int thread)
 {
     hl_steps *s = user;
     const hl_regress *p = s->p;
-    int team = p->ctx->team ? hl_team_size(p->ctx->team) : 1;
+    size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1;
     for (size_t k = 0; k < p->pairs; k++)
-        if (p->fold[p->pair[k].from] % team == thread && p->pair[k].step <= p->longest)
+        if (part_of(s, &p->pair[k]) % team == (size_t)thread && p->pair[k].step <= p->longest)
             add_pair(s, &p->pair[k], s->scratch + (size_t)thread * s->scratch_size);
 }
 
-/* Rows of unit variance of one block, to `row` of each fold. */
-static bool whiten(const hl_regress *p, block *b, hl_conditions *c, size_t row)
+/* Rows of unit variance of one block, to `row` of each part. */
+static bool whiten(const hl_steps *s, block *b, hl_conditions *c, size_t row)
 {
+    const hl_regress *p = s->p;
     size_t n = b->size, columns = p->columns + 1;
     size_t at = b->part ? hl_regress_noise(p, b->entry) : hl_regress_drift(p, b->entry);
     double *l = b->square;
-    for (size_t q = 1; q < HL_REGRESS_FOLDS; q++)
+    for (size_t q = 1; q < s->parts; q++)
         for (size_t k = 0; k < n * n; k++)
             l[k] += b->square[q * n * n + k];
     for (size_t k = 0; k < n; k++)
         l[k * n + k] = l[k * n + k] * (1 + 1e-8) + 1e-300;
     if (!hl_regress_cholesky(n, l))
         return false;
-    for (size_t q = 0; q < HL_REGRESS_FOLDS; q++) {
+    for (size_t q = 0; q < s->parts; q++) {
         double *sum = b->sum + q * n * (n + 1), *to = c->rows + (q * c->count + row) * columns;
         hl_regress_forward(n, l, n + 1, sum);
         memset(to, 0, n * columns * sizeof *to);
@@ -190,8 +199,8 @@ hl_status hl_steps_rows(hl_steps *s, hl_conditions *c, size_t first)
     hl_regress *p = s->p;
     for (size_t k = 0; k < s->blocks; k++) {
         block *b = &s->block[k];
-        memset(b->sum, 0, HL_REGRESS_FOLDS * b->size * (b->size + 1) * sizeof *b->sum);
-        memset(b->square, 0, HL_REGRESS_FOLDS * b->size * b->size * sizeof *b->square);
+        memset(b->sum, 0, s->parts * b->size * (b->size + 1) * sizeof *b->sum);
+        memset(b->square, 0, s->parts * b->size * b->size * sizeof *b->square);
     }
     set_least(s);
     if (p->ctx->team)
@@ -199,7 +208,7 @@ hl_status hl_steps_rows(hl_steps *s, hl_conditions *c, size_t first)
     else
         sum_job(s, 0);
     for (size_t k = 0; k < s->blocks; k++) {
-        if (!whiten(p, &s->block[k], c, first))
+        if (!whiten(s, &s->block[k], c, first))
             return hl_fail(p->ctx, HL_ERR_NO_SOLUTION,
                            "hl_sde_regress: the functions are not independent on the steps");
         first += s->block[k].size;

@@ -35,8 +35,10 @@ struct hl_weak {
     double *jump;          /* [waves][times]: of their left sides */
     size_t waves;
     test test[MOST_TESTS];
-    double *cell;  /* [FOLDS][times][tests][columns + 2]: sums of L phi of each function, of known parts, and of phi */
-    double *count; /* [FOLDS][times] */
+    double
+        *cell; /* [FOLDS][times][tests][columns + 2]: sums of L phi of each function, of known parts, and of phi; then
+                       * [threads][tests][columns + 2] */
+    double *count;    /* [FOLDS][times] */
     double *variance; /* [times][2 tests][2 tests] of phi and L phi, then their mean */
     double *factor;   /* of the rows' covariance */
     double *scratch;  /* for each thread */
@@ -284,14 +286,12 @@ static hl_status find_tests(hl_weak *w)
 
 /* ---- sums over the data ---- */
 
-/* Adds row r to its cell. scratch: functions of both dictionaries, slope, bend. */
-static void add_row(hl_weak *w, size_t time, size_t r, double *value)
+/* Adds row r to a cell. value: functions of both dictionaries, slope, bend. */
+static void add_row(const hl_weak *w, size_t r, double *to, double *value)
 {
     const hl_regress *p = w->p;
     const double *z = p->z + r * p->inputs, *known = p->known + r * 2 * p->dim;
     double *noise = value + p->size[0], *slope = noise + p->size[1], *bend = slope + p->dim;
-    double *to = cell_of(w, p->fold[r], time);
-    w->count[p->fold[r] * w->times + time]++;
     hl_basis_eval(&p->basis[0], z, value);
     hl_basis_eval(&p->basis[1], z, noise);
     for (size_t k = 0; k < w->tests; k++, to += cell_width(w)) {
@@ -312,8 +312,11 @@ static void sum_job(void *user, int thread)
     hl_weak *w = user;
     int team = w->p->ctx->team ? hl_team_size(w->p->ctx->team) : 1;
     for (size_t t = (size_t)thread; t < w->times; t += (size_t)team)
-        for (size_t r = w->start[t]; r < w->start[t + 1]; r++)
-            add_row(w, t, w->index[r], w->scratch + (size_t)thread * w->scratch_size);
+        for (size_t k = w->start[t]; k < w->start[t + 1]; k++) {
+            size_t r = w->index[k], fold = w->p->fold[r];
+            w->count[fold * w->times + t]++;
+            add_row(w, r, cell_of(w, fold, t), w->scratch + (size_t)thread * w->scratch_size);
+        }
 }
 
 static void run(hl_weak *w, void (*job)(void *user, int thread))
@@ -329,7 +332,8 @@ static hl_status make_arrays(hl_weak *w)
     hl_regress *p = w->p;
     hl_context *ctx = p->ctx;
     size_t team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1, m = w->times, r = w->tests;
-    size_t cells = hl_size_mul(hl_size_mul(HL_REGRESS_FOLDS * m, r), cell_width(w));
+    size_t cells =
+        hl_size_mul(hl_size_mul(HL_REGRESS_FOLDS * m + team, r), cell_width(w)); /* and one for each thread */
     w->scratch_size = p->size[0] + p->size[1] + p->dim + 2 * p->entries + p->dim + 4 * r;
     w->cell = hl_calloc(ctx, cells, sizeof *w->cell);
     w->count = hl_calloc(ctx, HL_REGRESS_FOLDS * m, sizeof *w->count);
@@ -503,29 +507,33 @@ static hl_status factor(hl_weak *w)
 
 /* ---- rows ---- */
 
+/* Adds the conditions of wave j whose sums at time l are `from`, times `share`. */
+static void add_wave(const hl_weak *w, size_t j, size_t l, double share, const double *from, double *to)
+{
+    size_t r = w->tests, m = w->times, columns = w->p->columns, wide = cell_width(w);
+    double weight = share * w->weight[j * m + l], jump = share * w->jump[j * m + l];
+    if (weight == 0 && jump == 0)
+        return;
+    for (size_t k = 0; k < r; k++) {
+        double *row = to + (j * r + k) * (columns + 1);
+        const double *c = from + k * wide;
+        hl_regress_axpy(columns, weight, c, row);
+        row[columns] += jump * c[columns + 1] - weight * c[columns];
+    }
+}
+
 static void rows_job(void *user, int thread)
 {
     hl_weak *w = user;
     const hl_regress *p = w->p;
     size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1, r = w->tests, m = w->times;
-    size_t columns = p->columns + 1, wide = cell_width(w);
+    size_t columns = p->columns + 1;
     for (size_t q = (size_t)thread; q < HL_REGRESS_FOLDS; q += team) {
         double *to = w->rows + (q * w->total + w->first) * columns;
         memset(to, 0, w->waves * r * columns * sizeof *to);
         for (size_t j = 0; j < w->waves; j++)
-            for (size_t l = 0; l < m; l++) {
-                double n = w->count[q * m + l], weight = w->weight[j * m + l] / n;
-                double jump = w->jump[j * m + l] / n;
-                const double *from = cell_of(w, q, l);
-                if (weight == 0 && jump == 0)
-                    continue;
-                for (size_t k = 0; k < r; k++) {
-                    double *row = to + (j * r + k) * columns;
-                    const double *c = from + k * wide;
-                    hl_regress_axpy(p->columns, weight, c, row);
-                    row[p->columns] += jump * c[p->columns + 1] - weight * c[p->columns];
-                }
-            }
+            for (size_t l = 0; l < m; l++)
+                add_wave(w, j, l, 1 / w->count[q * m + l], cell_of(w, q, l), to);
         hl_regress_forward(w->waves * r, w->factor, columns, to);
     }
 }
@@ -540,4 +548,43 @@ hl_status hl_weak_rows(hl_weak *w, hl_conditions *c, size_t first)
     w->first = first;
     run(w, rows_job);
     return HL_OK;
+}
+
+/* ---- groups ---- */
+
+/* The rows of a group at each time, less as many times the mean of their fold, over the number of the fold. */
+static void group_job(void *user, int thread)
+{
+    hl_weak *w = user;
+    const hl_regress *p = w->p;
+    size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1, r = w->tests, m = w->times;
+    size_t columns = p->columns + 1, size = r * cell_width(w);
+    double *cell = w->cell + (HL_REGRESS_FOLDS * m + (size_t)thread) * size;
+    for (size_t g = (size_t)thread; g < HL_REGRESS_FOLDS * p->groups; g += team) {
+        size_t q = g % HL_REGRESS_FOLDS;
+        double *to = w->rows + (g * w->total + w->first) * columns;
+        memset(to, 0, w->waves * r * columns * sizeof *to);
+        for (size_t l = 0; l < m; l++) {
+            double own = 0, all = w->count[q * m + l];
+            memset(cell, 0, size * sizeof *cell);
+            for (size_t k = w->start[l]; k < w->start[l + 1]; k++)
+                if (p->group[w->index[k]] == g) {
+                    add_row(w, w->index[k], cell, w->scratch + (size_t)thread * w->scratch_size);
+                    own++;
+                }
+            hl_regress_axpy(size, -own / all, cell_of(w, q, l), cell);
+            for (size_t j = 0; j < w->waves && own > 0; j++)
+                add_wave(w, j, l, 1 / all, cell, to);
+        }
+        hl_regress_forward(w->waves * r, w->factor, columns, to);
+    }
+}
+
+hl_status hl_weak_groups(hl_weak *w, hl_conditions *c, size_t first)
+{
+    w->rows = c->rows;
+    w->total = c->count;
+    w->first = first;
+    run(w, group_job);
+    return hl_check_stop(w->p->ctx);
 }

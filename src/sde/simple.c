@@ -1,7 +1,10 @@
 /* simple.c - the part of a model that is a regression: copies, as graph, and as text for files.
  *
  *   {"inputs": 2, "first": 0, "last": 5, "mean": [..], "deviation": [..], "least": [..], "correlation": [[..], ..], "form": "cubic, constant",
- *    "drift": {"products": [[1, 2, 0], ..], "centres": [[..], ..], "width": 0.7, "coefficients": [[..], ..]}, "diffusion": {..}} */
+ *    "drift": {"products": [[1, 2, 0], ..], "centres": [[..], ..], "width": 0.7, "coefficients": [[..], ..]}, "diffusion": {..},
+ *    "replicates": {"count": 40, "quantile": 1.7, "radius": 0.2, "points": [[..], ..], "drift": {..}, "diffusion": {..}}}
+ *
+ * where the last is not there without bands, and has count x dim rows of coefficients. */
 #include <math.h>
 #include <string.h>
 
@@ -18,14 +21,11 @@ static hl_status copy_part(const hl_sde_simple *from, hl_sde_simple *to, size_t 
 {
     const hl_basis *b = &from->basis[part];
     size_t values = hl_size_mul(from->dim, hl_basis_size(b));
-    hl_status status = hl_basis_create(to->ctx, b->inputs, b->products, b->bumps, &to->basis[part]);
+    hl_status status = hl_basis_copy(to->ctx, b, b->products, b->bumps, &to->basis[part]);
     to->coefficient[part] = hl_calloc(to->ctx, values, sizeof *to->coefficient[part]);
     if (status != HL_OK || !to->coefficient[part])
         return HL_ERR_NOMEM;
-    memcpy(to->basis[part].factor, b->factor, b->products * sizeof *b->factor);
-    memcpy(to->basis[part].centre, b->centre, b->bumps * b->inputs * sizeof *b->centre);
     memcpy(to->coefficient[part], from->coefficient[part], values * sizeof *to->coefficient[part]);
-    to->basis[part].width = b->width;
     return HL_OK;
 }
 
@@ -35,6 +35,8 @@ hl_status hl_sde_simple_copy(hl_context *ctx, const hl_sde_simple *from, hl_sde_
     hl_status status = hl_sde_simple_create(ctx, d, from->inputs, to);
     for (size_t part = 0; part < 2 && status == HL_OK; part++)
         status = copy_part(from, *to, part);
+    if (status == HL_OK && from->replicates)
+        status = hl_replicates_copy(ctx, from->replicates, &(*to)->replicates);
     if (status != HL_OK)
         return status;
     hl_sde_simple *s = *to;
@@ -111,9 +113,9 @@ static void put_rows(hl_json_writer *w, const char *key, size_t rows, size_t col
     hl_json_close(w, ']');
 }
 
-static void put_part(hl_json_writer *w, const char *key, const hl_sde_simple *s, size_t part)
+/* A dictionary and `rows` lists of coefficients. */
+static void put_part(hl_json_writer *w, const char *key, const hl_basis *b, size_t rows, const double *coefficient)
 {
-    const hl_basis *b = &s->basis[part];
     hl_json_open(w, key, '{');
     hl_json_open(w, "products", '[');
     for (size_t a = 0; a < b->products; a++) {
@@ -125,7 +127,19 @@ static void put_part(hl_json_writer *w, const char *key, const hl_sde_simple *s,
     hl_json_close(w, ']');
     put_rows(w, "centres", b->bumps, b->inputs, b->centre);
     hl_json_put_real(w, "width", b->width);
-    put_rows(w, "coefficients", s->dim, hl_basis_size(b), s->coefficient[part]);
+    put_rows(w, "coefficients", rows, hl_basis_size(b), coefficient);
+    hl_json_close(w, '}');
+}
+
+static void put_replicates(hl_json_writer *w, const hl_replicates *r)
+{
+    hl_json_open(w, "replicates", '{');
+    hl_json_put_integer(w, "count", (int64_t)r->count);
+    hl_json_put_real(w, "quantile", r->quantile);
+    hl_json_put_real(w, "radius", r->radius);
+    put_rows(w, "points", r->points, r->inputs, r->point);
+    put_part(w, "drift", &r->basis[0], r->count * r->dim, r->coefficient[0]);
+    put_part(w, "diffusion", &r->basis[1], r->count * r->dim, r->coefficient[1]);
     hl_json_close(w, '}');
 }
 
@@ -141,8 +155,10 @@ char *hl_sde_simple_text(const hl_sde_simple *s)
     put_reals(&w, "least", s->dim, s->least);
     put_rows(&w, "correlation", s->dim, s->dim, s->correlation);
     hl_json_put_text(&w, "form", s->report.form);
-    put_part(&w, "drift", s, 0);
-    put_part(&w, "diffusion", s, 1);
+    put_part(&w, "drift", &s->basis[0], s->dim, s->coefficient[0]);
+    put_part(&w, "diffusion", &s->basis[1], s->dim, s->coefficient[1]);
+    if (s->replicates)
+        put_replicates(&w, s->replicates);
     hl_json_close(&w, '}');
     return hl_json_finish(&w);
 }
@@ -188,25 +204,54 @@ static bool get_products(const hl_json *j, hl_basis *b)
 }
 
 /* HL_ERR_FORMAT without a message if it is wrong. */
-static hl_status get_part(const hl_json *j, hl_sde_simple *s, size_t part)
+static hl_status get_part(hl_context *ctx, const hl_json *j, size_t inputs, size_t rows, hl_basis *b,
+                          double **coefficient)
 {
     const hl_json *products = hl_json_get(j, "products"), *centres = hl_json_get(j, "centres"), *width;
     if (!products || products->kind != HL_JSON_ARRAY || !centres || centres->kind != HL_JSON_ARRAY ||
         products->count < 1 || products->count > MOST_FUNCTIONS || centres->count > MOST_FUNCTIONS)
         return HL_ERR_FORMAT;
-    hl_basis *b = &s->basis[part];
-    hl_status status = hl_basis_create(s->ctx, s->inputs, products->count, centres->count, b);
+    hl_status status = hl_basis_create(ctx, inputs, products->count, centres->count, b);
     if (status != HL_OK)
         return status;
-    s->coefficient[part] = hl_calloc(s->ctx, hl_size_mul(s->dim, hl_basis_size(b)), sizeof *s->coefficient[part]);
-    if (!s->coefficient[part])
+    if (!hl_json_is_array(hl_json_get(j, "coefficients"), rows))
+        return HL_ERR_FORMAT;
+    *coefficient = hl_calloc(ctx, hl_size_mul(rows, hl_basis_size(b)), sizeof **coefficient);
+    if (!*coefficient)
         return HL_ERR_NOMEM;
     width = hl_json_get(j, "width");
     bool good = get_products(products, b) && get_rows(centres, b->bumps, b->inputs, b->centre) &&
                 hl_json_is_number(width) && width->number > 0 &&
-                get_rows(hl_json_get(j, "coefficients"), s->dim, hl_basis_size(b), s->coefficient[part]);
+                get_rows(hl_json_get(j, "coefficients"), rows, hl_basis_size(b), *coefficient);
     b->width = good ? width->number : 1;
     return good ? HL_OK : HL_ERR_FORMAT;
+}
+
+static hl_status get_replicates(const hl_json *j, hl_sde_simple *s)
+{
+    const hl_json *count = hl_json_get(j, "count"), *quantile = hl_json_get(j, "quantile"),
+                  *radius = hl_json_get(j, "radius"), *points = hl_json_get(j, "points");
+    if (!hl_json_is_integer(count) || count->integer < 1 || count->integer > MOST_FUNCTIONS ||
+        !hl_json_is_number(quantile) || !(quantile->number > 0) || !hl_json_is_number(radius) ||
+        !(radius->number > 0) || !points || points->kind != HL_JSON_ARRAY || points->count > MOST_FUNCTIONS)
+        return HL_ERR_FORMAT;
+    hl_replicates *r = s->replicates = hl_calloc(s->ctx, 1, sizeof *r);
+    if (!r)
+        return HL_ERR_NOMEM;
+    *r = (hl_replicates){ .count = (size_t)count->integer,
+                          .inputs = s->inputs,
+                          .dim = s->dim,
+                          .quantile = quantile->number,
+                          .points = points->count,
+                          .radius = radius->number };
+    r->point = hl_calloc(s->ctx, hl_size_mul(r->points, r->inputs), sizeof *r->point);
+    hl_status status = r->point ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK && !get_rows(points, r->points, r->inputs, r->point))
+        status = HL_ERR_FORMAT;
+    for (size_t part = 0; part < 2 && status == HL_OK; part++)
+        status = get_part(s->ctx, hl_json_get(j, part ? "diffusion" : "drift"), r->inputs,
+                          hl_size_mul(r->count, r->dim), &r->basis[part], &r->coefficient[part]);
+    return status;
 }
 
 static hl_status get_simple(const hl_json *j, hl_sde_simple *s)
@@ -231,8 +276,12 @@ static hl_status get_simple(const hl_json *j, hl_sde_simple *s)
     s->t_last = last->number;
     strcpy(s->report.form, form);
     hl_sde_simple_factor(s);
-    hl_status status = get_part(hl_json_get(j, "drift"), s, 0);
-    return status == HL_OK ? get_part(hl_json_get(j, "diffusion"), s, 1) : status;
+    hl_status status = HL_OK;
+    for (size_t part = 0; part < 2 && status == HL_OK; part++)
+        status = get_part(s->ctx, hl_json_get(j, part ? "diffusion" : "drift"), s->inputs, d, &s->basis[part],
+                          &s->coefficient[part]);
+    const hl_json *replicates = hl_json_get(j, "replicates");
+    return status == HL_OK && replicates ? get_replicates(replicates, s) : status;
 }
 
 hl_status hl_sde_simple_parse(hl_context *ctx, const char *path, const char *text, size_t dim, hl_sde_simple **simple)

@@ -1,0 +1,375 @@
+/* bands.c - how far drift and diffusion of a regression may be off: the bootstrap.
+ *
+ * The data are cut into groups: trajectories, rows of snapshots, or blocks of time where trajectories are few. A replicate takes as
+ * many groups of each fold as there are, with repetition, and finds its coefficients from their conditions as the estimate
+ * did: choice of the ridge by held-out folds, noise of the regressors taken out. Conditions are sums over rows, so
+ * each group's are made once. The weights of the conditions stay those of the estimate: they do not change it to first order.
+ *
+ * Half of a band is a quantile times the root of the mean square of replicate - estimate. K groups make a variance
+ * that is too small by (K - 1) / K, so replicates are moved away from the estimate by the root of its inverse. */
+#include <math.h>
+#include <string.h>
+
+#include "hollow/sde_bands.h"
+#include "sde/regress.h"
+#include "sde/sde.h"
+
+enum { STREAM_GROUP = 41, STREAM_POINT, MOST_POINTS = 300, POINT_ROWS = 3000, LEAST_GROUPS = 2 };
+static const double least_radius = 0.1, more_radius = 1.25;
+
+void hl_replicates_free(hl_context *ctx, hl_replicates *r)
+{
+    if (!r)
+        return;
+    for (size_t part = 0; part < 2; part++) {
+        hl_basis_free(ctx, &r->basis[part]);
+        hl_free(ctx, r->coefficient[part]);
+    }
+    hl_free(ctx, r->point);
+    hl_free(ctx, r);
+}
+
+hl_status hl_replicates_copy(hl_context *ctx, const hl_replicates *from, hl_replicates **to)
+{
+    hl_replicates *r = *to = hl_calloc(ctx, 1, sizeof *r);
+    if (!r)
+        return HL_ERR_NOMEM;
+    *r = *from;
+    r->point = hl_calloc(ctx, hl_size_mul(from->points, from->inputs), sizeof *r->point);
+    for (size_t part = 0; part < 2; part++) {
+        r->basis[part] = (hl_basis){ 0 };
+        r->coefficient[part] = NULL;
+    }
+    hl_status status = r->point ? HL_OK : HL_ERR_NOMEM;
+    for (size_t part = 0; part < 2 && status == HL_OK; part++) {
+        const hl_basis *b = &from->basis[part];
+        size_t values = hl_size_mul(from->count * from->dim, hl_basis_size(b));
+        status = hl_basis_copy(ctx, b, b->products, b->bumps, &r->basis[part]);
+        r->coefficient[part] = hl_calloc(ctx, values, sizeof *r->coefficient[part]);
+        if (!r->coefficient[part])
+            status = HL_ERR_NOMEM;
+        else
+            memcpy(r->coefficient[part], from->coefficient[part], values * sizeof *r->coefficient[part]);
+    }
+    if (status == HL_OK)
+        memcpy(r->point, from->point, from->points * from->inputs * sizeof *r->point);
+    return status;
+}
+
+/* ---- the problem with the candidate's functions alone ---- */
+
+static hl_status narrow_basis(const hl_regress *p, const hl_candidate *c, size_t part, hl_basis *to)
+{
+    const hl_basis *b = &p->basis[part];
+    size_t products = 0, bumps = c->bumps[part] < b->bumps ? c->bumps[part] : b->bumps;
+    while (products < b->products && hl_basis_degree(b, products) <= c->degree[part]) /* degrees rise */
+        products++;
+    return hl_basis_copy(p->ctx, b, products, bumps, to);
+}
+
+/* Coefficients of one entry from the wide problem to the narrow one. */
+static void narrow_entry(const hl_basis *b, const hl_basis *to, size_t size, const double *from, double *theta)
+{
+    for (size_t a = 0; a < size; a++)
+        theta[a] = from[a < to->products ? a : b->products + a - to->products];
+}
+
+/* Everything but the bases, `theta` and what depends on their sizes is borrowed from p. */
+static hl_status narrow(const hl_regress *p, const hl_candidate *c, hl_regress *to)
+{
+    *to = *p;
+    to->theta = NULL;
+    to->basis[0] = to->basis[1] = (hl_basis){ 0 };
+    hl_status status = HL_OK;
+    for (size_t part = 0; part < 2 && status == HL_OK; part++) {
+        status = narrow_basis(p, c, part, &to->basis[part]);
+        to->size[part] = hl_basis_size(&to->basis[part]);
+    }
+    if (status != HL_OK)
+        return status;
+    to->entries = c->crossed ? p->entries : p->dim;
+    to->cross_size = p->dim <= 2 ? to->basis[1].products : 1;
+    to->columns = hl_regress_noise(to, to->entries);
+    to->theta = hl_calloc(p->ctx, to->columns, sizeof *to->theta);
+    if (!to->theta)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < p->dim; i++)
+        narrow_entry(&p->basis[0], &to->basis[0], to->size[0], p->theta + hl_regress_drift(p, i),
+                     to->theta + hl_regress_drift(to, i));
+    for (size_t e = 0; e < to->entries; e++)
+        narrow_entry(&p->basis[1], &to->basis[1], hl_regress_noise_size(to, e), p->theta + hl_regress_noise(p, e),
+                     to->theta + hl_regress_noise(to, e));
+    return HL_OK;
+}
+
+/* ---- conditions ---- */
+
+typedef struct work {
+    hl_regress p; /* the narrow problem */
+    hl_weak *weak;
+    hl_steps *steps;
+    hl_conditions all, group, drawn; /* of folds; of groups; of the folds of a replicate */
+    double *estimate;
+    unsigned *copies; /* [folds x groups] */
+} work;
+
+static hl_status make_rows(work *w, hl_conditions *c, size_t parts)
+{
+    c->rows = hl_calloc(w->p.ctx, hl_size_mul(hl_size_mul(parts, c->count), w->p.columns + 1), sizeof *c->rows);
+    return c->rows ? HL_OK : HL_ERR_NOMEM;
+}
+
+/* Conditions of the groups, and of the folds. */
+static hl_status conditions(work *w, bool weak, bool steps)
+{
+    hl_regress *p = &w->p;
+    size_t parts = HL_REGRESS_FOLDS * p->groups, wide = p->columns + 1;
+    hl_status status = weak ? hl_weak_create(p, &w->weak) : HL_OK;
+    if (status == HL_OK && steps)
+        status = hl_steps_create(p, true, &w->steps);
+    size_t first = hl_weak_count(w->weak), count = first + hl_steps_count(w->steps);
+    w->all.count = w->group.count = w->drawn.count = count;
+    if (status == HL_OK)
+        status = make_rows(w, &w->all, HL_REGRESS_FOLDS);
+    if (status == HL_OK)
+        status = make_rows(w, &w->drawn, HL_REGRESS_FOLDS);
+    if (status == HL_OK)
+        status = make_rows(w, &w->group, parts);
+    if (status == HL_OK && w->weak)
+        status = hl_weak_rows(w->weak, &w->all, 0);
+    if (status == HL_OK && w->weak)
+        status = hl_weak_groups(w->weak, &w->group, 0);
+    if (status == HL_OK && w->steps)
+        status = hl_steps_rows(w->steps, &w->group, first);
+    for (size_t g = 0; g < parts && status == HL_OK && w->steps; g++)
+        hl_regress_axpy((count - first) * wide, 1, w->group.rows + (g * count + first) * wide,
+                        w->all.rows + (g % HL_REGRESS_FOLDS * count + first) * wide);
+    return status;
+}
+
+/* The rows of replicate `number`. */
+static void draw(work *w, size_t number)
+{
+    const hl_regress *p = &w->p;
+    size_t size = w->all.count * (p->columns + 1), parts = HL_REGRESS_FOLDS * p->groups;
+    memset(w->copies, 0, parts * sizeof *w->copies);
+    for (size_t k = 0; k < parts; k++) {
+        size_t chosen = hl_random_bits(p->options.seed, STREAM_GROUP, number * parts + k) % p->groups;
+        w->copies[k % HL_REGRESS_FOLDS + HL_REGRESS_FOLDS * chosen]++;
+    }
+    memcpy(w->drawn.rows, w->all.rows, HL_REGRESS_FOLDS * size * sizeof *w->drawn.rows);
+    for (size_t g = 0; g < parts; g++)
+        if (w->copies[g] != 1)
+            hl_regress_axpy(size, (double)w->copies[g] - 1, w->group.rows + g * size,
+                            w->drawn.rows + g % HL_REGRESS_FOLDS * size);
+}
+
+/* ---- results ---- */
+
+/* The coefficients in p->theta as replicate `number`, farther from the estimate by `factor`; known parts from s. */
+static void keep(const work *w, const hl_sde_simple *s, double factor, size_t number, hl_replicates *r)
+{
+    const hl_regress *p = &w->p;
+    for (size_t part = 0; part < 2; part++)
+        for (size_t i = 0; i < p->dim; i++) {
+            size_t size = p->size[part], at = part ? hl_regress_noise(p, i) : hl_regress_drift(p, i);
+            double *to = r->coefficient[part] + (number * p->dim + i) * size;
+            const double *known = s->coefficient[part] + i * hl_basis_size(&s->basis[part]);
+            for (size_t a = 0; a < size; a++)
+                to[a] = w->estimate[at + a] + factor * (p->theta[at + a] - w->estimate[at + a]);
+            for (size_t a = 0; a < size && a <= (part ? 0 : p->dim) && !p->open[part][i]; a++)
+                to[a] = known[a];
+        }
+}
+
+/* Observations far from each other, and how far from them the others are. */
+static hl_status find_points(const hl_regress *p, hl_replicates *r)
+{
+    size_t n = p->rows < POINT_ROWS ? p->rows : POINT_ROWS, m = p->inputs, best = 0;
+    double *gap = hl_calloc(p->ctx, n, sizeof *gap);
+    r->points = n < MOST_POINTS ? n : MOST_POINTS;
+    r->point = hl_calloc(p->ctx, hl_size_mul(r->points, m), sizeof *r->point);
+    if (!gap || !r->point) {
+        hl_free(p->ctx, gap);
+        return HL_ERR_NOMEM;
+    }
+    for (size_t k = 0; k < n; k++)
+        gap[k] = INFINITY;
+    for (size_t c = 0; c < r->points; c++) {
+        size_t row = n < p->rows ? hl_random_bits(p->options.seed, STREAM_POINT, best) % p->rows : best;
+        const double *z = p->z + row * m;
+        memcpy(r->point + c * m, z, m * sizeof *z);
+        best = 0;
+        for (size_t k = 0; k < n; k++) {
+            row = n < p->rows ? hl_random_bits(p->options.seed, STREAM_POINT, k) % p->rows : k;
+            double square = 0;
+            for (size_t i = 0; i < m; i++)
+                square += (p->z[row * m + i] - z[i]) * (p->z[row * m + i] - z[i]);
+            gap[k] = fmin(gap[k], square);
+            if (gap[k] > gap[best])
+                best = k;
+        }
+    }
+    r->radius = more_radius * fmax(least_radius, sqrt(gap[best]));
+    hl_free(p->ctx, gap);
+    return HL_OK;
+}
+
+static hl_status make_replicates(const hl_regress *p, size_t count, hl_replicates **out)
+{
+    hl_context *ctx = p->ctx;
+    hl_replicates *r = *out = hl_calloc(ctx, 1, sizeof *r);
+    if (!r)
+        return HL_ERR_NOMEM;
+    const double z = 1.6448536269514722, freedom = (double)(HL_REGRESS_FOLDS * (p->groups - 1));
+    *r = (hl_replicates){
+        .count = count, .inputs = p->inputs, .dim = p->dim, .quantile = z + (z * z * z + z) / (4 * freedom)
+    }; /* Student's */
+    for (size_t part = 0; part < 2; part++) {
+        const hl_basis *b = &p->basis[part];
+        hl_status status = hl_basis_copy(ctx, b, b->products, b->bumps, &r->basis[part]);
+        r->coefficient[part] = hl_calloc(ctx, hl_size_mul(count, p->dim * p->size[part]), sizeof *r->coefficient[part]);
+        if (status != HL_OK || !r->coefficient[part])
+            return HL_ERR_NOMEM;
+    }
+    return find_points(p, r);
+}
+
+static hl_status resample(work *w, const hl_candidate *c, size_t count, hl_sde_simple *s)
+{
+    hl_regress *p = &w->p;
+    size_t groups = p->groups;
+    double factor = sqrt((double)groups / (double)(groups - 1));
+    w->estimate = hl_calloc(p->ctx, p->columns, sizeof *w->estimate);
+    w->copies = hl_calloc(p->ctx, HL_REGRESS_FOLDS * groups, sizeof *w->copies);
+    hl_status status = w->estimate && w->copies ? make_replicates(p, count, &s->replicates) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        memcpy(w->estimate, p->theta, p->columns * sizeof *p->theta);
+    for (size_t b = 0; b < count && status == HL_OK; b++) {
+        hl_choice choice;
+        draw(w, b);
+        status = hl_regress_choose(p, &w->drawn, 1, c, &choice);
+        if (status == HL_OK)
+            status = hl_check_stop(p->ctx);
+        if (status == HL_OK)
+            keep(w, s, factor, b, s->replicates);
+    }
+    return status;
+}
+
+hl_status hl_regress_resample(const hl_regress *p, const hl_candidate *candidate, bool weak, bool steps, size_t count,
+                              hl_sde_simple *s)
+{
+    if (p->groups < LEAST_GROUPS)
+        return HL_OK;
+    hl_context *ctx = p->ctx;
+    work *w = hl_calloc(ctx, 1, sizeof *w);
+    if (!w)
+        return HL_ERR_NOMEM;
+    hl_status status = narrow(p, candidate, &w->p);
+    if (status == HL_OK)
+        status = conditions(w, weak, steps);
+    if (status == HL_OK)
+        status = resample(w, candidate, count, s);
+    hl_weak_free(w->weak);
+    hl_steps_free(w->steps);
+    hl_basis_free(ctx, &w->p.basis[0]);
+    hl_basis_free(ctx, &w->p.basis[1]);
+    void *const blocks[] = { w->all.rows, w->drawn.rows, w->group.rows, w->estimate, w->copies, w->p.theta, w };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hl_free(ctx, blocks[i]);
+    return status;
+}
+
+/* ---- bands ---- */
+
+size_t hl_sde_replicates(const hl_sde *s)
+{
+    return s && s->simple && s->simple->replicates ? s->simple->replicates->count : 0;
+}
+
+/* Root mean square of replicate - estimate of f (part 0) or g at a row, for each column. */
+static void spread(const hl_sde_simple *s, size_t part, const double *z, double *value, double *to)
+{
+    const hl_replicates *r = s->replicates;
+    size_t own = hl_basis_size(&s->basis[part]), size = hl_basis_size(&r->basis[part]);
+    for (size_t i = 0; i < s->dim; i++) {
+        hl_basis_eval(&s->basis[part], z, value);
+        double sum = 0, estimate = hl_regress_dot(own, s->coefficient[part] + i * own, value);
+        estimate = hl_sde_simple_value(s, part, i, estimate);
+        hl_basis_eval(&r->basis[part], z, value);
+        for (size_t b = 0; b < r->count; b++) {
+            double y = hl_regress_dot(size, r->coefficient[part] + (b * s->dim + i) * size, value);
+            double gap = hl_sde_simple_value(s, part, i, y) - estimate;
+            sum += gap * gap;
+        }
+        to[i] = r->quantile * sqrt(sum / (double)r->count);
+        if (part && estimate > 0) /* of the diffusion: as a share, which a network's factor does not change */
+            to[i] /= estimate;
+    }
+}
+
+static bool inside(const hl_replicates *r, const double *z)
+{
+    for (size_t k = 0; k < r->points; k++) {
+        double square = 0;
+        for (size_t i = 0; i < r->inputs; i++)
+            square += (z[i] - r->point[k * r->inputs + i]) * (z[i] - r->point[k * r->inputs + i]);
+        if (square <= r->radius * r->radius)
+            return true;
+    }
+    return false;
+}
+
+static void band_row(hl_sde *s, double t, const double *x, const double *f, const double *g, double *scratch,
+                     const hl_sde_band_values *v, size_t row)
+{
+    const hl_sde_simple *simple = s->simple;
+    size_t d = s->spec.dim;
+    double *half = scratch, *z = half + d, *value = z + simple->inputs;
+    for (size_t i = 0; i < d; i++)
+        z[i] = (x[i] - simple->mean[i]) / simple->deviation[i];
+    if (simple->inputs > d)
+        z[d] = hl_sde_clock((t - s->t_first) / hl_sde_time_unit(s));
+    if (v->inside)
+        v->inside[row] = inside(simple->replicates, z);
+    if (v->f_low || v->f_high)
+        spread(simple, 0, z, value, half);
+    for (size_t i = 0; i < d && v->f_low; i++)
+        v->f_low[row * d + i] = f[i] - half[i];
+    for (size_t i = 0; i < d && v->f_high; i++)
+        v->f_high[row * d + i] = f[i] + half[i];
+    if (v->g_low || v->g_high)
+        spread(simple, 1, z, value, half);
+    for (size_t i = 0; i < d && v->g_low; i++)
+        v->g_low[row * d + i] = g[i] * fmax(1 - half[i], 0);
+    for (size_t i = 0; i < d && v->g_high; i++)
+        v->g_high[row * d + i] = g[i] * (1 + half[i]);
+}
+
+hl_status hl_sde_bands(hl_sde *s, size_t rows, const double *t, const double *x, const hl_sde_band_values *v)
+{
+    if (!s)
+        return HL_ERR_INVALID;
+    if (!v || (rows && (!t || !x)))
+        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_bands: t, x or the results are NULL");
+    if (!hl_sde_replicates(s))
+        return hl_fail(s->ctx, HL_ERR_UNSUPPORTED,
+                       "the model has no bands: they are found by regression, with at least one replicate");
+    size_t d = s->spec.dim, most = d + s->simple->inputs;
+    for (size_t part = 0; part < 2; part++)
+        most += hl_basis_size(&s->simple->basis[part]) + hl_basis_size(&s->simple->replicates->basis[part]);
+    double *f = hl_calloc(s->ctx, hl_size_add(hl_size_mul(HL_SDE_ROWS, 2 * d), most), sizeof *f);
+    if (!f)
+        return HL_ERR_NOMEM;
+    double *g = f + HL_SDE_ROWS * d;
+    hl_status status = HL_OK;
+    for (size_t at = 0, count; at < rows && status == HL_OK; at += count) {
+        count = rows - at < HL_SDE_ROWS ? rows - at : HL_SDE_ROWS;
+        status = hl_sde_eval(s, count, t + at, x + at * d, &(hl_sde_values){ .f = f, .g = g });
+        for (size_t r = 0; r < count && status == HL_OK; r++)
+            band_row(s, t[at + r], x + (at + r) * d, f + r * d, g + r * d, g + HL_SDE_ROWS * d, v, at + r);
+    }
+    hl_free(s->ctx, f);
+    return status;
+}

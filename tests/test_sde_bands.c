@@ -1,0 +1,239 @@
+/* test_sde_bands.c - bands of drift and diffusion: they hold the truth and shrink with the data, for trajectories, snapshots and one
+ * path; known parts have none; where the data are; files, threads and memory. */
+#include "support.h"
+
+#include "hollow/sde_bands.h"
+#include "hollow/sde_regress.h"
+
+enum { MOST = 12000, SUB = 10, POINTS = 5 };
+static double t_all[MOST], x_all[MOST];
+static size_t id_all[MOST];
+static const double point[POINTS] = { 0.3, 0.7, 1.1, 1.5, 1.9 }, clock_of[POINTS] = { 0 };
+
+static double drift(double x)
+{
+    return 0.9 * (1 - x);
+}
+static const double diffusion = 0.4;
+
+/* Paths that come from 2 to rest. */
+static hl_sde_data simulate(uint64_t seed, size_t paths, size_t times, double step, double start)
+{
+    size_t row = 0;
+    for (size_t p = 0; p < paths; p++) {
+        double x = start + 0.3 * hl_random_normal(seed, 1, p);
+        for (size_t j = 0; j < times; j++, row++) {
+            t_all[row] = step * (double)j;
+            id_all[row] = p;
+            x_all[row] = x;
+            for (size_t k = 0; k < SUB; k++)
+                x += drift(x) * step / SUB + diffusion * sqrt(step / SUB) * hl_random_normal(seed, 2 + p, j * SUB + k);
+        }
+    }
+    return (hl_sde_data){ row, t_all, x_all, id_all };
+}
+
+static hl_status make(hl_context *ctx, const hl_sde_data *data, const hl_sde_regress_options *o, hl_sde **sde)
+{
+    hl_sde_simple *simple = NULL;
+    hl_status status = hl_sde_regress(ctx, data, 1, o, &simple);
+    hl_sde_spec spec = { .dim = 1, .simple = simple, .hidden = 1, .layers = 1, .components = 1, .dtype = HL_F64 };
+    *sde = NULL;
+    if (status == HL_OK)
+        status = hl_sde_create(ctx, &spec, sde);
+    hl_sde_simple_free(simple);
+    return status;
+}
+
+typedef struct bands {
+    double f_low[POINTS], f_high[POINTS], g_low[POINTS], g_high[POINTS];
+    int inside[POINTS];
+} bands;
+
+static void get(hl_context *ctx, hl_sde *sde, const double *x, bands *b)
+{
+    double f[POINTS], g[POINTS];
+    CHECK_OK(ctx, hl_sde_bands(sde, POINTS, clock_of, x,
+                               &(hl_sde_band_values){ b->f_low, b->f_high, b->g_low, b->g_high, b->inside }));
+    CHECK_OK(ctx, hl_sde_eval(sde, POINTS, clock_of, x, &(hl_sde_values){ .f = f, .g = g }));
+    for (size_t k = 0; k < POINTS; k++) {
+        CHECK_NEAR(0.5 * (b->f_low[k] + b->f_high[k]), f[k], 1e-12 * (1 + fabs(f[k])), "middle of the drift's band");
+        CHECK(b->f_low[k] < b->f_high[k] && b->g_low[k] >= 0 && b->g_low[k] < b->g_high[k], "bands have a width");
+    }
+}
+
+/* Of these few data sets most bands hold the truth, and their width is that of the errors. */
+static void check_cover(hl_context *ctx, size_t paths, size_t times, double step, double start, bool unlinked)
+{
+    enum { SETS = 8 };
+    double held[2] = { 0 }, square = 0, width = 0;
+    for (uint64_t seed = 1; seed <= SETS; seed++) {
+        hl_sde_data data = simulate(seed, paths, times, step, start);
+        hl_sde *sde;
+        bands b;
+        if (unlinked)
+            data.trajectory = NULL;
+        CHECK_OK(ctx, make(ctx, &data, &(hl_sde_regress_options){ .form = "linear", .replicates = 30 }, &sde));
+        assert_int_equal(hl_sde_replicates(sde), 30);
+        get(ctx, sde, point, &b);
+        for (size_t k = 0; k < POINTS; k++) {
+            double truth = drift(point[k]), error = 0.5 * (b.f_low[k] + b.f_high[k]) - truth;
+            held[0] += b.f_low[k] <= truth && truth <= b.f_high[k];
+            held[1] += b.g_low[k] <= diffusion && diffusion <= b.g_high[k];
+            square += error * error / (SETS * POINTS);
+            width += (b.f_high[k] - b.f_low[k]) / 2 / (SETS * POINTS);
+        }
+        hl_sde_free(sde);
+    }
+    CHECK_LE(0.6 * SETS * POINTS, held[0], "drifts in their bands");
+    CHECK_LE(0.6 * SETS * POINTS, held[1], "diffusions in their bands");
+    CHECK_LE(width, 4 * sqrt(square), "bands are not much wider than errors");
+    CHECK_LE(sqrt(square), 1.5 * width, "nor narrower");
+}
+
+static void test_cover(void **state)
+{
+    check_cover(*state, 120, 15, 0.2, 2, false);
+    check_cover(*state, 300, 15, 0.2, 2, true);
+    check_cover(*state, 1, 3000, 0.05, 1, false);
+}
+
+/* Four times the data: half the width. */
+static void test_shrink(void **state)
+{
+    hl_context *ctx = *state;
+    double width[2] = { 0 };
+    for (size_t k = 0; k < 2; k++) {
+        hl_sde_data data = simulate(3, k ? 600 : 150, 15, 0.2, 2);
+        hl_sde *sde;
+        bands b;
+        CHECK_OK(ctx, make(ctx, &data, &(hl_sde_regress_options){ .form = "linear", .replicates = 40 }, &sde));
+        get(ctx, sde, point, &b);
+        for (size_t i = 0; i < POINTS; i++)
+            width[k] += b.f_high[i] - b.f_low[i];
+        hl_sde_free(sde);
+    }
+    CHECK_NEAR(width[1] / width[0], 0.5, 0.2, "width");
+}
+
+static void test_inside(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(1, 100, 15, 0.2, 2);
+    const double x[POINTS] = { -9, 0.7, 1, 2, 12 };
+    hl_sde *sde, *plain;
+    bands b;
+    CHECK_OK(ctx, make(ctx, &data, &(hl_sde_regress_options){ .replicates = 5 }, &sde));
+    get(ctx, sde, x, &b);
+    for (size_t k = 0; k < POINTS; k++)
+        assert_int_equal(b.inside[k], k > 0 && k < 4);
+    CHECK_OK(ctx, make(ctx, &data, NULL, &plain));
+    assert_int_equal(hl_sde_replicates(plain), 0);
+    CHECK_STATUS(ctx, hl_sde_bands(plain, POINTS, clock_of, x, &(hl_sde_band_values){ .inside = b.inside }),
+                 HL_ERR_UNSUPPORTED);
+    CHECK_STATUS(ctx, hl_sde_bands(sde, 1, NULL, x, &(hl_sde_band_values){ .inside = b.inside }), HL_ERR_INVALID);
+    assert_int_equal(hl_sde_bands(NULL, 0, NULL, NULL, NULL), HL_ERR_INVALID);
+    assert_int_equal(hl_sde_replicates(NULL), 0);
+    hl_sde_free(plain);
+    hl_sde_free(sde);
+}
+
+/* What is known has a band without width. */
+static void test_known(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(1, 100, 15, 0.2, 2);
+    hl_sde_known known = {
+        .drift = 1, .drift_constant = 0.9, .drift_linear = (double[]){ -0.9 }, .diffusion_value = 0
+    };
+    double low[POINTS], high[POINTS], g_low[POINTS], g_high[POINTS];
+    hl_sde *sde;
+    CHECK_OK(ctx, make(ctx, &data, &(hl_sde_regress_options){ .replicates = 10, .known = &known }, &sde));
+    CHECK_OK(ctx, hl_sde_bands(sde, POINTS, clock_of, point, &(hl_sde_band_values){ low, high, g_low, g_high, NULL }));
+    for (size_t k = 0; k < POINTS; k++) {
+        CHECK_NEAR(low[k], drift(point[k]), 1e-9, "known drift");
+        CHECK_NEAR(high[k], drift(point[k]), 1e-9, "known drift");
+        CHECK(g_low[k] < g_high[k], "diffusion is not known");
+    }
+    hl_sde_free(sde);
+}
+
+/* The same bands from the model's file, and for any number of threads. */
+static void test_file(void **state)
+{
+    hl_context *ctx = *state, *team = NULL;
+    hl_sde_data data = simulate(1, 60, 15, 0.2, 2);
+    hl_sde *sde, *again, *other;
+    bands a = { 0 }, b = { 0 };
+    static char bytes[1 << 20];
+    size_t size = 0;
+    hl_sde_regress_options o = { .replicates = 12 };
+    CHECK_OK(ctx, hl_context_create(&(hl_context_options){ .threads = 3 }, &team));
+    CHECK_OK(ctx, make(ctx, &data, &o, &sde));
+    CHECK_OK(team, make(team, &data, &o, &other));
+    get(ctx, sde, point, &a);
+    get(team, other, point, &b);
+    assert_memory_equal(&a, &b, sizeof a);
+    CHECK_OK(ctx, hl_sde_write(sde, bytes, sizeof bytes, &size));
+    CHECK_OK(ctx, hl_sde_read(ctx, bytes, size, &again));
+    assert_int_equal(hl_sde_replicates(again), 12);
+    get(ctx, again, point, &b);
+    assert_memory_equal(&a, &b, sizeof a);
+    hl_sde_free(again);
+    hl_sde_free(other);
+    hl_sde_free(sde);
+    hl_context_free(team);
+}
+
+static hl_status scenario(hl_context *ctx, void *user)
+{
+    hl_sde_data data = { 600, t_all, x_all, id_all };
+    hl_sde *sde = NULL;
+    hl_sde_simple *simple = NULL;
+    static char bytes[1 << 18];
+    size_t size;
+    (void)user;
+    hl_status status = hl_sde_regress(
+        ctx, &data, 1, &(hl_sde_regress_options){ .form = "linear", .replicates = 2, .use = "steps" }, &simple);
+    hl_sde_spec spec = { .dim = 1, .simple = simple, .hidden = 1, .layers = 1, .components = 1 };
+    if (status == HL_OK)
+        status = hl_sde_create(ctx, &spec, &sde);
+    if (status == HL_OK)
+        status = hl_sde_bands(sde, POINTS, clock_of, point, &(hl_sde_band_values){ 0 });
+    if (status == HL_OK)
+        status = hl_sde_write(sde, bytes, sizeof bytes, &size);
+    hl_sde_free(sde);
+    sde = NULL;
+    if (status == HL_OK)
+        status = hl_sde_read(ctx, bytes, size, &sde);
+    hl_sde_free(sde);
+    hl_sde_simple_free(simple);
+    return status;
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    simulate(1, 60, 10, 0.2, 2);
+    check_every_allocation(1, scenario, NULL);
+}
+
+static int setup(void **state)
+{
+    return hl_context_create(NULL, (hl_context **)state);
+}
+
+static int teardown(void **state)
+{
+    hl_context_free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cover), cmocka_unit_test(test_shrink), cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_known), cmocka_unit_test(test_file),   cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

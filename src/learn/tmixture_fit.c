@@ -3,29 +3,40 @@
  *   shares R_rj = w_j t(x_r) / sum,   v_rj = R_rj (nu + d) / (nu + q_rj)     (v = R for normal parts)
  *   w_j = sum_r R / n,   m_j = sum_r v x / sum_r v,   S_j = sum_r v (x - m_j)(x - m_j)' / sum_r R
  *
- * Threads divide the parts: the sums of a part are made by one thread in the order of the rows, whatever their number. A part that
- * loses its rows keeps its place with the least weight. */
+ * Threads divide the parts: the sums of a part over a block of rows are made by one thread in the order of the rows, whatever their
+ * number. A part that loses its rows keeps its place with the least weight.
+ *
+ * Most of many parts have no share in most rows. So rows are ordered such that neighbours are near each other, every REFRESH-th step
+ * finds which parts have a share in which cells of CELL panels, and the steps between leave the other parts of a cell out (a partial
+ * E-step in the sense of Neal and Hinton). */
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "learn/tmixture_panels.h"
 
-enum { BLOCK = 64, ROWS = BLOCK * HL_LANES }; /* panels and rows of a block */
-enum { MEANS_ROWS = 4000, EM_ROWS = 50000, POOLED_ROWS = 3000, ROWS_PER_PART = 4 };
-enum { EM_STEPS = 120, START_STEPS = 10, SCORE_EVERY = 5, SMALL_PARTS = 16, HEAVY = 8 /* degrees of freedom */ };
+enum { CELL = 8, CELLS = 8, BLOCK = CELL * CELLS, ROWS = BLOCK * HL_LANES, CELL_ROWS = CELL * HL_LANES };
+enum { REFRESH = 4 };
+enum { MEANS_ROWS = 4000, EM_ROWS = 50000, SCORE_EVERY = 5 };
 static const double LEAST_FLOOR = 1e-3, LEAST_GAIN = 2e-4, LEAST_SHARE = 1e-6;
+static const double NO_SHARE = 1e-7; /* of a row: left out */
 
 typedef struct em {
     hl_context *ctx;
     const hl_kernels *kernels;
     const hl_tmixture_plan *plan;
     hl_tmixture *m;
-    size_t rows, step, panels, sums_size; /* step: every step-th row is used */
-    double *x;                            /* panels of dim entries and an entry of ones */
-    double *q;                            /* [parts][ROWS], of a block */
-    double *share;                        /* [parts][ROWS]: log-densities, then shares */
-    double *logp;                         /* [panels] entries */
-    double *work;                         /* [threads]: z, weighted x, the kernel's scratch */
+    size_t rows, step, panels, cells, sums_size; /* step: every step-th row is used */
+    bool refresh;                                /* this step finds the active parts */
+    double *x;                                   /* panels of dim entries and an entry of ones */
+    uint32_t *order;                             /* [rows]: of the panels */
+    uint32_t *active;  /* [panels / CELL][parts]: those with a share in a cell, in ascending order */
+    uint32_t *actives; /* [panels / CELL]: how many */
+    uint32_t *slot;    /* [CELLS][parts] of a block: the place of a part among the active ones + 1; or 0 */
+    double *q;         /* [CELLS][parts][CELL_ROWS], of a block, by places */
+    double *share;     /* likewise: log-densities, then shares */
+    double *logp;      /* [panels] entries */
+    double *work;      /* [threads]: z or weighted x, then x, the kernel's scratch */
     size_t work_size;
     double *sums;    /* [parts]: sum R, sum v, then sum v x x' with sum v x as its last column [dim][dim + 1] */
     double *common;  /* [dim][dim]: covariance that all parts have in common, or NULL */
@@ -101,44 +112,120 @@ static hl_status set_parameters(em *e)
 
 /* ---- EM ---- */
 
-/* The sums of part j from its shares of a block. */
+/* v of a panel from shares and squared distances; false if there are no shares to speak of. */
+static bool scale_shares(const hl_tmixture *m, const double *share, const double *q, double *v)
+{
+    double most = 0, top = m->nu + (double)m->dim;
+    for (size_t lane = 0; lane < HL_LANES; lane++)
+        most = share[lane] > most ? share[lane] : most;
+    if (most < NO_SHARE)
+        return false;
+    if (isinf(m->nu))
+        memcpy(v, share, HL_LANES * sizeof *v);
+    else
+        for (size_t lane = 0; lane < HL_LANES; lane++)
+            v[lane] = share[lane] * top / (m->nu + q[lane]);
+    return true;
+}
+
+/* The sums of part j from its shares of a block, from the panels where it has any. */
 static void add_block(em *e, size_t j, size_t panels, const double *x, double *work)
 {
-    hl_tmixture *m = e->m;
-    size_t d = m->dim;
-    double *sums = e->sums + j * e->sums_size, *scaled = work, *share = e->share + j * ROWS;
-    const double *q = e->q + j * ROWS;
-    double zeroth[HL_LANES] = { 0 }, scaled_sum[HL_LANES] = { 0 }, top = m->nu + (double)d;
+    const hl_tmixture *m = e->m;
+    size_t d = m->dim, used = 0, entry = (d + 1) * HL_LANES;
+    double *sums = e->sums + j * e->sums_size, *scaled = work, *own_x = work + (size_t)ROWS * d;
+    double zeroth[HL_LANES] = { 0 }, scaled_sum[HL_LANES] = { 0 };
     for (size_t p = 0; p < panels; p++) {
+        size_t cell = p / CELL, place = e->slot[cell * m->parts + j];
+        if (!place) {
+            p = (cell + 1) * CELL - 1;
+            continue;
+        }
+        size_t at = (cell * m->parts + place - 1) * CELL_ROWS + p % CELL * HL_LANES;
         double v[HL_LANES];
+        if (!scale_shares(m, e->share + at, e->q + at, v))
+            continue;
         for (size_t lane = 0; lane < HL_LANES; lane++) {
-            double r = share[p * HL_LANES + lane];
-            v[lane] = isinf(m->nu) ? r : r * top / (m->nu + q[p * HL_LANES + lane]);
-            zeroth[lane] += r;
+            zeroth[lane] += e->share[at + lane];
             scaled_sum[lane] += v[lane];
         }
         for (size_t i = 0; i < d; i++)
             for (size_t lane = 0; lane < HL_LANES; lane++)
-                scaled[(p * d + i) * HL_LANES + lane] = v[lane] * x[(p * (d + 1) + i) * HL_LANES + lane];
+                scaled[(used * d + i) * HL_LANES + lane] = v[lane] * x[p * entry + i * HL_LANES + lane];
+        memcpy(own_x + used++ * entry, x + p * entry, entry * sizeof *x);
     }
+    if (!used)
+        return;
     for (size_t lane = 0; lane < HL_LANES; lane++) {
         sums[0] += zeroth[lane];
         sums[1] += scaled_sum[lane];
     }
-    hl_gemm_w g = { .panels = panels,
-                    .full = panels,
+    hl_gemm_w g = { .panels = used,
+                    .full = used,
                     .out = d,
                     .in = d + 1,
                     .out_hi = d,
                     .y = scaled,
                     .y_panel = d * HL_LANES,
-                    .x = x,
-                    .x_panel = (d + 1) * HL_LANES,
+                    .x = own_x,
+                    .x_panel = entry,
                     .gw = sums + 2,
                     .ldw = d + 1,
                     .add = true,
-                    .scratch = work + (size_t)BLOCK * d * HL_LANES };
+                    .scratch = own_x + (size_t)BLOCK * entry };
     e->kernels->gemm_w(&g);
+}
+
+/* Log-densities and squared distances of the active parts of a block's cells: those of a thread. */
+static void score_block(em *e, size_t first, size_t panels, size_t own, size_t threads, double *work)
+{
+    const hl_tmixture *m = e->m;
+    size_t entry = (m->dim + 1) * HL_LANES;
+    for (size_t cell = 0; cell * CELL < panels; cell++) {
+        size_t here = first / CELL + cell, left = panels - cell * CELL;
+        const uint32_t *active = e->active + here * m->parts;
+        for (size_t place = own; place < e->actives[here]; place += threads) {
+            size_t at = (cell * m->parts + place) * CELL_ROWS;
+            hl_tmixture_part(m, e->kernels, active[place], m->dim, left < CELL ? left : CELL,
+                             e->x + (first + cell * CELL) * entry, entry, work, e->q + at, e->share + at);
+        }
+        for (size_t j = own; j < m->parts; j += threads)
+            e->slot[cell * m->parts + j] = 0;
+    }
+}
+
+/* Log-densities of the panels of a block become shares: those of a thread. */
+static void normalise_block(em *e, size_t first, size_t panels, size_t own, size_t threads, double *work)
+{
+    const hl_tmixture *m = e->m;
+    for (size_t p = own; p < panels; p += threads) {
+        size_t cell = p / CELL, active = e->actives[first / CELL + cell];
+        double *share = e->share + cell * m->parts * CELL_ROWS + p % CELL * HL_LANES;
+        hl_tmixture_normalise(e->kernels, active, share, CELL_ROWS, work, e->logp + (first + p) * HL_LANES);
+        for (size_t r = (first + p) * HL_LANES; r < (first + p + 1) * HL_LANES; r++)
+            for (size_t place = 0; r >= e->rows && place < active; place++) /* lanes without a row */
+                share[place * CELL_ROWS + r % HL_LANES] = 0;
+    }
+    for (size_t cell = own; cell * CELL < panels; cell += threads) /* each by one thread */
+        for (size_t place = 0; place < e->actives[first / CELL + cell]; place++)
+            e->slot[cell * m->parts + e->active[(first / CELL + cell) * m->parts + place]] = (uint32_t)place + 1;
+}
+
+/* The parts that have a share in a cell, of all of them. At least one is left. */
+static void find_active(em *e, size_t here, size_t cell, size_t panels)
+{
+    const hl_tmixture *m = e->m;
+    uint32_t *active = e->active + here * m->parts, count = 0;
+    size_t rows = (panels < CELL ? panels : CELL) * HL_LANES;
+    for (size_t j = 0; j < m->parts; j++) {
+        const double *share = e->share + (cell * m->parts + j) * CELL_ROWS;
+        double most = 0;
+        for (size_t r = 0; r < rows; r++)
+            most = share[r] > most ? share[r] : most;
+        if (most >= NO_SHARE)
+            active[count++] = (uint32_t)j;
+    }
+    e->actives[here] = count ? count : 1;
 }
 
 static void em_blocks(void *user, int thread)
@@ -149,27 +236,26 @@ static void em_blocks(void *user, int thread)
     double *work = e->work + own * e->work_size;
     for (size_t first = 0; first < e->panels; first += BLOCK) {
         size_t panels = e->panels - first < BLOCK ? e->panels - first : BLOCK;
-        const double *x = e->x + first * (d + 1) * HL_LANES;
-        for (size_t j = own; j < m->parts; j += threads)
-            hl_tmixture_part(m, e->kernels, j, d, panels, x, (d + 1) * HL_LANES, work, e->q + j * ROWS,
-                             e->share + j * ROWS);
+        score_block(e, first, panels, own, threads, work);
         hl_team_barrier(e->ctx->team);
-        for (size_t p = own; p < panels; p += threads) {
-            hl_tmixture_normalise(e->kernels, m->parts, e->share + p * HL_LANES, ROWS, work,
-                                  e->logp + (first + p) * HL_LANES);
-            for (size_t r = (first + p) * HL_LANES; r < (first + p + 1) * HL_LANES; r++)
-                for (size_t j = 0; r >= e->rows && j < m->parts; j++) /* lanes without a row */
-                    e->share[j * ROWS + r - first * HL_LANES] = 0;
-        }
+        normalise_block(e, first, panels, own, threads, work);
         hl_team_barrier(e->ctx->team);
         for (size_t j = own; j < m->parts; j += threads)
-            add_block(e, j, panels, x, work);
+            add_block(e, j, panels, e->x + first * (d + 1) * HL_LANES, work);
+        for (size_t cell = own; e->refresh && cell * CELL < panels; cell += threads)
+            find_active(e, first / CELL + cell, cell, panels - cell * CELL);
+        hl_team_barrier(e->ctx->team);
     }
 }
 
 /* One step of EM; returns the mean log p before it. */
-static hl_status em_step(em *e, double *mean)
+static hl_status em_step(em *e, size_t step, double *mean)
 {
+    e->refresh = step % REFRESH == 0;
+    for (size_t i = 0; e->refresh && i < e->cells * e->m->parts; i++) { /* all parts */
+        e->active[i] = (uint32_t)(i % e->m->parts);
+        e->actives[i / e->m->parts] = (uint32_t)e->m->parts;
+    }
     memset(e->sums, 0, e->m->parts * e->sums_size * sizeof *e->sums);
     hl_team_run(e->ctx->team, em_blocks, e);
     *mean = 0;
@@ -232,28 +318,35 @@ static hl_status start_em(em *e, const double *x)
 
 static hl_status make_arrays(em *e, const double *x)
 {
-    hl_tmixture *m = e->m;
-    size_t step = e->step;
-    size_t d = m->dim, k = m->parts, threads = (size_t)hl_team_size(e->ctx->team);
+    const hl_tmixture *m = e->m;
+    size_t d = m->dim, k = m->parts, threads = (size_t)hl_team_size(e->ctx->team), stride = e->step * d;
     e->panels = (e->rows + HL_LANES - 1) / HL_LANES;
+    e->cells = (e->panels + CELL - 1) / CELL;
     e->sums_size = 2 + d * (d + 1);
-    e->work_size = hl_size_add(hl_size_mul(ROWS, d) + HL_LANES * k, hl_gemm_w_scratch(BLOCK, d + 1));
+    e->work_size = hl_size_add(hl_size_mul(ROWS, 2 * d + 1) + HL_LANES * k, hl_gemm_w_scratch(BLOCK, d + 1));
     e->x = hl_calloc(e->ctx, hl_size_mul(e->panels * HL_LANES, d + 1), sizeof *e->x);
+    e->order = hl_calloc(e->ctx, e->rows, sizeof *e->order);
+    e->active = hl_calloc(e->ctx, hl_size_mul(e->cells, k + 1), sizeof *e->active);
+    e->slot = hl_calloc(e->ctx, hl_size_mul(CELLS, k), sizeof *e->slot);
     e->q = hl_calloc(e->ctx, hl_size_mul(2 * ROWS, k), sizeof *e->q);
     e->logp = hl_calloc(e->ctx, e->panels * HL_LANES, sizeof *e->logp);
     e->work = hl_calloc(e->ctx, hl_size_mul(threads, e->work_size), sizeof *e->work);
     e->sums = hl_calloc(e->ctx, hl_size_mul(k, e->sums_size), sizeof *e->sums);
     e->common = hl_calloc(e->ctx, hl_size_mul(2 * d, d), sizeof *e->common);
-    if (!e->x || !e->q || !e->logp || !e->work || !e->sums || !e->common)
+    if (!e->x || !e->order || !e->active || !e->slot || !e->q || !e->logp || !e->work || !e->sums || !e->common)
         return HL_ERR_NOMEM;
+    e->actives = e->active + e->cells * k;
     e->share = e->q + k * ROWS;
     e->scratch = e->common + d * d;
+    hl_tmixture_arrange(e->rows, d, x, stride, CELL_ROWS, e->order);
     for (size_t p = 0; p < e->panels; p++) {
-        size_t left = e->rows - p * HL_LANES;
         double *to = e->x + p * (d + 1) * HL_LANES;
-        e->kernels->rows_to_panel(left < HL_LANES ? left : HL_LANES, d, x + p * HL_LANES * step * d, step * d, to);
-        for (size_t lane = 0; lane < HL_LANES; lane++)
+        for (size_t lane = 0; lane < HL_LANES; lane++) {
+            size_t r = p * HL_LANES + lane;
+            for (size_t i = 0; i < d && r < e->rows; i++)
+                to[i * HL_LANES + lane] = x[e->order[r] * stride + i];
             to[d * HL_LANES + lane] = 1;
+        }
     }
     return HL_OK;
 }
@@ -283,7 +376,7 @@ static hl_status run_em(em *e, const hl_tmixture_fold *data, double *logp, hl_tm
     for (size_t i = 0; status == HL_OK && i < e->plan->steps; i++) {
         status = hl_check_stop(e->ctx);
         if (status == HL_OK)
-            status = em_step(e, &mean);
+            status = em_step(e, i, &mean);
         bool ends = mean - last < LEAST_GAIN || i + 1 == e->plan->steps;
         last = mean;
         if (status == HL_OK && data->held_rows && ((i + 1) % SCORE_EVERY == 0 || ends)) {
@@ -311,7 +404,7 @@ static hl_status run_em(em *e, const hl_tmixture_fold *data, double *logp, hl_tm
 
 static void free_em(em *e)
 {
-    void *const blocks[] = { e->x, e->q, e->logp, e->work, e->sums, e->common };
+    void *const blocks[] = { e->x, e->order, e->active, e->slot, e->q, e->logp, e->work, e->sums, e->common };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(e->ctx, blocks[i]);
 }
@@ -346,165 +439,5 @@ hl_status hl_tmixture_fit(hl_context *ctx, size_t dim, size_t given, const hl_tm
         hl_tmixture_free(*out);
         *out = NULL;
     }
-    return status;
-}
-
-/* ---- choice ---- */
-
-typedef struct choice {
-    hl_context *ctx;
-    size_t dim, given, folds;
-    const hl_tmixture_fold *fold;
-    hl_tmixture_plan best;
-    double score;
-} choice;
-
-static bool is_misfit(hl_status status)
-{
-    return status == HL_ERR_CONVERGENCE || status == HL_ERR_NOT_FINITE;
-}
-
-/* Fit a plan to all folds; it becomes the best if the held rows say so. A plan that cannot be fitted is passed over. */
-static hl_status try_plan(choice *c, hl_tmixture_plan plan)
-{
-    double sum = 0, count = 0;
-    size_t steps = 0;
-    plan.steps = EM_STEPS;
-    for (size_t f = 0; f < c->folds; f++) {
-        hl_tmixture *m = NULL;
-        size_t taken = 0;
-        double score = 0;
-        hl_status status = hl_tmixture_fit(c->ctx, c->dim, c->given, &c->fold[f], &plan, &m, &taken, &score);
-        hl_tmixture_free(m);
-        if (is_misfit(status))
-            return HL_OK;
-        if (status != HL_OK)
-            return status;
-        sum += score * (double)c->fold[f].held_rows;
-        count += (double)c->fold[f].held_rows;
-        steps += taken;
-    }
-    if (sum / count > c->score) {
-        c->score = sum / count;
-        c->best = plan;
-        c->best.steps = (steps + c->folds - 1) / c->folds;
-    }
-    return HL_OK;
-}
-
-/* A few steps of EM from several starts; the likelihood of the rows says from which to go on. Large mixtures try only the kind of start
- * that was best for the size before, and the last. */
-static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_plan *plan)
-{
-    static const hl_tmixture_start starts[] = { HL_START_COLUMNS, HL_START_SCORES,  HL_START_WHITE,
-                                                HL_START_COLUMNS, HL_START_COLUMNS, HL_START_SCORES,
-                                                HL_START_COLUMNS, HL_START_COLUMNS, HL_START_WHITE };
-    const hl_tmixture_fold rows_only = { .rows = c->fold[0].rows, .x = c->fold[0].x };
-    const size_t count = sizeof starts / sizeof *starts;
-    double best = -INFINITY;
-    uint64_t seed = plan->seed;
-    hl_tmixture_plan next = *plan;
-    next.steps = START_STEPS;
-    for (size_t i = 0; i < count && plan->parts > 1; i++) {
-        hl_tmixture *m = NULL;
-        double score = 0;
-        next.start = starts[i];
-        next.seed = seed + i;
-        if (plan->parts > SMALL_PARTS && i + 1 < count && starts[i] != before)
-            continue;
-        hl_status status = hl_tmixture_fit(c->ctx, c->dim, c->given, &rows_only, &next, &m, NULL, &score);
-        hl_tmixture_free(m);
-        if (status != HL_OK && !is_misfit(status))
-            return status;
-        if (status == HL_OK && score > best) {
-            best = score;
-            plan->start = next.start;
-            plan->seed = next.seed;
-        }
-    }
-    return HL_OK;
-}
-
-/* Sizes 1, 2, 4, ... until two in a row are no better: of normal and of t parts, large ones only of the kind that is better so far. */
-static hl_status try_sizes(choice *c, size_t most, const hl_tmixture_plan *given)
-{
-    static const double kinds[] = { INFINITY, HEAVY };
-    hl_status status = HL_OK;
-    hl_tmixture_plan plan = *given;
-    size_t worse = 0;
-    for (size_t parts = 1; status == HL_OK && parts <= most && worse < 2; parts *= 2) {
-        double before = c->score;
-        hl_tmixture_start start = plan.start;
-        bool one_kind = parts > SMALL_PARTS;
-        plan = *given;
-        plan.parts = parts;
-        plan.nu = one_kind ? c->best.nu : INFINITY;
-        plan.prior = 1;
-        plan.pooled = false;
-        status = try_starts(c, start, &plan);
-        for (size_t i = 0; i < 2 && status == HL_OK; i++) {
-            plan.nu = one_kind ? c->best.nu : kinds[i];
-            status = i && one_kind ? HL_OK : try_plan(c, plan);
-        }
-        worse = c->score > before ? 0 : worse + 1;
-    }
-    return status;
-}
-
-/* Less of a prior: where columns of a part are strongly correlated, even one row of its diagonal widens it much. */
-static hl_status try_priors(choice *c)
-{
-    static const double priors[] = { 0.1, 0.01 };
-    hl_status status = HL_OK;
-    for (size_t i = 0; i < sizeof priors / sizeof *priors && status == HL_OK; i++) {
-        hl_tmixture_plan next = c->best;
-        next.prior = priors[i];
-        status = try_plan(c, next);
-        if (c->best.prior != priors[i])
-            break;
-    }
-    return status;
-}
-
-/* More parts than the rows bear on their own, held together by a common covariance. */
-static hl_status try_pooled(choice *c, size_t limit)
-{
-    hl_status status = HL_OK;
-    size_t parts = c->best.parts;
-    for (size_t n = parts > 1 ? parts / 2 : 1; status == HL_OK && n <= 2 * parts && n <= limit; n *= 2)
-        for (int i = 0; i < 2 && status == HL_OK; i++) {
-            hl_tmixture_plan next = c->best;
-            next.parts = n;
-            next.prior = (i ? 4 : 1) * (double)c->dim;
-            next.pooled = true;
-            status = try_plan(c, next);
-        }
-    return status;
-}
-
-hl_status hl_tmixture_choose(hl_context *ctx, size_t dim, size_t given, size_t folds, const hl_tmixture_fold *fold,
-                             size_t most, hl_tmixture_plan *plan, double *score)
-{
-    static const double normal_others[] = { 30, 0 }, heavy_others[] = { 4, 20 };
-    choice c = { .ctx = ctx, .dim = dim, .given = given, .folds = folds, .fold = fold, .score = -INFINITY };
-    size_t rows = fold[0].rows, limit = rows / ROWS_PER_PART < most ? rows / ROWS_PER_PART : most;
-    c.best = *plan;
-    c.best.nu = INFINITY;
-    hl_status status = try_sizes(&c, limit > 0 ? limit : 1, plan);
-    if (status == HL_OK && isfinite(c.score))
-        status = try_priors(&c);
-    if (status == HL_OK && rows <= POOLED_ROWS && isfinite(c.score))
-        status = try_pooled(&c, limit);
-    const double *others = isinf(c.best.nu) ? normal_others : heavy_others;
-    for (size_t i = 0; i < 2 && status == HL_OK && isfinite(c.score) && others[i] > 0; i++) {
-        hl_tmixture_plan next = c.best;
-        next.nu = others[i];
-        status = try_plan(&c, next);
-    }
-    if (status == HL_OK && !isfinite(c.score))
-        status = hl_fail(ctx, HL_ERR_CONVERGENCE, "no mixture could be fitted to the rows");
-    *plan = c.best;
-    if (score)
-        *score = c.score;
     return status;
 }

@@ -16,6 +16,8 @@ void hl_tmixture_normalise(const hl_kernels *k, size_t parts, double *density, s
 
 /* Cholesky's factor l of s [d][d], of which the lower triangle is read; false if s is not positive definite. */
 bool hl_tmixture_cholesky(size_t d, const double *s, double *l);
+/* An order of rows, x + r stride being row r, in which every `leaf` rows are near each other: medians of the widest columns divide them. */
+void hl_tmixture_arrange(size_t rows, size_t dim, const double *x, size_t stride, size_t leaf, uint32_t *order);
 /* Clusters of rows by k-means: the cluster of each row, to `nearest`. x [rows][dim] is overwritten. */
 hl_status hl_tmixture_cluster(hl_context *ctx, size_t rows, size_t dim, double *x, size_t parts,
                               hl_tmixture_start start, uint64_t seed, uint32_t *nearest);

@@ -25,6 +25,86 @@ bool hl_tmixture_cholesky(size_t d, const double *s, double *l)
     return true;
 }
 
+/* ---- order ---- */
+
+typedef struct arranger {
+    size_t dim, stride, leaf;
+    const double *x;
+} arranger;
+
+/* Does row a come before row b by a column? Rows of equal values by their place. */
+static bool precedes(const arranger *w, size_t column, uint32_t a, uint32_t b)
+{
+    double x = w->x[a * w->stride + column], y = w->x[b * w->stride + column];
+    return x < y || (x == y && a < b);
+}
+
+/* The first `middle` rows become those that come before the others (Hoare's selection). */
+static void select_rows(const arranger *w, size_t column, uint32_t *order, size_t count, size_t middle)
+{
+    size_t low = 0, high = count - 1;
+    while (low < high) {
+        uint32_t pivot = order[low + (high - low) / 2];
+        size_t i = low, j = high;
+        while (i <= j) {
+            while (precedes(w, column, order[i], pivot))
+                i++;
+            while (precedes(w, column, pivot, order[j]))
+                j--;
+            if (i > j)
+                break;
+            uint32_t swap = order[i];
+            order[i++] = order[j];
+            order[j] = swap;
+            if (j == 0)
+                break;
+            j--;
+        }
+        if (middle <= j)
+            high = j;
+        else if (middle >= i)
+            low = i;
+        else
+            return;
+    }
+}
+
+static size_t widest_column(const arranger *w, const uint32_t *order, size_t count)
+{
+    size_t widest = 0;
+    double most = -1;
+    for (size_t i = 0; i < w->dim; i++) {
+        double mean = 0, square = 0;
+        for (size_t r = 0; r < count; r++)
+            mean += w->x[order[r] * w->stride + i] / (double)count;
+        for (size_t r = 0; r < count; r++)
+            square += pow(w->x[order[r] * w->stride + i] - mean, 2);
+        if (square > most) {
+            most = square;
+            widest = i;
+        }
+    }
+    return widest;
+}
+
+static void arrange(const arranger *w, uint32_t *order, size_t count)
+{
+    if (count <= w->leaf)
+        return;
+    size_t leaves = (count + w->leaf - 1) / w->leaf, middle = leaves / 2 * w->leaf;
+    select_rows(w, widest_column(w, order, count), order, count, middle);
+    arrange(w, order, middle);
+    arrange(w, order + middle, count - middle);
+}
+
+void hl_tmixture_arrange(size_t rows, size_t dim, const double *x, size_t stride, size_t leaf, uint32_t *order)
+{
+    const arranger w = { dim, stride, leaf, x };
+    for (size_t r = 0; r < rows; r++)
+        order[r] = (uint32_t)r;
+    arrange(&w, order, rows);
+}
+
 /* ---- k-means ---- */
 
 typedef struct means {

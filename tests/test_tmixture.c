@@ -177,6 +177,68 @@ static void test_em_increases(void **state)
     test_context_free(ctx, NULL);
 }
 
+enum { FAR_PARTS = 12 };
+
+/* One step from a mixture by the formulas, over all rows and parts, without prior and floor. Normal parts of two columns. */
+static void naive_step(const hl_tmixture *m, size_t rows, const double *x, double *weight, double *mean)
+{
+    memset(weight, 0, m->parts * sizeof *weight);
+    memset(mean, 0, m->parts * 2 * sizeof *mean);
+    for (size_t r = 0; r < rows; r++) {
+        double density[FAR_PARTS], total = 0;
+        for (size_t j = 0; j < m->parts; j++) {
+            const double *l = m->factor + 4 * j;
+            double a = (x[2 * r] - m->mean[2 * j]) / l[0], b = (x[2 * r + 1] - m->mean[2 * j + 1] - l[2] * a) / l[3];
+            total += density[j] = m->weight[j] * exp(-0.5 * (a * a + b * b)) / (l[0] * l[3]);
+        }
+        for (size_t j = 0; j < m->parts; j++) {
+            double share = density[j] / total;
+            weight[j] += share / (double)rows;
+            mean[2 * j] += share * x[2 * r];
+            mean[2 * j + 1] += share * x[2 * r + 1];
+        }
+    }
+    for (size_t i = 0; i < 2 * m->parts; i++)
+        mean[i] /= weight[i / 2] * (double)rows;
+}
+
+/* Parts that are far from most rows are left out of them, and the result is that of the whole sums; five steps, the first and the fifth
+ * of which see all parts, do what five naive ones do. */
+static void test_far_parts(void **state)
+{
+    (void)state;
+    hl_context *ctx = test_context(NULL, 2);
+    double *x = calloc(FIT_ROWS * 2, sizeof *x), weight[FAR_PARTS], mean[2 * FAR_PARTS];
+    for (size_t r = 0; r < FIT_ROWS; r++) { /* spots on a line, two of which overlap */
+        double centre = r % 10 == 9 ? 8.7 : (double)(r % 10);
+        x[2 * r] = 10 * centre + hl_random_normal(5, 0, r);
+        x[2 * r + 1] = hl_random_normal(5, 1, r);
+    }
+    hl_tmixture *m = NULL, *one = NULL;
+    const hl_tmixture_plan plan = { .parts = FAR_PARTS, .nu = INFINITY, .prior = 1e-12, .steps = 2 };
+    const hl_tmixture_fold data = { .rows = FIT_ROWS, .x = x };
+    CHECK_OK(ctx, hl_tmixture_fit(ctx, 2, 0, &data, &plan, &m, NULL, NULL));
+    for (size_t steps = 0; steps < 5; steps++) {
+        naive_step(m, FIT_ROWS, x, weight, mean);
+        CHECK_OK(ctx, hl_tmixture_refine(m, FIT_ROWS, x, &plan, 1));
+        for (size_t j = 0; j < FAR_PARTS; j++) {
+            CHECK_NEAR(m->weight[j], weight[j], 2e-5, "weight");
+            CHECK_NEAR(m->mean[2 * j], mean[2 * j], 1e-3, "mean");
+            CHECK_NEAR(m->mean[2 * j + 1], mean[2 * j + 1], 1e-3, "mean");
+        }
+    }
+    CHECK_OK(ctx, hl_tmixture_fit(ctx, 2, 0, &data, &plan, &one, NULL, NULL));
+    CHECK_OK(ctx, hl_tmixture_refine(one, FIT_ROWS, x, &plan, 5)); /* of which three leave parts out */
+    for (size_t j = 0; j < FAR_PARTS; j++) {
+        CHECK_NEAR(one->weight[j], m->weight[j], 2e-5, "weight");
+        CHECK_NEAR(one->mean[2 * j], m->mean[2 * j], 1e-3, "mean");
+    }
+    hl_tmixture_free(m);
+    hl_tmixture_free(one);
+    free(x);
+    test_context_free(ctx, NULL);
+}
+
 /* The choice finds a density near the true one, with the same bits for any number of threads. */
 static void test_choice(void **state)
 {
@@ -261,9 +323,9 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_density),      cmocka_unit_test(test_integral), cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_em_increases), cmocka_unit_test(test_choice),   cmocka_unit_test(test_floor),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_density),      cmocka_unit_test(test_integral),    cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_em_increases), cmocka_unit_test(test_far_parts),   cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_floor),        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

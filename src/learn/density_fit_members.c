@@ -13,7 +13,7 @@
 #include "learn/density_fit.h"
 
 enum { FEW = 2000, FOLDS = 5, LEAST_VALID = 5, REPORT_ROWS = 200, REPORT_PART = 5, STREAM_FOLD = 45 };
-enum { EVEN_ROWS = 50, JUDGE_PART = 10 };
+enum { EVEN_ROWS = 50, JUDGE_PART = 10, REFINE_STEPS = 3 };
 enum { MAPPED_ROWS = 500, MAP_COLUMNS = 512, MANY_COLUMNS = 64, MAP_PARTS = 64, FEW_MAP_PARTS = 8, EM_ROWS = 50000 };
 static const double WORK = 6e9; /* parts times rows times squared columns of a mixture, at most */
 static const double MAPPED_GAIN = 0.05, MAPPED_GAIN_COLUMN = 0.01;
@@ -31,6 +31,7 @@ typedef struct pool {
     double *work;  /* [rows] */
     double normal; /* mean -log p, standardised, of held rows for normal columns of the others */
     uint64_t seed;
+    bool quick;
 } pool;
 
 /* Rows of a fold as a member sees them. */
@@ -215,11 +216,25 @@ static hl_status score_folds(const pool *p, const view *views, const hl_tmixture
     return status;
 }
 
+/* The rows that chose the mixture are as good as the others: a few more steps see them, too. */
+static hl_status refine(const pool *p, const view *v, const hl_tmixture_plan *plan, hl_tmixture *m)
+{
+    size_t d = p->columns, rows = v->rows.rows + v->rows.held_rows;
+    double *x = hl_calloc(p->ctx, hl_size_mul(rows, d), sizeof *x);
+    if (!x)
+        return HL_ERR_NOMEM;
+    memcpy(x, v->x, v->rows.rows * d * sizeof *x);
+    memcpy(x + v->rows.rows * d, v->held, v->rows.held_rows * d * sizeof *x);
+    hl_status status = hl_tmixture_refine(m, rows, x, plan, REFINE_STEPS);
+    hl_free(p->ctx, x);
+    return status;
+}
+
 /* A mixture on the rows of `views`, whose last one is all rows for the end. */
 static hl_status fit_mixture(const pool *p, const view *views, size_t most, hl_tmixture **out, double *logp)
 {
     hl_tmixture_fold fold[FOLDS];
-    hl_tmixture_plan plan = { .seed = p->seed };
+    hl_tmixture_plan plan = { .seed = p->seed, .quick = p->quick };
     double *floor = hl_calloc(p->ctx, p->columns, sizeof *floor);
     hl_status status = floor ? HL_OK : HL_ERR_NOMEM;
     *out = NULL;
@@ -232,6 +247,8 @@ static hl_status fit_mixture(const pool *p, const view *views, size_t most, hl_t
     }
     if (status == HL_OK)
         status = score_folds(p, views, &plan, logp, out);
+    if (status == HL_OK && p->folds == 1)
+        status = refine(p, &views[0], &plan, *out);
     if (status == HL_OK && p->folds > 1) {
         hl_tmixture_free(*out);
         *out = NULL;
@@ -527,7 +544,9 @@ hl_status hl_fit_members_fit(hl_fit_table *t, const hl_settings *settings, hl_fi
     hl_status status = set_report_rows(t, m);
     if (status == HL_OK)
         status = create_pool(t, seed, &p);
-    size_t most = status == HL_OK ? most_parts(&p, sizes[hl_settings_choice(settings, "recipe", 0)]) : 0;
+    size_t recipe = hl_settings_choice(settings, "recipe", 0);
+    p.quick = recipe == 1;
+    size_t most = status == HL_OK ? most_parts(&p, sizes[recipe]) : 0;
     most = most || !wanted ? most : 1;
     if (status == HL_OK && most > 0)
         status = fit_members(&p, views, most, m);

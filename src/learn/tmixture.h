@@ -36,6 +36,7 @@ typedef struct hl_tmixture_plan {
     bool pooled;
     const double *floor; /* [dim], at least 1e-3 each; NULL: 1e-3 */
     size_t steps;        /* of EM, at most */
+    bool quick;          /* of the choice: fewer sizes and starts */
     hl_tmixture_start start;
     uint64_t seed;
 } hl_tmixture_plan;
@@ -61,6 +62,9 @@ void hl_tmixture_sample(const hl_tmixture *mixture, uint64_t seed, uint64_t inde
  * log p; else the last, and *score is that of the rows. Either may be NULL. HL_STOPPED between two steps if the context's stop says so. */
 hl_status hl_tmixture_fit(hl_context *ctx, size_t dim, size_t given, const hl_tmixture_fold *data,
                           const hl_tmixture_plan *plan, hl_tmixture **mixture, size_t *steps, double *score);
+/* More steps of EM from the mixture as it is, on other rows. A step that fails leaves the mixture as it was before it. */
+hl_status hl_tmixture_refine(hl_tmixture *mixture, size_t rows, const double *x, const hl_tmixture_plan *plan,
+                             size_t steps);
 /* Choose parts, nu and prior by the held rows of all folds; `plan` has the seed and the floor and gets the rest. `most` is the largest
  * number of parts to be tried. `score`, unless NULL, becomes the mean log p of the held rows. */
 hl_status hl_tmixture_choose(hl_context *ctx, size_t dim, size_t given, size_t folds, const hl_tmixture_fold *fold,

@@ -4,7 +4,7 @@
 #include "learn/tmixture.h"
 
 enum { POOLED_ROWS = 3000, ROWS_PER_PART = 4 };
-enum { EM_STEPS = 120, START_STEPS = 10, SMALL_PARTS = 16, HEAVY = 8 /* degrees of freedom */ };
+enum { EM_STEPS = 120, START_STEPS = 10, QUICK_STARTS = 3, SMALL_PARTS = 16, HEAVY = 8 /* degrees of freedom */ };
 
 typedef struct choice {
     hl_context *ctx;
@@ -55,7 +55,7 @@ static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_pla
                                                 HL_START_COLUMNS, HL_START_COLUMNS, HL_START_SCORES,
                                                 HL_START_COLUMNS, HL_START_COLUMNS, HL_START_WHITE };
     const hl_tmixture_fold rows_only = { .rows = c->fold[0].rows, .x = c->fold[0].x };
-    const size_t count = sizeof starts / sizeof *starts;
+    const size_t count = plan->quick ? QUICK_STARTS : sizeof starts / sizeof *starts;
     double best = -INFINITY;
     uint64_t seed = plan->seed;
     hl_tmixture_plan next = *plan;
@@ -80,14 +80,14 @@ static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_pla
     return HL_OK;
 }
 
-/* Sizes 1, 2, 4, ... until two in a row are no better: of normal and of t parts, large ones only of the kind that is better so far. */
+/* Sizes 1, 2, 4, ... (quick: 1, 4, 16, ...) until two in a row are no better: of normal and of t parts, large ones only of the kind that is better so far. */
 static hl_status try_sizes(choice *c, size_t most, const hl_tmixture_plan *given)
 {
     static const double kinds[] = { INFINITY, HEAVY };
     hl_status status = HL_OK;
     hl_tmixture_plan plan = *given;
     size_t worse = 0;
-    for (size_t parts = 1; status == HL_OK && parts <= most && worse < 2; parts *= 2) {
+    for (size_t parts = 1; status == HL_OK && parts <= most && worse < 2; parts *= given->quick ? 4 : 2) {
         double before = c->score;
         hl_tmixture_start start = plan.start;
         bool one_kind = parts > SMALL_PARTS;
@@ -102,6 +102,23 @@ static hl_status try_sizes(choice *c, size_t most, const hl_tmixture_plan *given
             status = i && one_kind ? HL_OK : try_plan(c, plan);
         }
         worse = c->score > before ? 0 : worse + 1;
+    }
+    return status;
+}
+
+/* Sizes between those tried, on either side of the best. */
+static hl_status try_between(choice *c, size_t limit)
+{
+    hl_status status = HL_OK;
+    size_t parts = c->best.parts, sizes[] = { parts - parts / 4, parts + parts / 2 };
+    for (size_t i = 0; i < 2 && status == HL_OK; i++) {
+        hl_tmixture_plan next = c->best;
+        next.parts = sizes[i];
+        if (sizes[i] == parts || sizes[i] > limit || parts < 4)
+            continue;
+        status = try_starts(c, c->best.start, &next);
+        if (status == HL_OK)
+            status = try_plan(c, next);
     }
     return status;
 }
@@ -146,6 +163,8 @@ hl_status hl_tmixture_choose(hl_context *ctx, size_t dim, size_t given, size_t f
     c.best = *plan;
     c.best.nu = INFINITY;
     hl_status status = try_sizes(&c, limit > 0 ? limit : 1, plan);
+    if (status == HL_OK && isfinite(c.score) && !plan->quick)
+        status = try_between(&c, limit);
     if (status == HL_OK && isfinite(c.score))
         status = try_priors(&c);
     if (status == HL_OK && rows <= POOLED_ROWS && isfinite(c.score))

@@ -17,7 +17,7 @@
 
 enum { CELL = 8, CELLS = 8, BLOCK = CELL * CELLS, ROWS = BLOCK * HL_LANES, CELL_ROWS = CELL * HL_LANES };
 enum { REFRESH = 4 };
-enum { MEANS_ROWS = 4000, EM_ROWS = 50000, SCORE_EVERY = 5 };
+enum { MEANS_ROWS = 4000, EM_ROWS = 50000, SCORE_EVERY = 5, PATIENCE = 4 };
 static const double LEAST_FLOOR = 1e-3, LEAST_GAIN = 2e-4, LEAST_SHARE = 1e-6;
 static const double NO_SHARE = 1e-7; /* of a row: left out */
 
@@ -366,11 +366,12 @@ static hl_status mean_logp(const hl_tmixture *m, size_t rows, const double *x, d
     return status;
 }
 
-/* EM until a step gains little. The step that was best for the held rows ends in `best`, which may be NULL without such rows. */
+/* EM until a step gains little, or PATIENCE scores of the held rows were no better. The step that was best for the held rows ends in `best`, which may be NULL without such rows. */
 static hl_status run_em(em *e, const hl_tmixture_fold *data, double *logp, hl_tmixture *best, size_t *steps,
                         double *score)
 {
     double last = -INFINITY, mean = 0, held;
+    size_t worse = 0;
     hl_status status = HL_OK;
     *score = -INFINITY;
     for (size_t i = 0; status == HL_OK && i < e->plan->steps; i++) {
@@ -381,6 +382,7 @@ static hl_status run_em(em *e, const hl_tmixture_fold *data, double *logp, hl_tm
         last = mean;
         if (status == HL_OK && data->held_rows && ((i + 1) % SCORE_EVERY == 0 || ends)) {
             status = mean_logp(e->m, data->held_rows, data->held, logp, &held);
+            worse = held > *score ? 0 : worse + 1;
             if (held > *score) {
                 *score = held;
                 *steps = i + 1;
@@ -390,7 +392,7 @@ static hl_status run_em(em *e, const hl_tmixture_fold *data, double *logp, hl_tm
             *score = mean;
             *steps = i + 1;
         }
-        if (ends)
+        if (ends || worse == PATIENCE)
             break;
     }
     if (status == HL_OK && data->held_rows && !isfinite(*score))
@@ -439,5 +441,29 @@ hl_status hl_tmixture_fit(hl_context *ctx, size_t dim, size_t given, const hl_tm
         hl_tmixture_free(*out);
         *out = NULL;
     }
+    return status;
+}
+
+hl_status hl_tmixture_refine(hl_tmixture *m, size_t rows, const double *x, const hl_tmixture_plan *plan, size_t steps)
+{
+    em e = { .ctx = m->ctx, .kernels = hl_kernels_pick(HL_F64, NULL), .plan = plan, .m = m };
+    hl_tmixture *before = NULL;
+    hl_status status = hl_tmixture_create(m->ctx, m->dim, m->given, m->parts, m->nu, &before);
+    e.step = 1 + (rows - 1) / EM_ROWS;
+    e.rows = (rows + e.step - 1) / e.step;
+    if (status == HL_OK)
+        status = make_arrays(&e, x);
+    for (size_t i = 0; i < steps && status == HL_OK; i++) {
+        double mean;
+        copy_parameters(m, before);
+        status = em_step(&e, i, &mean);
+        if (status == HL_ERR_CONVERGENCE || status == HL_ERR_NOT_FINITE) {
+            copy_parameters(before, m);
+            status = hl_tmixture_prepare(m);
+            break;
+        }
+    }
+    free_em(&e);
+    hl_tmixture_free(before);
     return status;
 }

@@ -6,6 +6,8 @@
 #ifndef HL_BRUTE_SUPPORT_H
 #define HL_BRUTE_SUPPORT_H
 
+#include <float.h>
+
 #include "net_support.h"
 
 #include "graph/graph.h"
@@ -224,6 +226,40 @@ static inline void *conditioner_values(const setup *s, const char *isa)
     return result;
 }
 
+/* Row r > 0 is row 0 with x_i = values[(r - 1) % count], i = (r - 1) / count. */
+static inline void replace_one(setup *s, const double *values, size_t count)
+{
+    size_t d = s->spec.dim, element = hl_dtype_size(s->spec.dtype);
+    for (size_t r = 1; r < s->rows; r++) {
+        memcpy((char *)s->x + r * d * element, s->x, d * element);
+        set(s->spec.dtype, s->x, r * d + (r - 1) / count, values[(r - 1) % count]);
+        if (s->t)
+            memcpy((char *)s->t + r * element, s->t, element);
+        if (s->context)
+            memcpy((char *)s->context + r * s->spec.context * element, s->context, s->spec.context * element);
+    }
+}
+
+/* The same with values so large that units which see x_i overflow: h_i still keeps its bits. */
+static inline void check_hollow_overflow(hl_context *ctx, const hl_net_spec *spec, const char *isa)
+{
+    double largest = spec->dtype == HL_F32 ? FLT_MAX : DBL_MAX;
+    setup s = make(ctx, spec, 1 + 2 * spec->dim);
+    size_t d = spec->dim, block = s.spec.features * hl_dtype_size(s.spec.dtype);
+    for (size_t p = 0; p < s.params; p++) /* so that sums of products overflow, and with both signs */
+        for (size_t k = 0; strstr(param(s.net, p).name, "conditioner") && k < param(s.net, p).size; k++)
+            set(s.spec.dtype, param(s.net, p).values, k, 4 * get(s.spec.dtype, param(s.net, p).values, k));
+    replace_one(&s, (double[]){ largest, -largest }, 2);
+    char *h = conditioner_values(&s, isa);
+    for (size_t r = 1; r < s.rows; r++) {
+        size_t i = (r - 1) / 2;
+        if (memcmp(h + (r * d + i) * block, h + i * block, block) != 0)
+            fail_msg("%s: x_%zu = +-%g changes h_%zu", s.label, i, largest, i);
+    }
+    test_free(h);
+    drop(&s);
+}
+
 /* Row 0 is a plain row, the others have one x_i replaced: h_i keeps its bits, and every other h_j changes. */
 static inline void check_hollow(hl_context *ctx, const hl_net_spec *spec, const char *isa)
 {
@@ -231,14 +267,7 @@ static inline void check_hollow(hl_context *ctx, const hl_net_spec *spec, const 
     size_t d = spec->dim, rows = 1 + 3 * d;
     setup s = make(ctx, spec, rows);
     size_t element = hl_dtype_size(s.spec.dtype), block = s.spec.features * element;
-    for (size_t r = 1; r < rows; r++) {
-        memcpy((char *)s.x + r * d * element, s.x, d * element);
-        set(s.spec.dtype, s.x, r * d + (r - 1) / 3, values[(r - 1) % 3]);
-        if (s.t)
-            memcpy((char *)s.t + r * element, s.t, element);
-        if (s.context)
-            memcpy((char *)s.context + r * s.spec.context * element, s.context, s.spec.context * element);
-    }
+    replace_one(&s, values, 3);
     char *h = conditioner_values(&s, isa);
     for (size_t i = 0; i < rows * d * s.spec.features; i++)
         CHECK(isfinite(get(s.spec.dtype, h, i)), s.label);

@@ -460,6 +460,8 @@ static void test_hollow(void **state)
                              .activation = activation((n + n / 8) % 5) };
         check_hollow(ctx, &spec, NULL);
         check_hollow(ctx, &spec, "base");
+        check_hollow_overflow(ctx, &spec, NULL);
+        check_hollow_overflow(ctx, &spec, "base");
     }
     test_context_free(ctx, NULL);
 }

@@ -1,5 +1,6 @@
 /* hollow/net.h - hollow networks: f_i = tau(x_i, h_i, t, context), where h_i never sees x_i: for finite x, changing x_i
- * leaves every bit of h_i as it is.
+ * leaves every bit of h_i as it is, even if other units overflow. (Attention multiplies the value of x_i by a weight of 0: there
+ * no unit may overflow, as with tanh or sigmoid.)
  *
  *     hl_net_spec spec = { .dim = 43, .hidden = 256, .width = 64 };
  *     hl_net_create(ctx, &spec, &net);

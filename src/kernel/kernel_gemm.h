@@ -323,11 +323,105 @@ static void product_run(const product *m)
     }
 }
 
+/* Whether x, `size` values, has no infinity and no NaN. */
+static bool all_finite(const real *x, size_t size)
+{
+    ivec bad = { 0 };
+    for (size_t i = 0; i < size; i += VL)
+        bad |= ~(ivec)(absolute(load(x + i)) < splat(INFINITE));
+    for (size_t j = 0; j < VL; j++)
+        if (bad[j])
+            return false;
+    return true;
+}
+
+/* Depths [k0, k1) of a panel, those outside of [lo, hi) replaced by zeros of the same sign, whose product with a weight of zero
+ * is the same bits as that of any finite value. */
+static void copy_seen(const real *x, size_t k0, size_t k1, size_t lo, size_t hi, real *to)
+{
+    for (size_t k = k0; k < k1; k++)
+        for (size_t j = 0; j < HL_LANES; j += VL) {
+            vec v = load(x + k * HL_LANES + j);
+            store(to + (k - k0) * HL_LANES + j, k >= lo && k < hi ? v : with_sign_of(splat(0), v));
+        }
+}
+
+/* Unit n, of the block of `units` from `first` on, for one panel: the tile of the whole block, on the inputs that n sees. */
+static void unit_seen(const product *m, size_t p, size_t n, size_t first, size_t units, range span, real *to)
+{
+    const hl_gemm *g = m->g;
+    const real *x = (const real *)g->x + p * g->x_panel, *init = g->init.p;
+    real seen[DEPTH_BLOCK * HL_LANES], sum[UNITS * HL_LANES];
+    for (size_t k0 = 0; k0 == 0 || k0 < m->depth; k0 += DEPTH_BLOCK) {
+        const size_t lo = larger(span.lo, k0), hi = smaller(span.hi, k0 + DEPTH_BLOCK);
+        if (lo >= hi && k0 > 0)
+            continue;
+        copy_seen(x, lo, larger(lo, hi), m->lo[n], m->hi[n], seen);
+        tile t = { .depth = lo < hi ? hi - lo : 0, .w = (const real *)g->w + first * g->ldw + lo, .repeat = 1 };
+        t.w_unit = g->ldw;
+        t.w_term = 1;
+        t.x_next = t.y_next = t.from_next = VL;
+        for (size_t part = 0; part < HL_LANES; part += NV < 2 ? VL : 2 * VL) {
+            t.x = seen + part;
+            t.y = sum + part;
+            t.from = t.y;
+            t.from_unit = HL_LANES;
+            t.init = k0 > 0 ? INIT_VECTOR : INIT_ZERO;
+            if (k0 == 0 && init) {
+                t.init = g->init.scalar ? INIT_SCALAR : INIT_VECTOR;
+                t.from_unit = (size_t)g->init.step;
+                t.from = init + p * g->init_panel + first * t.from_unit + (g->init.scalar ? 0 : part);
+            }
+            m->tiles[NV < 2 ? 0 : 1][units - 1](&t);
+        }
+    }
+    memcpy(to, sum + (n - first) * HL_LANES, HL_LANES * sizeof(real));
+}
+
+/* A panel with values that are not finite. A block of units runs over the hull of their intervals, where zero weights meet
+ * inputs that a unit must not see, and 0 * infinity is NaN: each unit gets a copy of the inputs without these. Slow; the bits of
+ * finite rows are those of product_run. */
+static void panel_seen(const product *m, size_t p)
+{
+    const hl_gemm *g = m->g;
+    real result[UNITS * HL_LANES]; /* y may be init, which all units of a block read */
+    for (size_t first = 0, units; first < m->units; first += units) {
+        units = block_units(m->units - first);
+        const range span = hull(m->lo, m->hi, first, units, m->depth);
+        for (size_t n = first; n < first + units; n++)
+            unit_seen(m, p, n, first, units, span, result + (n - first) * HL_LANES);
+        memcpy((real *)g->y + p * g->y_panel + first * HL_LANES, result, units * HL_LANES * sizeof(real));
+    }
+}
+
+/* Runs of panels whose inputs are finite, and the others one by one. */
+static void product_run_seen(const product *m)
+{
+    const size_t panels = m->g->panels;
+    for (size_t p = 0, end; p < panels; p = end) {
+        for (end = p; end < panels && all_finite((const real *)m->g->x + end * m->g->x_panel, m->depth * HL_LANES);)
+            end++;
+        if (end == p) {
+            panel_seen(m, end++);
+            continue;
+        }
+        hl_gemm part = *m->g;
+        product run = *m;
+        run.g = &part;
+        part.panels = end - p;
+        part.x = (const real *)part.x + p * part.x_panel;
+        part.y = (real *)part.y + p * part.y_panel;
+        if (part.init.p)
+            part.init.p = (const real *)part.init.p + p * part.init_panel;
+        product_run(&run);
+    }
+}
+
 static void gemm(const hl_gemm *g)
 {
     const hl_mask *mask = g->mask;
     const product m = { g, g->out, g->in, mask ? mask->lo : NULL, mask ? mask->hi : NULL, tiles_n, DEPTH_BLOCK };
-    product_run(&m);
+    (mask ? product_run_seen : product_run)(&m);
 }
 
 static void gemm_t(const hl_gemm *g)

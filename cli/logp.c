@@ -75,16 +75,17 @@ static void tally(logp_job *j, size_t start, size_t count, hl_status status)
         }
 }
 
-/* Of the first row only. */
+/* Of the first row only, or of all rows. */
 static void say_imprecise(logp_job *j, size_t start, hl_status status)
 {
     hl_failure f = hl_context_failure(j->ctx);
     char place[400];
-    if (status != HL_IMPRECISE || j->imprecise || f.row == HL_NOWHERE)
+    if (status != HL_IMPRECISE || j->imprecise)
         return;
     j->imprecise = true;
-    hl_table_place(j->table, start + f.row, HL_NO_COLUMN, place, sizeof place);
-    cli_say(&cli_logp, "warning: %s: %s", place, f.what);
+    if (f.row != HL_NOWHERE)
+        hl_table_place(j->table, start + f.row, HL_NO_COLUMN, place, sizeof place);
+    cli_say(&cli_logp, "warning: %s%s%s", f.row != HL_NOWHERE ? place : "", f.row != HL_NOWHERE ? ": " : "", f.what);
 }
 
 /* Six digits after the point, or six in all of numbers that are large. */

@@ -21,7 +21,7 @@ typedef struct logp_job {
     size_t *x_index, *c_index;
     double *x, *c, *logp;
     size_t failed;
-    bool imprecise; /* said of a row that it lacks the flow */
+    bool imprecise; /* said that rows lack the flow, or that the tolerance is too fine */
     double sum, square;
     hl_table_writer *writer;
     double *appended; /* --append: LOGP_CHUNK rows with their log-density; else NULL */

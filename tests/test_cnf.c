@@ -283,11 +283,36 @@ static void test_failures(void **state)
     test_context_free(ctx, &allocator);
 }
 
+/* A tolerance that float32 cannot reach is said, costs evaluations, and gives the numbers all the same. */
+static void test_imprecise(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 2; threads++) {
+        hl_context *ctx = test_context(NULL, threads);
+        hl_flow_spec spec = { .flows = 2, .net = { .dim = 2, .hidden = 4, .width = 4, .dtype = HL_F32 } };
+        hl_flow *flow = make_flow(ctx, &spec);
+        double x[128], z[128], logp[64], again[64];
+        fill_normal_f64(x, 128, 3);
+        CHECK_OK(ctx, hl_flow_logp(flow, 64, x, NULL, logp));
+        CHECK_OK(ctx, hl_flow_set_solver(flow, &(hl_flow_solver){ .rtol = 1e-9, .atol = 1e-9 }));
+        CHECK_STATUS(ctx, hl_flow_logp(flow, 64, x, NULL, again), HL_IMPRECISE);
+        check_message(ctx, "finer than the rounding of f");
+        CHECK_STATUS(ctx, hl_flow_forward(flow, 64, x, NULL, z, NULL), HL_IMPRECISE);
+        CHECK_LE(relative_error_f64(again, logp, 64), 1e-4, "log p");
+        x[70] = NAN; /* a failure goes before it */
+        CHECK_STATUS(ctx, hl_flow_logp(flow, 64, x, NULL, again), HL_ERR_NOT_FINITE);
+        CHECK(isnan(again[35]) && !isnan(again[34]), "one row");
+        hl_flow_free(flow);
+        test_context_free(ctx, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_density),   cmocka_unit_test(test_linear), cmocka_unit_test(test_traces),
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_rows),   cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_rows),   cmocka_unit_test(test_imprecise),
+        cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

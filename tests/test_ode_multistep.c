@@ -4,6 +4,9 @@
 
 #include "support.h"
 
+#include <ctype.h>
+#include <malloc.h>
+
 #include "ode/tableau.h"
 
 static const char *const all_methods[] = { HL_MULTISTEP_NAMES };
@@ -474,6 +477,39 @@ static void test_not_finite(void **state)
         CHECK_STATUS(ctx, hl_ode_solve(ode, 3, t, 3, y, info), HL_ERR_NOT_FINITE);
         CHECK(t[0] == 1 && kpr_error(3, 1, y) == 0, "nothing has moved");
         hl_ode_free(ode);
+        ode = kpr_ode(ctx, &k, (hl_ode_options){ .method = all_methods[m], .rows = 3 });
+        CHECK_STATUS(ctx, hl_ode_solve(ode, 3, t, 3, y, info), HL_ERR_NOT_FINITE); /* and the first of all */
+        for (size_t r = 0; r < 3; r++)
+            CHECK(info[r].error == 0 && info[r].step == 0, "values of memory that nobody wrote");
+        hl_ode_free(ode);
+    }
+    test_context_free(ctx, NULL);
+}
+
+/* A start that is not finite fails the rows that are solved with it, and no others. */
+static void test_bad_start(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t m = 0; m < METHODS; m++) {
+        kpr k = { .p = 20, .q = 5 };
+        hl_ode *ode = kpr_ode(ctx, &k, (hl_ode_options){ .method = all_methods[m], .rows = 2 });
+        double t[6], y[12], calm_t[6], calm[12], out[24], times[2] = { 1, 2 };
+        hl_ode_row info[6];
+        kpr_start(6, 0, calm_t, calm);
+        CHECK_OK(ctx, hl_ode_solve(ode, 6, calm_t, 2, calm, NULL));
+        kpr_start(6, 0, t, y);
+        y[7] = NAN;
+        CHECK_STATUS(ctx, hl_ode_solve_at(ode, 6, t, 2, times, y, out, info), HL_ERR_NOT_FINITE);
+        CHECK(strstr(hl_context_message(ctx), "row 3, value 1"), hl_context_message(ctx));
+        for (size_t r = 0; r < 6; r++) {
+            bool bad = r == 2 || r == 3;
+            CHECK(info[r].status == (bad ? HL_ERR_NOT_FINITE : HL_OK), all_methods[m]);
+            CHECK(bad ? t[r] == 0 && isnan(out[2 * r]) && isnan(out[12 + 2 * r])
+                      : t[r] == 2 && memcmp(y + 2 * r, calm + 2 * r, 2 * sizeof *y) == 0,
+                  all_methods[m]);
+        }
+        hl_ode_free(ode);
     }
     test_context_free(ctx, NULL);
 }
@@ -584,7 +620,7 @@ static void test_convergence(void **state)
     CHECK_OK(ctx, hl_ode_create(ctx, &system, &options, &ode));
     CHECK_STATUS(ctx, hl_ode_solve(ode, 1, &t, 1, &y, NULL), HL_ERR_CONVERGENCE);
     CHECK(t == 0 && y == 2, "the last good state");
-    CHECK(strstr(hl_context_message(ctx), "use auto"), hl_context_message(ctx));
+    CHECK(strstr(hl_context_message(ctx), "try auto"), hl_context_message(ctx));
     hl_ode_free(ode);
     options.method = "auto";
     y = 1; /* on the slow solution */
@@ -592,6 +628,36 @@ static void test_convergence(void **state)
     CHECK_OK(ctx, hl_ode_solve(ode, 1, &t, 1, &y, NULL));
     CHECK_NEAR(y, cos(1), 1e-5, "auto");
     hl_ode_free(ode);
+    test_context_free(ctx, NULL);
+}
+
+/* Advice names neither the method in use nor, in a circle, one that names it: each leads to another until bdf-newton. */
+static void test_advice(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t m = 0; m < METHODS; m++) {
+        kpr k = { .p = 20, .q = 5 };
+        const char *method = all_methods[m];
+        for (size_t steps = 0; method && steps < 4; steps++) {
+            hl_ode *ode =
+                kpr_ode(ctx, &k, (hl_ode_options){ .method = method, .rows = 1, .rtol = 1e-12, .max_evaluations = 9 });
+            double t, y[2];
+            kpr_start(1, 0, &t, y);
+            CHECK_STATUS(ctx, hl_ode_solve(ode, 1, &t, 3, y, NULL), HL_ERR_BUDGET);
+            const char *advice = strstr(hl_context_message(ctx), "try "), *last = method;
+            method = NULL;
+            for (size_t other = 0; advice && other < METHODS; other++) {
+                size_t length = strlen(all_methods[other]);
+                if (strncmp(advice + 4, all_methods[other], length) == 0 &&
+                    !isalpha((unsigned char)advice[4 + length]) && advice[4 + length] != '-')
+                    method = all_methods[other];
+            }
+            CHECK(!advice || (method && strcmp(method, last) != 0), hl_context_message(ctx));
+            hl_ode_free(ode);
+        }
+        CHECK(!method, "advice that goes in circles");
+    }
     test_context_free(ctx, NULL);
 }
 
@@ -769,6 +835,9 @@ static void test_threads(void **state)
 
 int main(void)
 {
+#ifdef __GLIBC__
+    mallopt(M_PERTURB, 0x5a); /* memory that nobody wrote is not zero */
+#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tolerance),
         cmocka_unit_test(test_orders),
@@ -782,6 +851,8 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_blow_up),
         cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_bad_start),
+        cmocka_unit_test(test_advice),
         cmocka_unit_test(test_callback_and_budget),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_not_here),

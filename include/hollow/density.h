@@ -82,7 +82,8 @@ HL_API hl_status hl_density_read(hl_context *context, const void *bytes, size_t 
 
 /* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that is not finite, or that a model of a
  * flow alone cannot solve, gets NaN, and the status says why the first of them failed. Where the flow cannot be solved but other members are
- * finite, as far from all data, log p is that of the others; HL_IMPRECISE then, if there is no failure, names the first such row. */
+ * finite, as far from all data, log p is that of the others; HL_IMPRECISE then, if there is no failure, names the first such row. It is
+ * also the status if the solver's tolerance is too fine for float32 (hl_flow_logp), of no row in particular. */
 HL_API hl_status hl_density_logp(hl_density *model, size_t rows, const double *x, const double *context, double *logp);
 /* The same of one member by itself, without its weight: its responsibility for a row is weight . p_member / p. */
 HL_API hl_status hl_density_member_logp(hl_density *model, size_t member, size_t rows, const double *x,

@@ -89,7 +89,8 @@ HL_API hl_status hl_flow_inverse(hl_flow *flow, size_t rows, const double *z, co
 /* Sweeps that the last inversion took, all networks together, for the rows that needed most. */
 HL_API size_t hl_flow_sweeps(const hl_flow *flow);
 
-/* log p of each row. */
+/* log p of each row. HL_IMPRECISE, here and in the two before: all rows are solved, but the solver's tolerance is finer than the
+ * rounding of the networks allows, so it costs evaluations and gains no digits. */
 HL_API hl_status hl_flow_logp(hl_flow *flow, size_t rows, const double *x, const double *context, double *logp);
 /* log p (may be NULL) and the gradient of the sum of -log p to all parameters of all networks, *added* to `gradient` in the
  * order of hl_flow_net and hl_net_param_get. Stops at the first row that cannot be solved. The first call after a change of the

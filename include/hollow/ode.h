@@ -95,7 +95,9 @@ typedef struct hl_ode_options {
     hl_event_fn *event;     /* ends a row where it changes sign; Runge-Kutta */
     void *event_user;
     hl_ode_gradient_kind gradient; /* record solves so that hl_ode_gradient can follow */
-    size_t checkpoint_bytes;       /* memory for the record; default 256 MB; if it is short, steps are computed again */
+    /* Memory for the record; default 256 MB, at least 32 states a row. If it is short, steps are computed again: N steps cost about
+     * 3 N / S^2 times as much again, S being the states of a row that fit. hl_ode_report().backward.steps counts them. */
+    size_t checkpoint_bytes;
 } hl_ode_options;
 
 /* What happened to a row. */
@@ -112,9 +114,9 @@ HL_API void hl_ode_free(hl_ode *ode); /* takes NULL */
 
 /* Advance y (rows x n) and t (rows) in place to t1, forwards or backwards; allocates nothing. `info` (rows) may be NULL. With
  * a Runge-Kutta method each row's result is the same bits whatever the other rows are, and rows that fail do not disturb
- * the others; adams and bdf solve options.rows rows at a time as one system, and all must start at one time. Returns the
- * first failed row's status, with advice in the context's message; HL_IMPRECISE if all went well but the tolerance is finer than f's rounding
- * allows. */
+ * the others; adams and bdf solve options.rows rows at a time as one system, in which one failure is that of all, and all must
+ * start at one time. Returns the first failed row's status, with advice in the context's message; HL_IMPRECISE if all went well but
+ * the tolerance is finer than f's rounding allows. */
 HL_API hl_status hl_ode_solve(hl_ode *ode, size_t rows, double *t, double t1, double *y, hl_ode_row *info);
 /* The same through `count` times in the direction of travel; out (count x rows x n) receives the state at each, by dense
  * output. t and y end at the last of them. Entries that a failed or stopped row did not reach are NaN. */

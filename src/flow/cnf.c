@@ -277,7 +277,9 @@ static bool is_good(hl_status status)
 static void note(const deal *j, const hl_context *ctx, hl_status why, size_t *least, hl_status *status, bool *kept)
 {
     hl_failure f = hl_context_failure(ctx);
-    if (is_good(why) || (*status != HL_OK && !*kept && why != HL_STOPPED) || *status == HL_STOPPED ||
+    if (why == HL_IMPRECISE)
+        hl_flow_note(j->flow, status, why, hl_at(HL_NOWHERE, HL_NOWHERE), f.what);
+    if (is_good(why) || (!is_good(*status) && !*kept && why != HL_STOPPED) || *status == HL_STOPPED ||
         (*kept && why != HL_STOPPED && f.row >= *least))
         return;
     *status = HL_OK;

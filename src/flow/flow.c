@@ -226,7 +226,7 @@ void hl_flow_reset(hl_flow *flow)
 
 void hl_flow_note(hl_flow *flow, hl_status *status, hl_status why, hl_place place, const char *what)
 {
-    if (*status != HL_OK)
+    if (*status != HL_OK && (*status != HL_IMPRECISE || why == HL_IMPRECISE))
         return;
     *status = why;
     flow->place = place;

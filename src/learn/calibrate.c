@@ -80,7 +80,7 @@ static hl_status solve_exactly(calibration *c)
     if (status == HL_OK)
         status = hl_flow_logp(flow, c->rows, c->x, c->model->context ? c->context : NULL, c->exact);
     hl_flow_free(flow);
-    return status;
+    return status == HL_IMPRECISE ? HL_OK : status;
 }
 
 /* ---- trying ---- */

@@ -144,7 +144,7 @@ static void add_member(size_t count, double weight, const double *b, double *a)
 
 hl_status hl_density_soften(hl_density *m, hl_status status, size_t count, const double *logp)
 {
-    if (status == HL_OK || status == HL_ERR_NOMEM || status == HL_STOPPED || !m->mixtures)
+    if (status == HL_OK || status == HL_IMPRECISE || status == HL_ERR_NOMEM || status == HL_STOPPED || !m->mixtures)
         return status;
     size_t row = m->ctx->failure.row;
     if (row < count && isnan(logp[row])) /* the row itself is not finite */

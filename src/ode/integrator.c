@@ -195,6 +195,7 @@ static hl_status restart(hl_integrator *in, double first_step)
     if (in->integrals && CVodeQuadReInit(in->cvode, in->integrals))
         return HL_ERR_NOMEM;
     in->watched_steps = in->watched_iterations = in->watched_failures = 0;
+    in->tried = false;
     if (CVodeReInit(in->cvode, in->t, in->y) || CVodeSetInitStep(in->cvode, first_step) ||
         CVodeSetStopTime(in->cvode, in->t_end))
         return hl_fail(in->ctx, HL_ERR_INVALID, "CVODES refuses to go from t = %g to %g", in->t, in->t_end);
@@ -271,6 +272,7 @@ hl_status hl_integrator_step(hl_integrator *in)
         sunrealtype t = in->t;
         int flag = CVode(in->cvode, in->t_end, in->trial, &t, CV_ONE_STEP);
         hl_status status = step_status(flag);
+        in->tried = in->tried || flag >= 0 || flag == CV_ERR_FAILURE || flag == CV_CONV_FAILURE;
         if (in->vectors.failed || in->sums.failed) /* what the first step makes */
             return hl_fail(in->ctx, HL_ERR_NOMEM, "out of memory in CVODES");
         if (status >= 0) { /* what CVODE restores after a failure may have lost its digits */
@@ -339,6 +341,10 @@ hl_status hl_integrator_add_quadratures(hl_integrator *in, double *out)
 
 void hl_integrator_errors(hl_integrator *in, double *out)
 {
+    if (!in->tried) { /* the first evaluation failed, and CVODE's vectors have no values */
+        memset(out, 0, in->problem.size * sizeof *out);
+        return;
+    }
     N_VConst(0, in->spare);
     CVodeGetEstLocalErrors(in->cvode, in->spare);
     memcpy(out, N_VGetArrayPointer(in->spare), in->problem.size * sizeof *out);

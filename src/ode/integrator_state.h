@@ -31,6 +31,7 @@ struct hl_integrator {
     hl_linear_state linear;
     double *memory; /* holds all arrays of doubles of ours */
     double t, t_end;
+    bool tried;           /* CVODE has an error of a step */
     double scale;         /* of the weights, so that those left out do not dilute the norm */
     double paper_change;  /* the last change of the iterate, for the paper test */
     size_t built;         /* the size for which SUNDIALS' objects are made; 0 none */

@@ -202,6 +202,17 @@ static hl_status refine(const hl_multistep *m, hl_status status)
     return status == HL_ERR_NOT_FINITE && !bad ? HL_ERR_STEP : status;
 }
 
+/* What else to try: never what is in use, nor what is weaker. */
+static const char *advice(const hl_multistep *m)
+{
+    bool newton = m->iteration == HL_NEWTON || (m->iteration == HL_AUTO && m->ode->system.n <= HL_AUTO_NEWTON_BLOCK);
+    if (newton)
+        return m->bdf ? "see that f has no jumps and that jvp is its derivative" : "or try bdf-newton";
+    if (m->iteration == HL_GMRES || m->iteration == HL_AUTO)
+        return "or try bdf-newton, which needs n products for a Jacobian";
+    return m->ode->system.jvp ? "or try auto" : "or give the system a jvp, which auto needs";
+}
+
 hl_status hl_multistep_fail(hl_multistep *m, hl_integrator *in, hl_status status, const char *what)
 {
     hl_ode *ode = m->ode;
@@ -218,13 +229,13 @@ hl_status hl_multistep_fail(hl_multistep *m, hl_integrator *in, hl_status status
     case HL_ERR_BUDGET:
         return hl_fail_at(ode->ctx, status, hl_at(row, value),
                           "%sall %zu evaluations are spent at t = %g (step %g); the value is the hardest: raise "
-                          "max_evaluations, loosen the tolerances or try bdf-auto",
-                          what, ode->options.max_evaluations, t, h);
+                          "max_evaluations, loosen the tolerances; %s",
+                          what, ode->options.max_evaluations, t, h, advice(m));
     case HL_ERR_CONVERGENCE:
         return hl_fail_at(ode->ctx, status, hl_at(row, value),
                           "%sthe iteration of %s does not converge at t = %g, however small the step (last %g); the "
-                          "value changes most: use auto, gmres or newton",
-                          what, ode->options.method, t, h);
+                          "value changes most: loosen the tolerances; %s",
+                          what, ode->options.method, t, h, advice(m));
     case HL_ERR_NOT_FINITE:
         return hl_fail_at(ode->ctx, status, hl_at(row, value), "%sthe system is not finite just after t = %g", what, t);
     default:
@@ -346,6 +357,16 @@ static hl_status solve_block(hl_multistep *m, solve *s, double *t, double *y, hl
     hl_status status = HL_OK;
     hl_multistep_begin(m);
     memset(m->errors, 0, size * sizeof *m->errors);
+    m->bad = hl_first_bad(y, size);
+    if (m->bad < size) {
+        status =
+            hl_fail_at(ode->ctx, HL_ERR_NOT_FINITE, hl_at(m->index[m->bad / ode->system.n], m->bad % ode->system.n),
+                       "the start is not finite; %s solves %zu rows as one system", ode->options.method, m->rows);
+        write_constant(m, s, NULL);
+        tell(m, &before, status, info);
+        return status;
+    }
+    m->bad = HL_NO_ENTRY;
     if (m->adjoint)
         hl_adjoint_begin(m, t0, y);
     s->direction = t1 - t0;

@@ -46,6 +46,8 @@ hl_status hl_ode_solve_dealt(hl_ode *ode, atomic_size_t *next, size_t rows, doub
 /* Take the next row. False: there is none, and *taken, which starts at 0, is `rows`. */
 bool hl_ode_take(hl_ode *ode, size_t rows, size_t *taken, size_t *row);
 
+/* The first entry that is not finite, or size. */
+size_t hl_first_bad(const double *v, size_t size);
 /* What a call ended with that a callback or the context's user stopped: HL_ERR_CALLBACK or HL_STOPPED, with the message set. */
 hl_status hl_ode_stopped(hl_ode *ode);
 

@@ -9,15 +9,19 @@
 #include "ode/rk.h"
 
 enum { LONGEST_WINDOW = 1024 };
+enum {
+    LEAST_UNITS = 32
+}; /* entries of a row, however little memory is allowed: about what the stages of a step take */
 
 void hl_record_layout(hl_rk_state *s, const hl_ode_options *o, char *slab, size_t *used)
 {
     hl_record *r = &s->record;
     size_t rows = s->slots, n = s->n, d = sizeof(double), z = sizeof(size_t), values = hl_size_mul(rows, n);
     size_t units = o->checkpoint_bytes / hl_size_add(sizeof *r->entry, hl_size_mul(n, d)); /* entries that fit */
-    size_t window = units / rows / 4;
-    r->window = window < 1 ? 1 : window > LONGEST_WINDOW ? LONGEST_WINDOW : window;
-    r->capacity = units > rows * (r->window + 1) ? units - rows * r->window : rows;
+    size_t least = hl_size_mul(rows, LEAST_UNITS);
+    units = units < least ? least : units;
+    r->window = units / rows / 4 > LONGEST_WINDOW ? LONGEST_WINDOW : units / rows / 4;
+    r->capacity = units - rows * r->window;
     r->entry = hl_slab_take(slab, used, r->capacity, sizeof *r->entry);
     r->y = hl_slab_take(slab, used, hl_size_mul(r->capacity, n), d);
     r->last = hl_slab_take(slab, used, rows, z);

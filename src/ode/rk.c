@@ -119,6 +119,12 @@ static bool is_imprecise(const hl_ode *ode, const double *y)
     return false;
 }
 
+static void note_failure(hl_rk_job *job, const hl_rk_slot *slot)
+{
+    if (!job->failures++ || slot->row < job->failed.row)
+        job->failed = *slot;
+}
+
 /* Write back the row of a slot. */
 static void store_row(hl_ode *ode, hl_rk_job *job, size_t i)
 {
@@ -133,8 +139,7 @@ static void store_row(hl_ode *ode, hl_rk_job *job, size_t i)
     if (job->info)
         job->info[slot->row] = slot->info;
     if (slot->info.status < 0) {
-        if (!job->failures++ || slot->row < job->failed.row)
-            job->failed = *slot;
+        note_failure(job, slot);
     } else if (s->adaptive && !job->imprecise) {
         job->imprecise = is_imprecise(ode, s->y + i * s->n);
     }
@@ -161,6 +166,16 @@ static void write_start(const hl_rk_state *s, const hl_rk_job *job, hl_rk_slot *
             memcpy(job->out + (slot->time * job->rows + slot->row) * s->n, y, s->n * sizeof *y);
 }
 
+/* A row that cannot begin: it stays as it is. */
+static void refuse(hl_rk_job *job, hl_rk_slot *slot, size_t component)
+{
+    slot->info.status = HL_ERR_NOT_FINITE;
+    slot->info.component = component;
+    note_failure(job, slot);
+    if (job->info)
+        job->info[slot->row] = slot->info;
+}
+
 /* Give waiting rows the free slots. Rows of Adams-Bashforth go in step, so they wait until all slots are free. */
 static void load(hl_ode *ode, hl_rk_job *job)
 {
@@ -171,6 +186,11 @@ static void load(hl_ode *ode, hl_rk_job *job)
     for (size_t row; s->active < s->slots && hl_ode_take(ode, job->rows, &job->taken, &row);) {
         hl_rk_slot *slot = &s->slot[s->active];
         *slot = (hl_rk_slot){ .row = row, .start = job->t[row], .t = job->t[row], .error_before = 1e-4, .theta = 1 };
+        size_t bad = hl_first_bad(job->y + row * n, n);
+        if (bad < n) {
+            refuse(job, slot, bad);
+            continue;
+        }
         write_start(s, job, slot, job->y + row * n);
         if (slot->t != job->end)
             memcpy(s->y + s->active++ * n, job->y + row * n, n * sizeof *s->y);
@@ -253,6 +273,8 @@ static hl_status explain(hl_ode *ode, const hl_rk_job *job)
                           "%zu evaluations are used up at t = %.9g (step %.3g); the value has the largest error; "
                           "%s, or raise max_evaluations%s",
                           info->evaluations, f->t, info->step, stiff, others);
+    if (info->status == HL_ERR_NOT_FINITE && !info->evaluations)
+        return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component), "the start is not finite%s", others);
     if (info->status == HL_ERR_NOT_FINITE)
         return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component),
                           "f or the state is not finite at or after t = %.9g (step %.3g): the solution "

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hollow/random.h"
 #include "kernel/kernel.h"
 
 #define L HL_LANES
@@ -27,7 +28,7 @@ static void *filled(const hl_kernels *k, size_t n, double scale)
     if (!p)
         exit(1);
     for (size_t i = 0; i < n; i++) {
-        const double v = scale * ((double)rand() / RAND_MAX - 0.5);
+        const double v = scale * (hl_random_uniform(1, 0, i) - 0.5);
         if (k->dtype == HL_F32)
             ((float *)p)[i] = (float)v;
         else

@@ -53,7 +53,7 @@ static double make_row(size_t r, double *x)
     double nll = 0;
     for (size_t i = 0; i < D; i++) {
         double left = i % SIDE ? x[i - 1] : 0, up = i >= SIDE ? x[i - SIDE] : 0, gap = left - up;
-        double s = 0.25 + 0.5 / (1 + 4 * gap * gap), e = numbers_normal(77, r * D + i);
+        double s = 0.25 + 0.5 / (1 + 4 * gap * gap), e = hl_random_normal(77, 0, r * D + i);
         x[i] = 0.48 * (left + up) + s * e;
         nll += 0.5 * e * e + log(s) + 0.5 * log(2 * 3.14159265358979323846);
     }
@@ -66,7 +66,7 @@ static void random_order(uint64_t seed, size_t *order)
     for (size_t i = 0; i < D; i++)
         order[i] = i;
     for (size_t i = D; i > 1; i--) {
-        size_t k = (size_t)(fabs(numbers_normal(seed, i)) * 1e6) % i, swap = order[i - 1];
+        size_t k = (size_t)(fabs(hl_random_normal(seed, 0, i)) * 1e6) % i, swap = order[i - 1];
         order[i - 1] = order[k];
         order[k] = swap;
     }

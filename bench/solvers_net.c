@@ -137,7 +137,7 @@ static hl_status differentiate(hl_context *ctx, const stiff_net *s, const char *
         return status;
     memcpy(y, s->x0, sizeof y);
     for (size_t i = 0; i < SIZE; i++)
-        g->y[i] = numbers_normal(99, i);
+        g->y[i] = hl_random_normal(99, 0, i);
     memset(g->param, 0, g->params * sizeof *g->param);
     status = hl_ode_solve(ode, ROWS, t, 1, y, NULL);
     if (status >= 0)

@@ -26,7 +26,7 @@ static hl_status make_arrays(bench_subject *s)
         !s->output[2])
         return HL_ERR_NOMEM;
     for (size_t i = 0; i < n; i++)
-        numbers_set(s->dtype, s->x, i, numbers_normal(7, i));
+        numbers_set(s->dtype, s->x, i, hl_random_normal(7, 0, i));
     s->output[BENCH_F][0] = s->output[BENCH_FD][0] = s->f;
     s->output[BENCH_FD][1] = s->d;
     s->output[BENCH_TRAIN][0] = s->loss;

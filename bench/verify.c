@@ -144,7 +144,7 @@ static hl_status check_gradient(bench_subject *s, bench_errors *errors)
     loss_at(s, rows, start, v, 0);
     const double *g = s->gradient;
     for (size_t i = 0; i < s->values; i++) {
-        v[i] = start[i] != 0 || g[i] != 0 ? numbers_normal(8, i) : 0;
+        v[i] = start[i] != 0 || g[i] != 0 ? hl_random_normal(8, 0, i) : 0;
         g_norm += g[i] * g[i];
         n_norm += v[i] * v[i];
     }

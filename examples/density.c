@@ -13,26 +13,12 @@
 
 enum { ROWS = 2000, VALID = 400, SAMPLES = 5 };
 
-/* Numbers in (0, 1) by a generator that is the same everywhere, and standard normal ones. */
-static double uniform(void)
-{
-    static unsigned long long state = 1;
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    return ((double)(state >> 33) + 0.5) / 2147483648.0;
-}
-
-static double normal(void)
-{
-    double radius = sqrt(-2 * log(uniform()));
-    return radius * cos(6.283185307179586 * uniform());
-}
-
 static hl_status train(hl_context *ctx, const char *path)
 {
     static double x[(ROWS + VALID) * 2];
     for (size_t r = 0; r < ROWS + VALID; r++) {
-        x[2 * r] = normal();
-        x[2 * r + 1] = 0.5 * x[2 * r] * x[2 * r] + 0.5 * normal();
+        x[2 * r] = hl_random_normal(1, 0, r);
+        x[2 * r + 1] = 0.5 * x[2 * r] * x[2 * r] + 0.5 * hl_random_normal(1, 1, r);
     }
     /* means and deviations of the columns; log p and samples will be in their units */
     hl_density_column columns[] = { { "a", 0, 1 }, { "b", 0.5, sqrt(0.75) } };

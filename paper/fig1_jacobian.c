@@ -81,7 +81,7 @@ hl_status fig1_jacobian_compute(fig1_jacobian *j, const hl_net *net, hl_context 
             param[i] = p.values;
         }
         for (size_t i = 0; i < n * d; i++)
-            x[i] = numbers_normal(seed, i % d);
+            x[i] = hl_random_normal(seed, 0, i % d);
         for (size_t i = 0; i < d; i++)
             v[i * d + i] = 1;
         for (size_t i = 0; i < n; i++)

@@ -69,7 +69,7 @@ static hl_status subject_create(subject *s, hl_context *ctx, size_t dim, uint64_
         s->param[i] = p.values;
     }
     for (size_t i = 0; i < n; i++)
-        s->x[i] = (float)numbers_normal(seed, i);
+        s->x[i] = (float)hl_random_normal(seed, 0, i);
     for (size_t i = 0; i < n / dim; i++)
         s->v[i * dim + i % dim] = 1;
     return HL_OK;

@@ -46,8 +46,8 @@ static void make_data(fig2 *a)
 {
     for (size_t r = 0; r < ROWS; r++) {
         double angle = acos(-1) / 4 * (double)(r % MODES), radius = 4 / sqrt(8.25);
-        a->x[2 * r] = radius * cos(angle) + 0.5 / sqrt(8.25) * numbers_normal(a->set->seed + 7, 2 * r);
-        a->x[2 * r + 1] = radius * sin(angle) + 0.5 / sqrt(8.25) * numbers_normal(a->set->seed + 7, 2 * r + 1);
+        a->x[2 * r] = radius * cos(angle) + 0.5 / sqrt(8.25) * hl_random_normal(a->set->seed + 7, 0, 2 * r);
+        a->x[2 * r + 1] = radius * sin(angle) + 0.5 / sqrt(8.25) * hl_random_normal(a->set->seed + 7, 0, 2 * r + 1);
     }
 }
 

@@ -1,9 +1,9 @@
 /* density_problem.c - how rows of each set are drawn, and their exact log-density. */
 #include <math.h>
 
-#include "program/program.h"
 #include "density_problem.h"
 #include "numbers.h"
+#include "program/program.h"
 
 enum { MODES = 8, PIECES = 4, NODES = 2000 };
 static const double pi = 3.14159265358979323846;
@@ -28,12 +28,12 @@ static double normal_logp(double x, double mean, double deviation)
 /* A column of random numbers of their own for each use: stream `use` of row `row`. */
 static double uniform(uint64_t seed, uint64_t use, uint64_t row)
 {
-    return numbers_uniform(seed * 64 + use, row);
+    return hl_random_uniform(seed * 64 + use, 0, row);
 }
 
 static double normal(uint64_t seed, uint64_t use, uint64_t row)
 {
-    return numbers_normal(seed * 64 + use, row);
+    return hl_random_normal(seed * 64 + use, 0, row);
 }
 
 static size_t choose(uint64_t seed, uint64_t row, size_t count)
@@ -155,12 +155,13 @@ static double logp_peaks(const double *x)
 
 static double factor(size_t k, size_t i, size_t j)
 {
-    return i == j ? 0.4 + 0.6 * numbers_uniform(901, k * 10 + i) : 0.4 * numbers_normal(902, (k * 10 + i) * 10 + j);
+    return i == j ? 0.4 + 0.6 * hl_random_uniform(901, 0, k * 10 + i)
+                  : 0.4 * hl_random_normal(902, 0, (k * 10 + i) * 10 + j);
 }
 
 static double center(size_t k, size_t i)
 {
-    return 1.5 * numbers_normal(903, k * 10 + i);
+    return 1.5 * hl_random_normal(903, 0, k * 10 + i);
 }
 
 static void draw_mixture(uint64_t seed, uint64_t row, double *x)

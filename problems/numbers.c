@@ -1,4 +1,4 @@
-/* numbers.c - what benchmarks, figures and problems need of numbers: statistics, random ones, arrays of either precision. */
+/* numbers.c - what benchmarks, figures and problems need of numbers: statistics, arrays of either precision. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -29,26 +29,6 @@ double numbers_median(double *values, size_t count)
         return NAN;
     numbers_sort(values, count);
     return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
-}
-
-/* splitmix64's output function. */
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-double numbers_uniform(uint64_t seed, uint64_t index)
-{
-    uint64_t bits = mix(mix(seed + 0x9e3779b97f4a7c15u) + (index + 1) * 0x9e3779b97f4a7c15u);
-    return ((double)(bits >> 11) + 0.5) * 0x1p-53;
-}
-
-double numbers_normal(uint64_t seed, uint64_t index)
-{
-    const double tau = 6.283185307179586;
-    return sqrt(-2 * log(numbers_uniform(seed, 2 * index))) * cos(tau * numbers_uniform(seed, 2 * index + 1));
 }
 
 double numbers_get(hl_dtype dtype, const void *array, size_t index)

@@ -11,9 +11,6 @@ double numbers_cpu_time(void); /* seconds that the program has been on a process
 void numbers_sort(double *values, size_t count);
 double numbers_median(double *values, size_t count); /* sorts the values */
 
-/* Number `index` of stream `seed`: uniform in (0, 1); standard normal. */
-double numbers_uniform(uint64_t seed, uint64_t index);
-double numbers_normal(uint64_t seed, uint64_t index);
 /* Elements of arrays in either precision. */
 double numbers_get(hl_dtype dtype, const void *array, size_t index);
 void numbers_set(hl_dtype dtype, void *array, size_t index, double value);

@@ -1,8 +1,8 @@
 /* residual_net.c - see residual_net.h. */
 #include "residual_net.h"
 
-#include "program/program.h"
 #include "numbers.h"
+#include "program/program.h"
 
 enum { D = STIFF_NET_DIM };
 
@@ -52,7 +52,7 @@ hl_status residual_net_create(residual_net *net, hl_context *ctx, double lipschi
     for (size_t r = 0; r < RESIDUAL_ROWS; r++)
         index[r] = r;
     for (size_t i = 0; i < RESIDUAL_SIZE; i++)
-        net->answer[i] = numbers_normal(seed + 4, i);
+        net->answer[i] = hl_random_normal(seed + 4, 0, i);
     hl_rows at = { RESIDUAL_ROWS, index, t, net->answer };
     net->g.rows.rhs(net->g.rows.user, &at, net->target);
     for (size_t i = 0; i < RESIDUAL_SIZE; i++)

@@ -37,9 +37,9 @@ static int pendulum(void *user, const hl_rows *at, double *f, double *g, double 
 
 static void pendulum_start(uint64_t seed, size_t row, double *y)
 {
-    double side = numbers_uniform(stream(seed, SIDE), row) < 0.5 ? -1 : 1;
-    y[0] = side + 0.1 * numbers_normal(stream(seed, POSITION), row);
-    y[1] = 0.1 * numbers_normal(stream(seed, VELOCITY), row);
+    double side = hl_random_uniform(stream(seed, SIDE), 0, row) < 0.5 ? -1 : 1;
+    y[0] = side + 0.1 * hl_random_normal(stream(seed, POSITION), 0, row);
+    y[1] = 0.1 * hl_random_normal(stream(seed, VELOCITY), 0, row);
 }
 
 const sde_problem sde_pendulum = { "pendulum", 2, pendulum, pendulum_start, "sra" };
@@ -74,10 +74,10 @@ static int chain(void *user, const hl_rows *at, double *f, double *g, double *dg
 
 static void chain_start(uint64_t seed, size_t row, double *y)
 {
-    double side = numbers_uniform(stream(seed, SIDE), row) < 0.5 ? -1 : 1;
+    double side = hl_random_uniform(stream(seed, SIDE), 0, row) < 0.5 ? -1 : 1;
     for (size_t i = 0; i < LINKS; i++) {
-        y[i] = side * (i % 2 ? 0.5 : 1.5) + 0.2 * numbers_normal(stream(seed, POSITION), row * LINKS + i);
-        y[LINKS + i] = 0.2 * numbers_normal(stream(seed, VELOCITY), row * LINKS + i);
+        y[i] = side * (i % 2 ? 0.5 : 1.5) + 0.2 * hl_random_normal(stream(seed, POSITION), 0, row * LINKS + i);
+        y[LINKS + i] = 0.2 * hl_random_normal(stream(seed, VELOCITY), 0, row * LINKS + i);
     }
 }
 
@@ -105,7 +105,7 @@ static int by_rows(row_fn *row, size_t dim, const hl_rows *at, double *f, double
 static void start_near(uint64_t seed, size_t row, size_t dim, double at, double deviation, double *y)
 {
     for (size_t i = 0; i < dim; i++)
-        y[i] = at + deviation * numbers_normal(stream(seed, POSITION), row * dim + i);
+        y[i] = at + deviation * hl_random_normal(stream(seed, POSITION), 0, row * dim + i);
 }
 
 static void ou_row(const double *x, double *f, double *g, double *dg)
@@ -155,7 +155,7 @@ static int gbm(void *user, const hl_rows *at, double *f, double *g, double *dg)
 }
 static void gbm_start(uint64_t seed, size_t row, double *y)
 {
-    y[0] = exp(0.2 * numbers_normal(stream(seed, POSITION), row));
+    y[0] = exp(0.2 * hl_random_normal(stream(seed, POSITION), 0, row));
 }
 static const sde_problem sde_gbm = { "gbm", 1, gbm, gbm_start, "milstein" };
 
@@ -245,7 +245,7 @@ hl_status sde_problem_observe(const sde_problem *p, size_t rows, const double *s
     double *t = calloc(most, sizeof *t), *x = calloc(most, p->dim * sizeof *x);
     size_t *trajectory = calloc(most, sizeof *trajectory);
     for (size_t k = 0; k < most && t && x && trajectory; k++)
-        if (numbers_uniform(stream(seed, KEPT), k) < share) {
+        if (hl_random_uniform(stream(seed, KEPT), 0, k) < share) {
             t[n] = sde_problem_time(k % SDE_TIMES);
             memcpy(x + p->dim * n, states + p->dim * k, p->dim * sizeof *x);
             trajectory[n++] = k / SDE_TIMES;

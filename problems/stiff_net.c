@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "program/program.h"
 #include "numbers.h"
+#include "program/program.h"
 
 enum { D = STIFF_NET_DIM, ROWS = STIFF_NET_ROWS, SIZE = STIFF_NET_SIZE };
 enum { POINTS = 20, POWERS = 50 }; /* of the power method */
@@ -35,7 +35,7 @@ void stiff_net_weights(const hl_net *net, double kappa, uint64_t seed)
     hl_net_param u = find(net, "transformer.0.weight_x"), v = find(net, "transformer.1.weight");
     double total = 0;
     for (size_t k = 0; k < u.size; k++) {
-        double in = .5 + fabs(numbers_normal(seed + 1, k)) / 2, out = -fabs(numbers_normal(seed + 2, k));
+        double in = .5 + fabs(hl_random_normal(seed + 1, 0, k)) / 2, out = -fabs(hl_random_normal(seed + 2, 0, k));
         numbers_set(dtype, u.values, k, in);
         numbers_set(dtype, v.values, k, out);
         total -= in * out;
@@ -84,8 +84,8 @@ double stiff_net_lipschitz(const stiff_net *s)
     for (uint64_t point = 0; point < POINTS; point++) {
         hl_rows at = { 1, index, t, x };
         for (size_t i = 0; i < D; i++) {
-            x[i] = numbers_normal(1000 + point, i);
-            v[i] = numbers_normal(2000 + point, i);
+            x[i] = hl_random_normal(1000 + point, 0, i);
+            v[i] = hl_random_normal(2000 + point, 0, i);
         }
         for (int step = 0; step < POWERS; step++) {
             norm = 0;
@@ -139,7 +139,7 @@ hl_status stiff_net_create(stiff_net *s, hl_context *ctx, double kappa, double c
     s->rows = hl_field_system(s->field);
     s->flat = (hl_system){ .n = SIZE, .rhs = flat_rhs, .rounding = s->rows.rounding, .user = s };
     for (size_t i = 0; i < SIZE; i++)
-        s->x0[i] = numbers_normal(seed + 3, i);
+        s->x0[i] = hl_random_normal(seed + 3, 0, i);
     if (kappa > 0) {
         stiff_net_weights(s->net, kappa, seed);
         set_coupling(s, c);

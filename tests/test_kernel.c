@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "hollow/random.h"
 #include "kernel/kernel.h"
 
 #define L HL_LANES
@@ -47,11 +48,10 @@ static void set(buffer *b, size_t i, double v)
         ((double *)b->p)[i] = v;
 }
 
-static uint64_t random_state = 1;
+static uint64_t drawn;
 static double uniform(void) /* in (-1, 1) */
 {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(int64_t)(random_state >> 11) / 4503599627370496.0 - 1.0;
+    return 2 * hl_random_uniform(1, 0, drawn++) - 1;
 }
 static size_t below(size_t n)
 {

@@ -43,22 +43,23 @@ typedef struct hl_fit_options {
     hl_loss loss;
     int transport;     /* flow matching pairs z and x of a batch by optimal transport: > 0 yes, < 0 no; default up to
                               * 8 dimensions */
-    size_t iterations; /* default 2000 */
-    size_t matching;   /* of HL_LOSS_DEFAULT: the first iterations, by flow matching; default a third */
-    size_t batch;      /* default 256 */
+    size_t iterations; /* default 4000 to 3 dimensions, else 2000 */
+    size_t
+        matching; /* of HL_LOSS_DEFAULT: the first iterations, by flow matching; default two thirds to 3 dimensions, else a third */
+    size_t batch; /* default 512 to 3 dimensions, 256 to 512, else 128 */
     double
         jitter; /* deviation of noise on rows of training, falling linearly to 0 at the last iteration; default none */
     hl_optimizer_options
-        optimizer;    /* defaults here: adamw, rate 5e-3, clip 10, average 0.99; the last two are off if negative */
-    size_t warmup;    /* steps in which the rate rises; default iterations / 50 */
-    double last_rate; /* share of the rate at the end of the cosine; default 0.01 */
+        optimizer; /* defaults here: adamw, rate 1e-2 to 3 dimensions, else 5e-3, clip 10, average 0.99; the last two are off if negative */
+    size_t warmup; /* steps in which the rate rises; default iterations / 50 */
+    double last_rate;         /* share of the rate at the end of the cosine; default 0.01 */
     const char *train_method; /* default "rk4" */
     size_t
         train_steps; /* its steps to begin with; default 8 to 3 dimensions, else 4; SIZE_MAX: adaptive by `solver`'s tolerances */
     hl_trace train_trace;   /* of training; validations are exact */
     hl_flow_solver solver;  /* of validations; its trace is ignored */
     size_t validate_every;  /* iterations; default iterations / 20 */
-    size_t validation_rows; /* at most; default 2000 */
+    size_t validation_rows; /* at most; default 2000, above 512 dimensions 100 */
     size_t patience;        /* stop after this many validations without a better one, of the last loss; default none */
     uint64_t seed;
 } hl_fit_options;

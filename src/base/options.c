@@ -272,3 +272,14 @@ hl_status hl_settings_check(hl_context *ctx, const hl_settings *s, const hl_opti
             status = check_effect(ctx, s, &s->table[i]);
     return status;
 }
+
+double hl_option_number(const hl_option *table, const char *name)
+{
+    for (; table->name; table++) {
+        char *end = NULL;
+        double value = strcmp(table->name, name) == 0 && table->otherwise ? strtod(table->otherwise, &end) : NAN;
+        if (end && end != table->otherwise && !*end)
+            return value;
+    }
+    return NAN;
+}

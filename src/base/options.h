@@ -14,6 +14,9 @@ double hl_settings_real(const hl_settings *settings, const char *name, double ot
 /* Of a choice, its place among the choices. */
 size_t hl_settings_choice(const hl_settings *settings, const char *name, size_t otherwise);
 
+/* The default of an option whose `otherwise` is a number; NaN if it is told in other words. */
+double hl_option_number(const hl_option *table, const char *name);
+
 /* The settings are of this table, or NULL; and every option that was set has an effect (hl_option's `applies`). */
 hl_status hl_settings_check(hl_context *ctx, const hl_settings *settings, const hl_option *table);
 

@@ -7,6 +7,7 @@
 
 #include "flow/flow.h"
 #include "learn/density_fit.h"
+#include "learn/fit.h"
 
 typedef struct size_class {
     size_t columns;          /* at most */
@@ -19,7 +20,7 @@ typedef struct size_class {
     const char *activation;
     hl_loss loss;
     double matching;        /* share of the iterations by flow matching, where likelihood follows */
-    size_t validation_rows; /* at most; 0: as hl_fit has it */
+    size_t validation_rows; /* at most */
     size_t discrete_hidden; /* units of the conditioner of discrete flows */
     size_t iterations, batch;
     double rate;
@@ -28,8 +29,8 @@ typedef struct size_class {
 /* clang-format off */
 static const size_class classes[] = {
 /*  columns   conditioner  made other layers features width layers activation loss                matching valid discrete iters batch rate */
-    { 3,        "made",     64,  64,   1,     16,      64,   3,    "tanh",  HL_LOSS_DEFAULT,       2. / 3,    0,   64,   4000,  512, 1e-2 },
-    { 512,      "made",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_DEFAULT,       1. / 3,    0,  128,   2000,  256, 5e-3 },
+    { 3,        "made",     64,  64,   1,     16,      64,   3,    "tanh",  HL_LOSS_DEFAULT,       2. / 3, 2000,   64,   4000,  512, 1e-2 },
+    { 512,      "made",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_DEFAULT,       1. / 3, 2000,  128,   2000,  256, 5e-3 },
     { SIZE_MAX, "tree",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_FLOW_MATCHING, 1. / 3,  100,  128,   2000,  128, 5e-3 },
 };
 /* clang-format on */
@@ -49,6 +50,17 @@ static const size_class *find_class(size_t columns)
     while (columns > c->columns)
         c++;
     return c;
+}
+
+void hl_fit_default_training(size_t columns, hl_fit_options *o)
+{
+    const size_class *c = find_class(columns);
+    o->iterations = o->iterations ? o->iterations : c->iterations;
+    o->batch = o->batch ? o->batch : c->batch;
+    if (o->optimizer.rate == 0)
+        o->optimizer.rate = c->rate;
+    o->matching = o->matching ? o->matching : (size_t)round(3 * c->matching) * o->iterations / 3;
+    o->validation_rows = o->validation_rows ? o->validation_rows : c->validation_rows;
 }
 
 static size_class class_of(const hl_fit_table *t, const hl_settings *s)
@@ -200,7 +212,7 @@ static void choose_training(const hl_fit_table *t, const hl_settings *s, hl_fit_
                     .rtol = hl_settings_real(s, "rtol", 0),
                     .atol = hl_settings_real(s, "atol", 0) },
         .validation_rows = c->validation_rows,
-        .patience = size_or(s, "patience", 8),
+        .patience = size_or(s, "patience", (size_t)hl_option_number(hl_density_fit_options(), "patience")),
         .seed = hl_settings_integer(s, "seed", 0),
     };
     o->matching = (size_t)round(3 * c->matching) * o->iterations / 3;

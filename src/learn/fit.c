@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/options.h"
 #include "flow/flow.h"
+#include "hollow/density_fit.h"
 #include "learn/fit.h"
 #include "learn/match.h"
 
@@ -62,25 +64,21 @@ static double default_or_none(double given, double otherwise)
 static void set_options(hl_fit *fit, const hl_fit_options *given)
 {
     hl_fit_options *o = &fit->options;
+    const hl_option *table = hl_density_fit_options();
     *o = *given;
-    o->iterations = o->iterations ? o->iterations : 2000;
-    o->batch = o->batch ? o->batch : 256;
+    hl_fit_default_training(fit->dim, o);
     if (o->batch > fit->train.rows)
         o->batch = fit->train.rows;
     if (!o->optimizer.method)
         o->optimizer.method = "adamw";
-    if (o->optimizer.rate == 0)
-        o->optimizer.rate = 5e-3;
-    o->optimizer.clip = default_or_none(o->optimizer.clip, 10);
-    o->optimizer.average = default_or_none(o->optimizer.average, 0.99);
+    o->optimizer.clip = default_or_none(o->optimizer.clip, hl_option_number(table, "clip"));
+    o->optimizer.average = default_or_none(o->optimizer.average, hl_option_number(table, "average"));
     o->warmup = o->warmup ? o->warmup : at_least_one(o->iterations / 50);
-    o->last_rate = o->last_rate > 0 ? o->last_rate : 0.01;
+    o->last_rate = o->last_rate > 0 ? o->last_rate : hl_option_number(table, "last-lr");
     o->train_method = o->train_method ? o->train_method : "rk4";
     fit->discrete_steps = o->train_steps != SIZE_MAX;
     fit->steps = first_steps(fit);
-    o->matching = o->matching ? o->matching : o->iterations / 3;
     o->validate_every = o->validate_every ? o->validate_every : at_least_one(o->iterations / 20);
-    o->validation_rows = o->validation_rows ? o->validation_rows : 2000;
     if (fit->valid.rows > o->validation_rows)
         fit->valid.rows = o->validation_rows;
     if (o->transport == 0)

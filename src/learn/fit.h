@@ -13,6 +13,8 @@ size_t hl_fit_iteration(const hl_fit *fit);       /* done so far */
 hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration);
 /* All iterations are done, or patience is at its end. */
 bool hl_fit_is_done(const hl_fit *fit);
+/* Fill in what depends on the number of columns: iterations, batch, rate, matching, validation rows (density_fit_choose.c). */
+void hl_fit_default_training(size_t columns, hl_fit_options *options);
 /* How long a gradient of the likelihood takes, of the batch of the last iteration; changes nothing. */
 hl_status hl_fit_probe(hl_fit *fit, double *seconds);
 

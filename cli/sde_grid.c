@@ -28,7 +28,9 @@ static const char text[] =
     "f1,f2,...,g1,g2,...,logp of csv with this header: drift, diffusion and log-density of the model, in\n"
     "the units of the data, with digits that read back to the same bits. Columns are found by the names\n"
     "of the model's if the file has names, else by place. With --json one object has them, or says how many\n"
-    "rows went to --out.\n";
+    "rows went to --out.\n"
+    "Of models with bands (sde fit --bands) columns f1_low,f1_high,...,g1_low,g1_high,...,inside follow:\n"
+    "pointwise bands of 90 % from resampled data, and 1 where there are data near the point, else 0.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_grid = {
@@ -38,6 +40,12 @@ const cli_command sde_command_grid = {
 static const cli_command *const me = &sde_command_grid;
 
 enum { CHUNK = 4096 };
+
+/* Columns of the output: f, g and log p; then low and high of each f and g, and inside. */
+static size_t width_of(const hl_sde *sde, size_t d)
+{
+    return 2 * d + 1 + (hl_sde_replicates(sde) ? 4 * d + 1 : 0);
+}
 
 /* Count the rows of which a value is not a number, and name the first. */
 static void tally(const sde_rows *rows, size_t row, const double *values, size_t *failed)
@@ -72,10 +80,27 @@ static hl_status put(output *to, size_t count, size_t wide, const double *values
     return HL_OK;
 }
 
+/* Bands of `count` points to the columns behind the values; `band` has room for them. */
+static hl_status add_bands(hl_sde *sde, size_t count, const double *t, const double *x, size_t d, double *values,
+                           double *band)
+{
+    size_t wide = width_of(sde, d), size = CHUNK * d;
+    int inside[CHUNK];
+    hl_status status = hl_sde_bands(
+        sde, count, t, x, &(hl_sde_band_values){ band, band + size, band + 2 * size, band + 3 * size, inside });
+    for (size_t r = 0; r < count && status == HL_OK; r++) {
+        double *to = values + r * wide + 2 * d + 1;
+        for (size_t k = 0; k < 4 * d; k++) /* f low and high by columns, then g */
+            to[k] = band[(k / (2 * d) * 2 + k % 2) * size + r * d + k / 2 % d];
+        to[4 * d] = inside[r];
+    }
+    return status;
+}
+
 static hl_status write_rows(hl_sde *sde, const sde_rows *rows, output *to, double *values, size_t *failed)
 {
-    size_t d = rows->dim, wide = 2 * d + 1;
-    double *f = values + CHUNK * wide, *g = f + CHUNK * d, *logp = g + CHUNK * d;
+    size_t d = rows->dim, wide = width_of(sde, d);
+    double *f = values + CHUNK * wide, *g = f + CHUNK * d, *logp = g + CHUNK * d, *band = logp + CHUNK;
     hl_status status = HL_OK;
     for (size_t start = 0; start < rows->rows && status == HL_OK; start += CHUNK) {
         size_t count = rows->rows - start < CHUNK ? rows->rows - start : CHUNK;
@@ -88,6 +113,8 @@ static hl_status write_rows(hl_sde *sde, const sde_rows *rows, output *to, doubl
             if (status == HL_OK)
                 tally(rows, start + r, values + r * wide, failed);
         }
+        if (status == HL_OK && hl_sde_replicates(sde))
+            status = add_bands(sde, count, rows->t + start, rows->x + start * d, d, values, band);
         if (status == HL_OK)
             status = put(to, count, wide, values);
     }
@@ -97,7 +124,7 @@ static hl_status write_rows(hl_sde *sde, const sde_rows *rows, output *to, doubl
 static hl_status write_all(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *out,
                            const char *const *names, double *values, size_t *failed)
 {
-    size_t wide = 2 * rows->dim + 1;
+    size_t wide = width_of(sde, rows->dim);
     output to = { NULL, { stdout, false } };
     hl_status status = HL_OK;
     bool json = cli_json_wanted();
@@ -123,14 +150,20 @@ static hl_status write_all(hl_context *ctx, hl_sde *sde, const sde_rows *rows, c
 
 static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *out)
 {
-    size_t d = rows->dim, wide = 2 * d + 1;
-    char(*name)[24] = calloc(wide, sizeof *name);
+    size_t d = rows->dim, wide = width_of(sde, d);
+    char(*name)[32] = calloc(wide, sizeof *name);
     const char **names = calloc(wide, sizeof *names);
     double *values = calloc(CHUNK, 2 * wide * sizeof *values);
     size_t failed = 0;
     hl_status status = name && names && values ? HL_OK : HL_ERR_NOMEM;
     for (size_t i = 0; i < wide && status == HL_OK; i++) {
-        snprintf(name[i], sizeof *name, i < d ? "f%zu" : i < 2 * d ? "g%zu" : "logp", i < d ? i + 1 : i - d + 1);
+        size_t k = i - 2 * d - 1;
+        if (i <= 2 * d)
+            snprintf(name[i], sizeof *name, i < d ? "f%zu" : i < 2 * d ? "g%zu" : "logp", i < d ? i + 1 : i - d + 1);
+        else if (k < 4 * d)
+            snprintf(name[i], sizeof *name, "%c%zu_%s", k < 2 * d ? 'f' : 'g', k / 2 % d + 1, k % 2 ? "high" : "low");
+        else
+            snprintf(name[i], sizeof *name, "inside");
         names[i] = name[i];
     }
     if (status == HL_OK)

@@ -63,18 +63,20 @@ static int plot_training(const char *directory, bool matching, const sde_curves 
     if (result != CLI_OK || c->count < 2)
         return result;
     FILE *g = file.stream;
+    bool loss = isfinite(c->point[c->count - 1][1]); /* a regression has none */
     print_curve(g, "loss", c, 1);
     print_curve(g, "nll", c, 2);
-    fprintf(g,
-            "set multiplot layout 2,1\nset lmargin 10\nset rmargin 3\nset xrange [%g:%g]\n"
-            "set title '%s' font ',15'\n%s"
-            "plot $loss with lines linewidth 2 linecolor rgb '#d55e00'\nunset logscale\n"
-            "set title 'Mean -log p(t, x) of the observations'\nset xlabel 'iteration'\n"
-            "plot $nll with lines linewidth 2 linecolor rgb '#0072b2'\nunset multiplot\n",
-            c->point[0][0], c->point[c->count - 1][0],
-            matching ? "Mean penalty of the residual of the Fokker-Planck equation, standardised"
-                     : "Mean -log likelihood of a step, standardised, without constants",
-            matching ? "set logscale y\n" : "");
+    fprintf(g, "set multiplot layout %d,1\nset lmargin 10\nset rmargin 3\nset xrange [%g:%g]\n", loss ? 2 : 1,
+            c->point[0][0], c->point[c->count - 1][0]);
+    if (loss)
+        fprintf(g,
+                "set title '%s' font ',15'\n%s"
+                "plot $loss with lines linewidth 2 linecolor rgb '#d55e00'\nunset logscale\n",
+                matching ? "Mean penalty of the residual of the Fokker-Planck equation, standardised"
+                         : "Mean -log likelihood of a step, standardised, without constants",
+                matching ? "set logscale y\n" : "");
+    fprintf(g, "set title 'Mean -log p(t, x) of the observations'\nset xlabel 'iteration'\n"
+               "plot $nll with lines linewidth 2 linecolor rgb '#0072b2'\nunset multiplot\n");
     return keep(&file, directory, "training.png");
 }
 
@@ -115,10 +117,34 @@ static size_t pick_times(const hl_sde *sde, double times[3])
     return hl_sde_describe(sde).time ? 3 : 1;
 }
 
+/* f, g and their bands along the first column at time t; NaN where there are no data. */
+static void print_curves(FILE *to, size_t number, hl_sde *sde, double time, double low, double high)
+{
+    double x[CURVE], t[CURVE], value[6][CURVE];
+    int inside[CURVE];
+    bool bands = hl_sde_replicates(sde) > 0;
+    for (size_t i = 0; i < CURVE; i++) {
+        x[i] = low + (high - low) * (double)i / (CURVE - 1);
+        t[i] = time;
+        inside[i] = 1;
+    }
+    hl_sde_eval(sde, CURVE, t, x, &(hl_sde_values){ .f = value[0], .g = value[1] });
+    if (bands)
+        hl_sde_bands(sde, CURVE, t, x, &(hl_sde_band_values){ value[2], value[3], value[4], value[5], inside });
+    fprintf(to, "$curve%zu << E\n", number);
+    for (size_t i = 0; i < CURVE; i++) {
+        fprintf(to, "%.9g", x[i]);
+        for (size_t k = 0; k < (bands ? 6 : 2); k++)
+            inside[i] ? fprintf(to, " %.9g", value[k][i]) : fprintf(to, " nan");
+        fputc('\n', to);
+    }
+    fprintf(to, "E\n");
+}
+
 static int plot_curves(const char *directory, hl_sde *sde, const sde_rows *rows)
 {
     static const char *const colours[] = { "#0072b2", "#009e73", "#d55e00" };
-    double low, high, times[3], x[CURVE], t[CURVE], f[CURVE], g[CURVE];
+    double low, high, times[3];
     size_t count = pick_times(sde, times);
     cli_file file;
     int result = find_range(rows, 0, &low, &high);
@@ -127,23 +153,21 @@ static int plot_curves(const char *directory, hl_sde *sde, const sde_rows *rows)
     if (result != CLI_OK)
         return result;
     FILE *to = file.stream;
-    for (size_t k = 0; k < count; k++) {
-        for (size_t i = 0; i < CURVE; i++) {
-            x[i] = low + (high - low) * (double)i / (CURVE - 1);
-            t[i] = times[k];
-        }
-        hl_sde_eval(sde, CURVE, t, x, &(hl_sde_values){ .f = f, .g = g });
-        fprintf(to, "$curve%zu << E\n", k);
-        for (size_t i = 0; i < CURVE; i++)
-            fprintf(to, "%.9g %.9g %.9g\n", x[i], f[i], g[i]);
-        fprintf(to, "E\n");
-    }
-    fprintf(to, "set multiplot layout 1,2\nset offsets 0, 0, graph 0.05, 0\nset xrange [%g:%g]\n%s", low, high,
-            count > 1 ? "set key top right\n" : "");
+    for (size_t k = 0; k < count; k++)
+        print_curves(to, k, sde, times[k], low, high);
+    fprintf(
+        to,
+        "set datafile missing 'nan'\nset multiplot layout 1,2\nset offsets 0, 0, graph 0.05, 0\nset xrange [%g:%g]\n%s",
+        low, high, count > 1 ? "set key top right\n" : "");
     cli_plot_label(to, "xlabel", rows->name[0]);
     for (int which = 0; which < 2; which++) {
-        fprintf(to, "set title '%s' font ',15'\n%splot ", which ? "diffusion g" : "drift f",
-                which ? "set yrange [0:*]\n" : "");
+        fprintf(to, "set title '%s%s' font ',15'\n%splot ", which ? "diffusion g" : "drift f",
+                hl_sde_replicates(sde) ? ", with 90 % bands" : "", which ? "set yrange [0:*]\n" : "");
+        for (size_t k = 0; k < count && hl_sde_replicates(sde); k++)
+            fprintf(to,
+                    "$curve%zu using 1:%d:%d with filledcurves linecolor rgb '%s' fillstyle transparent solid 0.2 "
+                    "notitle, ",
+                    k, 4 + 2 * which, 5 + 2 * which, colours[k]);
         for (size_t k = 0; k < count; k++)
             fprintf(to, "$curve%zu using 1:%d with lines linewidth 2.5 linecolor rgb '%s' title '%s = %.5g', ", k,
                     which + 2, colours[k], "t", times[k]);
@@ -157,24 +181,31 @@ static int plot_curves(const char *directory, hl_sde *sde, const sde_rows *rows)
 static void print_field(FILE *to, const char *name, hl_sde *sde, double range[2][2], size_t n)
 {
     static double x[2 * FIELD * FIELD], t[FIELD * FIELD], f[2 * FIELD * FIELD], g[2 * FIELD * FIELD];
+    static int inside[FIELD * FIELD];
     double times[3], longest = 0, step[2];
     pick_times(sde, times);
     for (size_t k = 0; k < n * n; k++) {
         x[2 * k] = range[0][0] + (range[0][1] - range[0][0]) * ((double)(k % n) + 0.5) / (double)n;
         x[2 * k + 1] = range[1][0] + (range[1][1] - range[1][0]) * ((double)(k / n) + 0.5) / (double)n;
         t[k] = times[1];
+        inside[k] = 1;
     }
+    if (hl_sde_replicates(sde))
+        hl_sde_bands(sde, n * n, t, x, &(hl_sde_band_values){ .inside = inside });
     hl_sde_eval(sde, n * n, t, x, &(hl_sde_values){ .f = f, .g = g });
     for (size_t i = 0; i < 2; i++)
         step[i] = (range[i][1] - range[i][0]) / (double)n;
     for (size_t k = 0; k < n * n; k++)
-        longest = fmax(longest, hypot(f[2 * k] / step[0], f[2 * k + 1] / step[1]));
+        if (inside[k])
+            longest = fmax(longest, hypot(f[2 * k] / step[0], f[2 * k + 1] / step[1]));
     longest = longest > 0 ? longest : 1;
     fprintf(to, "$%s << E\n", name);
-    for (size_t k = 0; k < n * n; k++) /* long arrows are shortened, so that small ones are seen */
-        fprintf(to, "%.7g %.7g %.7g %.7g %.7g %.7g %.7g\n%s", x[2 * k], x[2 * k + 1], 1.2 * f[2 * k] / longest,
-                1.2 * f[2 * k + 1] / longest, g[2 * k], g[2 * k + 1], hypot(f[2 * k], f[2 * k + 1]),
-                k % n == n - 1 ? "\n" : "");
+    for (size_t k = 0; k < n * n; k++) {   /* long arrows are shortened, so that small ones are seen */
+        double none = inside[k] ? 0 : NAN; /* nothing is drawn where there are no data */
+        fprintf(to, "%.7g %.7g %.7g %.7g %.7g %.7g %.7g\n%s", x[2 * k], x[2 * k + 1], 1.2 * f[2 * k] / longest + none,
+                1.2 * f[2 * k + 1] / longest + none, g[2 * k] + none, g[2 * k + 1] + none,
+                hypot(f[2 * k], f[2 * k + 1]) + none, k % n == n - 1 ? "\n" : "");
+    }
     fprintf(to, "E\n");
 }
 
@@ -212,7 +243,8 @@ static int plot_field(const char *directory, hl_sde *sde, const sde_rows *rows)
     cli_plot_label(to, "xlabel", rows->name[0]);
     cli_plot_label(to, "ylabel", rows->name[1]);
     fprintf(to,
-            "set multiplot layout 1,3\nset xrange [%g:%g]\nset yrange [%g:%g]\nset title 'drift f and observations%s' "
+            "set datafile missing 'nan'\nset multiplot layout 1,3\nset xrange [%g:%g]\nset yrange [%g:%g]\nset title "
+            "'drift f and observations%s' "
             "font ',15'\n"
             "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '#bbbbbb', $arrows using "
             "1:2:3:4 with vectors head size graph 0.015,20 filled linewidth 1.4 linecolor rgb "

@@ -14,6 +14,8 @@
 #include "sde/regress.h"
 #include "sde/sde.h"
 
+enum { MOST_RIVALS = 6 };              /* beyond one column */
+static const double open_excess = 2.5; /* standard errors */
 enum { STREAM_GROUP = 41, STREAM_POINT, MOST_POINTS = 300, POINT_ROWS = 3000, LEAST_GROUPS = 2 };
 static const double least_radius = 0.1, more_radius = 1.25;
 
@@ -56,7 +58,49 @@ hl_status hl_replicates_copy(hl_context *ctx, const hl_replicates *from, hl_repl
     return status;
 }
 
-/* ---- the problem with the candidate's functions alone ---- */
+/* ---- candidates ---- */
+
+typedef struct rivals {
+    size_t count;
+    hl_candidate candidate[HL_REGRESS_CANDIDATES];
+} rivals;
+
+/* The candidate chosen and others, the best first, that are no worse than the data leave open. */
+static void find_rivals(size_t candidates, const hl_candidate *candidate, const hl_choice *choice, size_t most,
+                        rivals *to)
+{
+    bool taken[HL_REGRESS_CANDIDATES] = { false };
+    taken[choice->candidate] = true;
+    to->candidate[0] = candidate[choice->candidate];
+    for (to->count = 1; to->count < most && to->count < candidates; to->count++) {
+        size_t best = candidates;
+        for (size_t k = 0; k < candidates; k++)
+            if (!taken[k] && choice->excess[k] <= open_excess &&
+                (best == candidates || choice->excess[k] < choice->excess[best]))
+                best = k;
+        if (best == candidates)
+            return;
+        taken[best] = true;
+        to->candidate[to->count] = candidate[best];
+    }
+}
+
+/* Which has all of their functions. */
+static hl_candidate union_of(const rivals *r)
+{
+    hl_candidate all = r->candidate[0];
+    for (size_t k = 1; k < r->count; k++) {
+        const hl_candidate *c = &r->candidate[k];
+        all.crossed = all.crossed || c->crossed;
+        for (size_t part = 0; part < 2; part++) {
+            all.degree[part] = c->degree[part] > all.degree[part] ? c->degree[part] : all.degree[part];
+            all.bumps[part] = c->bumps[part] > all.bumps[part] ? c->bumps[part] : all.bumps[part];
+        }
+    }
+    return all;
+}
+
+/* ---- the problem with these candidates' functions alone ---- */
 
 static hl_status narrow_basis(const hl_regress *p, const hl_candidate *c, size_t part, hl_basis *to)
 {
@@ -235,7 +279,7 @@ static hl_status make_replicates(const hl_regress *p, size_t count, hl_replicate
     return find_points(p, r);
 }
 
-static hl_status resample(work *w, const hl_candidate *c, size_t count, hl_sde_simple *s)
+static hl_status resample(work *w, const rivals *c, size_t count, hl_sde_simple *s)
 {
     hl_regress *p = &w->p;
     size_t groups = p->groups;
@@ -248,7 +292,7 @@ static hl_status resample(work *w, const hl_candidate *c, size_t count, hl_sde_s
     for (size_t b = 0; b < count && status == HL_OK; b++) {
         hl_choice choice;
         draw(w, b);
-        status = hl_regress_choose(p, &w->drawn, 1, c, &choice);
+        status = hl_regress_choose(p, &w->drawn, c->count, c->candidate, &choice);
         if (status == HL_OK)
             status = hl_check_stop(p->ctx);
         if (status == HL_OK)
@@ -257,8 +301,8 @@ static hl_status resample(work *w, const hl_candidate *c, size_t count, hl_sde_s
     return status;
 }
 
-hl_status hl_regress_resample(const hl_regress *p, const hl_candidate *candidate, bool weak, bool steps, size_t count,
-                              hl_sde_simple *s)
+hl_status hl_regress_resample(const hl_regress *p, size_t candidates, const hl_candidate *candidate,
+                              const hl_choice *choice, bool weak, bool steps, size_t count, hl_sde_simple *s)
 {
     if (p->groups < LEAST_GROUPS)
         return HL_OK;
@@ -266,16 +310,22 @@ hl_status hl_regress_resample(const hl_regress *p, const hl_candidate *candidate
     work *w = hl_calloc(ctx, 1, sizeof *w);
     if (!w)
         return HL_ERR_NOMEM;
-    hl_status status = narrow(p, candidate, &w->p);
+    rivals *r = hl_calloc(ctx, 1, sizeof *r);
+    hl_status status = r ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        find_rivals(candidates, candidate, choice, p->dim == 1 ? HL_REGRESS_CANDIDATES : MOST_RIVALS, r);
+        hl_candidate all = union_of(r);
+        status = narrow(p, &all, &w->p);
+    }
     if (status == HL_OK)
         status = conditions(w, weak, steps);
     if (status == HL_OK)
-        status = resample(w, candidate, count, s);
+        status = resample(w, r, count, s);
     hl_weak_free(w->weak);
     hl_steps_free(w->steps);
     hl_basis_free(ctx, &w->p.basis[0]);
     hl_basis_free(ctx, &w->p.basis[1]);
-    void *const blocks[] = { w->all.rows, w->drawn.rows, w->group.rows, w->estimate, w->copies, w->p.theta, w };
+    void *const blocks[] = { w->all.rows, w->drawn.rows, w->group.rows, w->estimate, w->copies, w->p.theta, w, r };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(ctx, blocks[i]);
     return status;

@@ -10,7 +10,7 @@
 #include "sde/regress.h"
 #include "sde/sde.h"
 
-enum { ROUNDS = 3, MOST_CANDIDATES = 64, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 400 };
+enum { ROUNDS = 3, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 400 };
 enum { FULL_CUBIC = 3, FULL_QUADRATIC = 6 };                  /* most columns with all such products */
 enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
 static const double drift_width = 0.7, noise_width = 1, floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
@@ -291,7 +291,7 @@ static size_t list_candidates(const hl_regress *p, hl_candidate *c)
                 size_t bumps = drifts[f].bumps < most ? drifts[f].bumps : most;
                 bool twin = p->dim == 1 && (drifts[f].own || noises[g].own || drifts[f].bumps == 16);
                 bool idle = (drifts[f].bumps && !most) || (noises[g].bumps && !bumps);
-                if (twin || idle || !wanted(p, drifts[f].form) || count == MOST_CANDIDATES)
+                if (twin || idle || !wanted(p, drifts[f].form) || count == HL_REGRESS_CANDIDATES)
                     continue;
                 c[count++] = (hl_candidate){ .name = { drifts[f].name, noises[g].name },
                                              .degree = { drifts[f].degree, noises[g].degree },
@@ -356,7 +356,7 @@ typedef struct sources {
     hl_weak *weak;
     hl_steps *steps;
     hl_conditions rows;
-    hl_candidate candidate[MOST_CANDIDATES];
+    hl_candidate candidate[HL_REGRESS_CANDIDATES];
     size_t candidates;
     hl_choice choice;
 } sources;
@@ -601,8 +601,8 @@ hl_status hl_sde_regress(hl_context *ctx, const hl_sde_data *data, size_t dim, c
     if (status == HL_OK)
         pack_known(&p, to);
     if (status == HL_OK && p.options.replicates)
-        status = hl_regress_resample(&p, &s->candidate[s->choice.candidate], to->report.snapshots, to->report.steps,
-                                     p.options.replicates, to);
+        status = hl_regress_resample(&p, s->candidates, s->candidate, &s->choice, to->report.snapshots,
+                                     to->report.steps, p.options.replicates, to);
     release(&p, s);
     hl_free(ctx, s);
     if (status != HL_OK) {

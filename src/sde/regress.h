@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "hollow/sde_regress.h"
 
-enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3 };
+enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3, HL_REGRESS_CANDIDATES = 64 };
 
 /* ---- dictionaries (basis.c) ---- */
 
@@ -172,16 +172,17 @@ typedef struct hl_choice {
     double score;
     size_t candidate;
     double ridge;
+    double excess[HL_REGRESS_CANDIDATES]; /* of each candidate: its score beyond the best one, in standard errors */
 } hl_choice;
-/* The best of the candidates to p->theta. */
+/* The best of at most HL_REGRESS_CANDIDATES candidates to p->theta. */
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
                             hl_choice *best);
 
 /* ---- resampling (bands.c) ---- */
 
-/* Regressions of `count` resamplings of the groups to s->replicates, by the conditions that the estimate p->theta was found with. s holds
- * the estimate. */
-hl_status hl_regress_resample(const hl_regress *p, const hl_candidate *candidate, bool weak, bool steps, size_t count,
-                              hl_sde_simple *s);
+/* Regressions of `count` resamplings of the groups to s->replicates, by the conditions that the estimate p->theta was found with. Each
+ * chooses among the candidates that the data do not exclude. s holds the estimate. */
+hl_status hl_regress_resample(const hl_regress *p, size_t candidates, const hl_candidate *candidate,
+                              const hl_choice *choice, bool weak, bool steps, size_t count, hl_sde_simple *s);
 
 #endif

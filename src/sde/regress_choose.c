@@ -227,12 +227,30 @@ static size_t best_of(const work *w)
     return at;
 }
 
+/* Of each candidate with its best ridge: how much worse than the best of all it is, in standard errors. */
+static void set_excess(const work *w, size_t best, hl_choice *to)
+{
+    const double *b = w->score + best * HL_REGRESS_FOLDS;
+    for (size_t c = 0; c < w->candidates; c++) {
+        size_t own = c * RIDGES;
+        double square = 0;
+        for (size_t k = own; k < (c + 1) * RIDGES; k++)
+            own = mean_score(w, k) < mean_score(w, own) ? k : own;
+        const double *a = w->score + own * HL_REGRESS_FOLDS;
+        double gap = mean_score(w, own) - mean_score(w, best);
+        for (size_t set = 0; set < HL_REGRESS_FOLDS; set++)
+            square += (a[set] - b[set] - gap) * (a[set] - b[set] - gap);
+        to->excess[c] = gap > 0 ? gap / sqrt(square / (HL_REGRESS_FOLDS * (HL_REGRESS_FOLDS - 1))) : 0;
+    }
+}
+
 static void take_best(const work *w, hl_regress *p, hl_choice *best)
 {
     size_t wide = p->columns + 1;
     double *l = w->scratch, *scale = l + wide * wide, *theta = scale + wide;
     size_t *index = (size_t *)(theta + wide), at = best_of(w);
-    *best = (hl_choice){ mean_score(w, at), at / RIDGES, ridges[at % RIDGES] };
+    *best = (hl_choice){ .score = mean_score(w, at), .candidate = at / RIDGES, .ridge = ridges[at % RIDGES] };
+    set_excess(w, at, best);
     size_t n = columns_of(p, &w->candidate[best->candidate], index);
     solve(w->normal + HL_REGRESS_FOLDS * wide * wide, w->noise + HL_REGRESS_FOLDS * wide * wide, wide, n, index,
           best->ridge, l, scale, theta);

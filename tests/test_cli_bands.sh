@@ -1,0 +1,40 @@
+#!/bin/sh
+# test_cli_bands.sh PROGRAM - bands of hollow sde fit: in grid, of real data, and where there are no data.
+set -u
+. "$(dirname "$0")/cli_support.sh"
+data=$(dirname "$0")/../data
+fast="--iters 20 --components 1 --threads 1"
+
+# holds FILE ZERO SLOPE: at every point of the table that is inside the data the band of the drift holds SLOPE (x - ZERO). Its lines are those of
+# the points $work/points.csv.
+holds() {
+    if paste -d, "$work/points.csv" "$1" | awk -F, -v zero="$2" -v slope="$3" '
+        NR == 1 { for (k = 1; k <= NF; k++) at[$k] = k; next }
+        $at["inside"] { y = slope * ($2 - zero); good += $at["f1_low"] <= y && y <= $at["f1_high"]; all++ }
+        END { exit !(all >= 4 && good == all) }'
+    then pass; else fail "$command: the bands do not hold $3 (x - $2): $(cat "$1")"; fi
+}
+
+# The values that docs/sde.md has for the VIX and for bonds.
+printf 't,log_vix\n2000,2.3\n2000,2.6\n2000,2.88\n2000,3.2\n2000,3.6\n2000,9\n' >"$work/points.csv"
+# shellcheck disable=SC2086
+expect 0 sde fit "$data/vix/daily.csv" --columns log_vix --time t -o "$work/vix.hollow" $fast
+expect 0 sde grid "$work/vix.hollow" "$work/points.csv"
+stdout_has "f1,g1,logp,f1_low,f1_high,g1_low,g1_high,inside"
+holds "$out" 2.88 -5.0
+if sed -n 7p "$out" | grep -q ',0$' && sed -n 4p "$out" | grep -q ',1$'; then pass; else fail "$command: inside is wrong: $(cat "$out")"; fi
+printf 't,yield\n2000,2\n2000,4\n2000,5.8\n2000,8\n2000,12\n' >"$work/points.csv"
+# shellcheck disable=SC2086
+expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/us10y.hollow" $fast
+expect 0 sde grid "$work/us10y.hollow" "$work/points.csv"
+holds "$out" 5.8 -0.04
+
+# Without bands the columns are as before.
+# shellcheck disable=SC2086
+expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/plain.hollow" --bands 0 $fast
+expect 0 sde grid "$work/plain.hollow" "$work/points.csv" --json
+json "$out" 'j["columns"] == ["f1", "g1", "logp"]'
+expect 0 sde grid "$work/us10y.hollow" "$work/points.csv" --json
+json "$out" 'len(j["columns"]) == 8 and len(j["values"][0]) == 8'
+
+finish test_cli_bands

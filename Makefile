@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SETUP ?= scripts/setup.sh
 CMAKE_FLAGS ?=
 
-.PHONY: all setup build test test-memory test-clang demo bench asan tsan test-python wheel install format clean help
+.PHONY: all setup build test test-memory test-clang demo bench bench-peers asan tsan test-python wheel install format clean help
 
 all: build
 
@@ -39,6 +39,10 @@ bench: build
 	@for program in $(BUILD)/bench/bench_*; do \
 	    if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program" || exit 1; fi; \
 	done; $(BUILD)/hollow bench
+
+# Beside PyTorch, JAX and others from PyPI, in a virtual environment; PEERS=--quick for few repetitions.
+bench-peers: build
+	@python3 bench/peers/peers.py --build $(BUILD) --docs docs $(PEERS)
 
 # What compilers may see differently: warnings, vector code, the tests of kernels and files.
 test-clang:
@@ -72,6 +76,7 @@ help:
 	@echo "make wheel     make a Python wheel in $(BUILD)/dist, and test it"
 	@echo "make demo      build and run the demonstration"
 	@echo "make bench     build and run the benchmarks: one line of JSON for each case"
+	@echo "make bench-peers  measure beside PyTorch, JAX and their solvers, from PyPI; writes docs/benchmarks.md; PEERS=--quick"
 	@echo "make test-clang   build in build-clang with clang, run the tests that compilers may break"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
 	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests"

@@ -824,7 +824,8 @@ static void conv_case(const hl_kernels *k, hl_conv_geometry c, size_t panels, si
     const size_t taps = c.kernel_height * c.kernel_width, l = c.lanes;
     const size_t x_panel = c.channels * c.height * c.width * l, y_panel = c.out * c.out_height * c.out_width * l;
     buffer x = make(k, panels * x_panel), y = make(k, panels * y_panel), w = make(k, c.out * c.channels * taps);
-    buffer got_y = make(k, y_panel), got_x = make(k, x_panel), got_w = copy_of(&w);
+    buffer got_y = make(k, panels * y_panel), got_x = make(k, panels * x_panel), got_w = copy_of(&w);
+    buffer one_y = make(k, y_panel), one_x = make(k, x_panel);
     int32_t *exists = malloc(taps * sizeof(*exists));
     for (size_t t = 0; t < taps; t++)
         exists[t] = below(4) != 0;
@@ -853,8 +854,16 @@ static void conv_case(const hl_kernels *k, hl_conv_geometry c, size_t panels, si
                                     want_w[wi] += get(&x, p * x_panel + xi + lane) * get(&y, p * y_panel + yi + lane);
                         }
                     }
-    k->conv(&c, x.p, w.p, got_y.p);
-    k->conv_t(&c, y.p, w.p, got_x.p);
+    buffer scratch = make(k, hl_conv_scratch(c.out, c.channels, c.kernel_height, c.kernel_width));
+    k->conv(&c, l > 1 ? panels : 1, x.p, x_panel, w.p, got_y.p, y_panel, scratch.p);
+    k->conv_t(&c, l > 1 ? panels : 1, y.p, y_panel, w.p, got_x.p, x_panel, scratch.p);
+    for (size_t p = 0; p < panels; p++) { /* each panel as if it were alone */
+        const size_t e = hl_dtype_size(k->dtype), at_x = p * x_panel * e, at_y = p * y_panel * e;
+        k->conv(&c, 1, (char *)x.p + at_x, x_panel, w.p, one_y.p, y_panel, scratch.p);
+        k->conv_t(&c, 1, (char *)y.p + at_y, y_panel, w.p, one_x.p, x_panel, scratch.p);
+        assert_memory_equal(one_y.p, (char *)got_y.p + at_y, y_panel * e);
+        assert_memory_equal(one_x.p, (char *)got_x.p + at_x, x_panel * e);
+    }
     for (size_t i = 0; i < y_panel; i++)
         check_near(k, get(&got_y, i), want_y[i], 8);
     for (size_t i = 0; i < x_panel; i++)
@@ -877,6 +886,7 @@ static void conv_case(const hl_kernels *k, hl_conv_geometry c, size_t panels, si
         check_near(k, get(&got_w, i), want_w[i] + (add ? 0.25 : 0), 40);
     free(want_y), free(want_x), free(want_w), free(exists);
     drop(&x), drop(&y), drop(&w), drop(&got_y), drop(&got_x), drop(&got_w);
+    drop(&one_y), drop(&one_x), drop(&scratch);
 }
 static void convs(const hl_kernels *k)
 {

@@ -19,13 +19,25 @@ static hl_conv_geometry geometry(const hl_instr *t, const hl_shape *image, const
                                .lanes = lanes };
 }
 
-void hl_conv_panel(const hl_frame *f, const hl_instr *t, size_t q, size_t lanes)
+/* Elements from an operand's first panel to its second. */
+static size_t step_of(const hl_frame *f, const hl_ref *r)
+{
+    return f->q1 - f->q0 > 1 ? (size_t)(hl_address(f, r, f->q0 + 1) - hl_address(f, r, f->q0)) / f->p->element : 0;
+}
+
+size_t hl_conv_room(const hl_instr *t)
+{
+    return hl_conv_scratch(t->shape.dim[0], t->in_shape.dim[0], t->n, t->k);
+}
+
+void hl_conv_panels(const hl_frame *f, const hl_instr *t, size_t lanes)
 {
     bool forward = t->code == HL_DO_CONV;
     hl_conv_geometry c =
         geometry(t, forward ? &t->in_shape : &t->shape, forward ? &t->shape : &t->in_shape, t->n, t->k, lanes);
-    (forward ? f->p->k->conv : f->p->k->conv_t)(&c, hl_address(f, &t->in[0].ref, q), hl_address(f, &t->in[1].ref, q),
-                                                hl_address(f, &t->out.ref, q));
+    (forward ? f->p->k->conv : f->p->k->conv_t)(&c, f->q1 - f->q0, hl_address(f, &t->in[0].ref, f->q0),
+                                                step_of(f, &t->in[0].ref), hl_address(f, &t->in[1].ref, f->q0),
+                                                hl_address(f, &t->out.ref, f->q0), step_of(f, &t->out.ref), f->scratch);
 }
 
 void hl_conv_weights(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi, size_t lanes, char *value, bool add)

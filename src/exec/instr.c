@@ -371,10 +371,6 @@ static void other(const hl_frame *f, const hl_instr *t, size_t q, size_t lanes)
     case HL_DO_MASKED:
         masked(p, t, x, y);
         break;
-    case HL_DO_CONV:
-    case HL_DO_CONV_T:
-        hl_conv_panel(f, t, q, lanes);
-        break;
     default:
         break;
     }
@@ -401,6 +397,10 @@ void hl_instr_run(const hl_frame *f, const hl_instr *t)
     case HL_DO_OUTER:
     case HL_DO_SUM_ROWS:
         reduce_tile(f, t);
+        break;
+    case HL_DO_CONV:
+    case HL_DO_CONV_T:
+        hl_conv_panels(f, t, HL_LANES);
         break;
     default:
         for (size_t q = f->q0; q < f->q1; q++)
@@ -442,6 +442,10 @@ void hl_instr_shared(const hl_frame *f, const hl_instr *t)
     case HL_DO_LINEAR_T:
     case HL_DO_OUTER:
         shared_product(f, t);
+        break;
+    case HL_DO_CONV:
+    case HL_DO_CONV_T:
+        hl_conv_panels(f, t, 1);
         break;
     case HL_DO_CONV_W:
         hl_conv_weights(f, t, 0, t->shape.dim[0], 1, hl_address(f, &t->out.ref, 0), false);

@@ -566,6 +566,8 @@ static size_t scratch_of(const hl_plan *p)
             size_t panels = i < g->reduce_first ? g->tile : p->chunk_panels, need = 0;
             if (t->code == HL_DO_OUTER)
                 need = hl_gemm_w_scratch(panels, t->k);
+            else if (t->code == HL_DO_CONV || t->code == HL_DO_CONV_T)
+                need = hl_conv_room(t);
             most = need > most ? need : most;
         }
     }

@@ -158,7 +158,8 @@ void hl_instr_shared(const hl_frame *f, const hl_instr *t);          /* prologue
 void hl_instr_reduce(const hl_frame *f, const hl_instr *t, size_t part, size_t parts, char *value, bool add);
 
 /* Convolutions, for one panel (lanes 16) or a shared value (lanes 1); and units [lo, hi) of a kernel's gradient. */
-void hl_conv_panel(const hl_frame *f, const hl_instr *t, size_t q, size_t lanes);
+void hl_conv_panels(const hl_frame *f, const hl_instr *t, size_t lanes); /* all of the frame's */
+size_t hl_conv_room(const hl_instr *t);                                  /* elements of scratch for it */
 void hl_conv_weights(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi, size_t lanes, char *value, bool add);
 
 /* Places for intervals of life: values that do not live at the same time may share memory. */

@@ -98,6 +98,8 @@ typedef struct hl_conv_geometry {
     size_t channels, height, width, out, out_height, out_width, kernel_height, kernel_width, stride[2], pad[2], lanes;
     const int32_t *taps; /* [kernel_height * kernel_width] */
 } hl_conv_geometry;
+/* Elements of scratch for conv and conv_t: room for the weights. */
+size_t hl_conv_scratch(size_t out, size_t channels, size_t kernel_height, size_t kernel_width);
 
 typedef struct hl_kernels {
     const char *isa;
@@ -129,9 +131,12 @@ typedef struct hl_kernels {
                    void *y);
     void (*add)(size_t n, const void *x, void *y);  /* y[i] += x[i], n elements */
     void (*fill)(size_t n, const void *x, void *y); /* y[i] = x[0] */
-    /* Convolution, its transpose, and units [lo, hi) of the kernel's gradient (panels, full, tail as in hl_gemm_w). */
-    void (*conv)(const hl_conv_geometry *c, const void *x, const void *w, void *y);
-    void (*conv_t)(const hl_conv_geometry *c, const void *y, const void *w, void *x);
+    /* Convolution of `panels` panels, x_panel and y_panel elements apart, and its transpose. scratch: hl_conv_scratch elements,
+     * not needed for a shared image. And units [lo, hi) of the kernel's gradient (panels, full, tail as in hl_gemm_w). */
+    void (*conv)(const hl_conv_geometry *c, size_t panels, const void *x, size_t x_panel, const void *w, void *y,
+                 size_t y_panel, void *scratch);
+    void (*conv_t)(const hl_conv_geometry *c, size_t panels, const void *y, size_t y_panel, const void *w, void *x,
+                   size_t x_panel, void *scratch);
     void (*conv_w)(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panels, size_t full, size_t tail,
                    const void *y, size_t y_panel, const void *x, size_t x_panel, void *gw, bool add);
     /* acc[i] += x[i] in double, and acc[i] to y. */

@@ -5,15 +5,21 @@
  *   conv_w  gw[o][c][a][b] (+)= sum_{p,i,j,lane} y_p[o][i][j][lane] x_p[c][r][s][lane]
  *
  * The first two gather: for one value of the result they list the taps (a, b) that meet it and where, then run over the
- * channels of the other side with `units` sums in registers, one weight broadcast to each. A value is 16 lanes, or one
- * element if the image is shared, which takes the same way through vecs of which only the first lane counts. */
+ * channels of the other side with `units` sums in registers, one weight broadcast to each. The weights are copied together first,
+ * [channel][tap][unit] for each block of units. The gradient keeps the sums of all taps of a few units and channels and goes over rows of the image, so that
+ * these stay in the first cache.
+ *
+ * Invariant: the order of a sum depends on the geometry alone. A value of an image that all rows share is one element; such
+ * images take plain loops. */
 
-#define TAP_BLOCK 64 /* taps listed at a time */
+#define TAP_BLOCK 64    /* taps listed at a time */
+#define MEETINGS 32     /* values of the result listed at a time */
+#define DEPTH_AT_ONCE 8 /* channels per pass: what they hold of a value's taps stays in the first cache */
 
-/* The taps that meet one value: offsets of the weight and of the image's value, in elements. */
+/* The taps that meet one value of the result: which, and the place in the image, in values. */
 typedef struct meeting {
-    size_t count;
-    size_t w[TAP_BLOCK], x[TAP_BLOCK];
+    size_t at, count;
+    uint32_t tap[TAP_BLOCK], x[TAP_BLOCK];
 } meeting;
 
 /* Row (or column) `at` of the side that is read, if tap `tap` of output `i` falls on it, else -1. */
@@ -35,8 +41,6 @@ typedef struct gather {
     const hl_conv_geometry *c;
     bool backward;
     size_t units, depth, to_height, to_width, from_height, from_width;
-    const real *from, *w;
-    real *to;
     size_t w_unit, w_depth; /* between weights of neighbouring units, of neighbouring channels */
 } gather;
 
@@ -44,6 +48,7 @@ typedef struct gather {
 static void meet(const gather *g, size_t i, size_t j, size_t first, size_t last, meeting *m)
 {
     const hl_conv_geometry *c = g->c;
+    m->at = i * g->to_width + j;
     m->count = 0;
     for (size_t tap = first; tap < last; tap++) {
         const size_t a = tap / c->kernel_width, b = tap % c->kernel_width;
@@ -55,161 +60,297 @@ static void meet(const gather *g, size_t i, size_t j, size_t first, size_t last,
             (g->backward ? backward_place : forward_place)(j, b, c->stride[1], c->pad[1], g->from_width);
         if (r < 0 || s < 0)
             continue;
-        m->w[m->count] = tap;
-        m->x[m->count++] = ((size_t)r * g->from_width + (size_t)s) * c->lanes;
+        m->tap[m->count] = (uint32_t)(tap - first);
+        m->x[m->count++] = (uint32_t)((size_t)r * g->from_width + (size_t)s);
     }
 }
 
-/* Add the listed taps to `units` results, which start from 0 if `fresh`. `lanes` is a constant, 16 or 1. */
-INLINE void gather_units(const gather *g, const meeting *m, const size_t units, const size_t lanes, const real *w,
-                         real *to, bool fresh)
+/* List values of row i from column *column on; returns how many and moves *column. */
+static size_t meet_row(const gather *g, size_t i, size_t *column, size_t first, size_t last, meeting *m)
 {
-    const size_t pitch = g->to_height * g->to_width * lanes, plane = g->from_height * g->from_width * lanes;
-    for (size_t part = 0; part < lanes; part += 2 * VL) {
-        const bool pair = lanes > 1 && NV > 1;
-        vec sum[UNITS][2];
-        UNROLL
-        for (size_t u = 0; u < units; u++) {
-            sum[u][0] = fresh ? splat(0) : lanes > 1 ? load(to + u * pitch + part) : splat(to[u * pitch]);
-            sum[u][1] = fresh || !pair ? splat(0) : load(to + u * pitch + part + VL);
+    size_t count = 0;
+    for (; *column < g->to_width && count < MEETINGS; ++*column)
+        meet(g, i, *column, first, last, &m[count++]);
+    return count;
+}
+
+/* Add the listed taps of `depth` channels to `units` results, which start from 0 if `fresh`. w is [depth][taps][units]. */
+INLINE void gather_tile(const gather *g, const meeting *m, const size_t units, size_t depth, size_t taps, const real *w,
+                        const real *x, real *to, bool fresh)
+{
+    const size_t pitch = g->to_height * g->to_width * HL_LANES, plane = g->from_height * g->from_width * HL_LANES;
+    vec sum[UNITS][2];
+    UNROLL
+    for (size_t u = 0; u < units; u++) {
+        sum[u][0] = fresh ? splat(0) : load(to + u * pitch);
+        sum[u][1] = fresh || NV < 2 ? splat(0) : load(to + u * pitch + VL);
+    }
+    for (size_t d = 0; d < depth; d++, x += plane, w += taps * units)
+        for (size_t t = 0; t < m->count; t++) {
+            const real *at = x + (size_t)m->x[t] * HL_LANES, *scalar = w + m->tap[t] * units;
+            const vec x0 = load(at), x1 = NV > 1 ? load(at + VL) : x0;
+            UNROLL
+            for (size_t u = 0; u < units; u++) {
+                const vec s = splat(scalar[u]);
+                sum[u][0] = muladd(s, x0, sum[u][0]);
+                if (NV > 1)
+                    sum[u][1] = muladd(s, x1, sum[u][1]);
+            }
         }
-        const real *from = g->from + part, *weight = w;
-        for (size_t d = 0; d < g->depth; d++, from += plane, weight += g->w_depth)
-            for (size_t t = 0; t < m->count; t++) {
-                const real *x = from + m->x[t], *scalar = weight + m->w[t];
-                const vec x0 = lanes > 1 ? load(x) : splat(*x), x1 = pair ? load(x + VL) : x0;
-                UNROLL
-                for (size_t u = 0; u < units; u++) {
-                    const vec s = splat(scalar[u * g->w_unit]);
-                    sum[u][0] = muladd(s, x0, sum[u][0]);
-                    if (pair)
-                        sum[u][1] = muladd(s, x1, sum[u][1]);
-                }
-            }
-        UNROLL
-        for (size_t u = 0; u < units; u++) {
-            if (lanes == 1) {
-                to[u * pitch] = sum[u][0][0];
-                continue;
-            }
-            store(to + u * pitch + part, sum[u][0]);
-            if (pair)
-                store(to + u * pitch + part + VL, sum[u][1]);
+    UNROLL
+    for (size_t u = 0; u < units; u++) {
+        store(to + u * pitch, sum[u][0]);
+        if (NV > 1)
+            store(to + u * pitch + VL, sum[u][1]);
+    }
+}
+
+typedef void gather_fn(const gather *g, const meeting *m, size_t depth, size_t taps, const real *w, const real *x,
+                       real *to, bool fresh);
+#define GATHER(units)                                                                                                  \
+    static void gather_##units(const gather *g, const meeting *m, size_t depth, size_t taps, const real *w,            \
+                               const real *x, real *to, bool fresh)                                                    \
+    {                                                                                                                  \
+        for (size_t part = 0; part < HL_LANES; part += 2 * VL)                                                         \
+            gather_tile(g, m, units, depth, taps, w, x + part, to + part, fresh);                                      \
+    }
+GATHER(1)
+GATHER(2)
+GATHER(3)
+GATHER(4)
+GATHER(5)
+GATHER(6)
+#if UNITS == 8
+GATHER(7)
+GATHER(8)
+static gather_fn *const gathers[UNITS] = { gather_1, gather_2, gather_3, gather_4,
+                                           gather_5, gather_6, gather_7, gather_8 };
+#else
+static gather_fn *const gathers[UNITS] = { gather_1, gather_2, gather_3, gather_4, gather_5, gather_6 };
+#endif
+
+/* Copy weights of taps first .. last - 1 together: for each block of units, [depth][taps][units]. */
+static void pack_weights(const gather *g, size_t first, size_t last, const real *w, real *to)
+{
+    for (size_t u = 0, units; u < g->units; u += units) {
+        units = block_units(g->units - u);
+        for (size_t d = 0; d < g->depth; d++)
+            for (size_t t = first; t < last; t++)
+                for (size_t k = 0; k < units; k++)
+                    *to++ = g->c->taps && !g->c->taps[t] ? 0 : w[(u + k) * g->w_unit + d * g->w_depth + t];
+    }
+}
+
+/* Some values of the result in all units, of one panel. */
+static void gather_values(const gather *g, const meeting *m, size_t count, size_t taps, const real *w, const real *x,
+                          real *to, bool fresh)
+{
+    const size_t values = g->to_height * g->to_width, plane = g->from_height * g->from_width * HL_LANES;
+    for (size_t u = 0, units; u < g->units; u += units) {
+        units = block_units(g->units - u);
+        for (size_t d = 0; d < g->depth; d += DEPTH_AT_ONCE) {
+            const size_t depth = smaller(DEPTH_AT_ONCE, g->depth - d);
+            for (size_t k = 0; k < count; k++)
+                gathers[units - 1](g, &m[k], depth, taps, w, x + d * plane, to + (u * values + m[k].at) * HL_LANES,
+                                   fresh && d == 0);
+            w += depth * taps * units;
         }
     }
 }
 
-static void gather_one(const gather *g, const meeting *m, size_t units, const real *w, real *to, bool fresh)
+static void gather_panels(const gather *g, size_t panels, const real *x, size_t x_panel, const real *w, real *to,
+                          size_t to_panel, real *scratch)
 {
-    if (g->c->lanes == 1)
-        for (size_t u = 0; u < units; u++)
-            gather_units(g, m, 1, 1, w + u * g->w_unit, to + u * g->to_height * g->to_width, fresh);
-    else if (units == UNITS)
-        gather_units(g, m, UNITS, HL_LANES, w, to, fresh);
-    else
-        for (size_t u = 0; u < units;) {
-            const size_t count = units - u >= UNITS / 2 ? UNITS / 2 : 1;
-            real *place = to + u * g->to_height * g->to_width * HL_LANES;
-            if (count > 1)
-                gather_units(g, m, UNITS / 2, HL_LANES, w + u * g->w_unit, place, fresh);
-            else
-                gather_units(g, m, 1, HL_LANES, w + u * g->w_unit, place, fresh);
-            u += count;
-        }
+    const size_t taps = g->c->kernel_height * g->c->kernel_width;
+    for (size_t first = 0; first < taps; first += TAP_BLOCK) {
+        const size_t last = smaller(taps, first + TAP_BLOCK);
+        pack_weights(g, first, last, w, scratch);
+        for (size_t i = 0; i < g->to_height; i++)
+            for (size_t j = 0; j < g->to_width;) {
+                meeting m[MEETINGS];
+                const size_t count = meet_row(g, i, &j, first, last, m);
+                for (size_t p = 0; p < panels; p++)
+                    gather_values(g, m, count, last - first, scratch, x + p * x_panel, to + p * to_panel, first == 0);
+            }
+    }
 }
 
-static void gather_run(const gather *g)
+/* An image that all rows share. */
+static void gather_shared(const gather *g, const real *x, const real *w, real *to)
 {
-    const hl_conv_geometry *c = g->c;
-    const size_t taps = c->kernel_height * c->kernel_width, values = g->to_height * g->to_width;
-    for (size_t at = 0; at < values; at++) {
-        size_t first = 0;
-        do {
-            const size_t last = smaller(taps, first + TAP_BLOCK);
+    const size_t taps = g->c->kernel_height * g->c->kernel_width;
+    const size_t values = g->to_height * g->to_width, plane = g->from_height * g->from_width;
+    for (size_t at = 0; at < values; at++)
+        for (size_t first = 0; first < taps; first += TAP_BLOCK) {
             meeting m;
-            meet(g, at / g->to_width, at % g->to_width, first, last, &m);
-            for (size_t u = 0; u < g->units; u += UNITS)
-                gather_one(g, &m, smaller(UNITS, g->units - u), g->w + u * g->w_unit,
-                           g->to + (u * values + at) * c->lanes, first == 0);
-            first = last;
-        } while (first < taps);
+            meet(g, at / g->to_width, at % g->to_width, first, smaller(taps, first + TAP_BLOCK), &m);
+            for (size_t u = 0; u < g->units; u++) {
+                real s = first ? to[u * values + at] : 0;
+                for (size_t d = 0; d < g->depth; d++)
+                    for (size_t t = 0; t < m.count; t++)
+                        s += w[u * g->w_unit + d * g->w_depth + first + m.tap[t]] * x[d * plane + m.x[t]];
+                to[u * values + at] = s;
+            }
+        }
+}
+
+static void conv(const hl_conv_geometry *c, size_t panels, const void *x, size_t x_panel, const void *w, void *y,
+                 size_t y_panel, void *scratch)
+{
+    const size_t taps = c->kernel_height * c->kernel_width;
+    const gather g = {
+        c, false, c->out, c->channels, c->out_height, c->out_width, c->height, c->width, c->channels * taps, taps
+    };
+    if (c->lanes == 1)
+        gather_shared(&g, x, w, y);
+    else
+        gather_panels(&g, panels, x, x_panel, w, y, y_panel, scratch);
+}
+
+static void conv_t(const hl_conv_geometry *c, size_t panels, const void *y, size_t y_panel, const void *w, void *x,
+                   size_t x_panel, void *scratch)
+{
+    const size_t taps = c->kernel_height * c->kernel_width;
+    const gather g = { c,        true,          c->channels,  c->out, c->height,
+                       c->width, c->out_height, c->out_width, taps,   c->channels * taps };
+    if (c->lanes == 1)
+        gather_shared(&g, y, w, x);
+    else
+        gather_panels(&g, panels, y, y_panel, w, x, x_panel, scratch);
+}
+
+/* ---- the gradient of the weights ---- */
+
+#define GRADIENT_UNITS 4
+#define GRADIENT_CHANNELS 3
+
+/* Rows or columns of the result at which tap `tap` falls on the image: lo <= i < hi. */
+static range tap_range(size_t tap, size_t stride, size_t pad, size_t size, size_t out)
+{
+    range r = { pad > tap ? (pad - tap + stride - 1) / stride : 0, out };
+    if (size + pad > tap)
+        r.hi = smaller(out, (size + pad - tap - 1) / stride + 1);
+    else
+        r.hi = 0;
+    return r;
+}
+
+/* One row of the result and one tap: add products of `count` values to the sums. */
+INLINE void gradient_row(const size_t units, const size_t channels, size_t count, size_t valid, const real *y,
+                         size_t y_plane, const real *x, size_t x_plane, size_t x_step, vec *sums)
+{
+    vec s[GRADIENT_UNITS][GRADIENT_CHANNELS];
+    UNROLL
+    for (size_t u = 0; u < units; u++) {
+        UNROLL
+        for (size_t k = 0; k < channels; k++)
+            s[u][k] = sums[u * channels + k];
+    }
+    for (size_t j = 0; j < count; j++, y += HL_LANES, x += x_step)
+        for (size_t part = 0; part < HL_LANES; part += VL) {
+            vec right[GRADIENT_CHANNELS];
+            UNROLL
+            for (size_t k = 0; k < channels; k++) {
+                right[k] = load(x + k * x_plane + part);
+                if (valid < HL_LANES)
+                    right[k] = valid_lanes(right[k], part, valid);
+            }
+            UNROLL
+            for (size_t u = 0; u < units; u++) {
+                vec left = load(y + u * y_plane + part);
+                if (valid < HL_LANES)
+                    left = valid_lanes(left, part, valid);
+                in_register(&left);
+                UNROLL
+                for (size_t k = 0; k < channels; k++)
+                    s[u][k] = muladd(left, right[k], s[u][k]);
+            }
+        }
+    UNROLL
+    for (size_t u = 0; u < units; u++) {
+        UNROLL
+        for (size_t k = 0; k < channels; k++)
+            sums[u * channels + k] = s[u][k];
     }
 }
 
-static void conv(const hl_conv_geometry *c, const void *x, const void *w, void *y)
-{
-    const size_t taps = c->kernel_height * c->kernel_width;
-    const gather g = { c,        false, c->out, c->channels, c->out_height,      c->out_width, c->height,
-                       c->width, x,     w,      y,           c->channels * taps, taps };
-    gather_run(&g);
-}
-
-static void conv_t(const hl_conv_geometry *c, const void *y, const void *w, void *x)
-{
-    const size_t taps = c->kernel_height * c->kernel_width;
-    const gather g = { c, true, c->channels, c->out, c->height,         c->width, c->out_height, c->out_width,
-                       y, w,    x,           taps,   c->channels * taps };
-    gather_run(&g);
-}
-
-/* The sum of one panel for `units` outputs and `channels` inputs at tap (a, b), added to s. */
-INLINE void conv_w_panel(const hl_conv_geometry *c, const size_t units, const size_t channels, size_t a, size_t b,
-                         size_t valid, const real *y, const real *x, vec (*s)[3])
+/* Taps first .. last - 1 of `units` outputs and `channels` inputs, one panel: row by row of the result. */
+INLINE void gradient_panel(const hl_conv_geometry *c, const size_t units, const size_t channels, size_t first,
+                           size_t last, size_t valid, const real *y, const real *x, vec *sums)
 {
     const size_t y_plane = c->out_height * c->out_width * HL_LANES, x_plane = c->height * c->width * HL_LANES;
-    for (size_t i = 0; i < c->out_height; i++) {
-        const ptrdiff_t row = forward_place(i, a, c->stride[0], c->pad[0], c->height);
-        if (row < 0)
-            continue;
-        for (size_t j = 0; j < c->out_width; j++) {
-            const ptrdiff_t column = forward_place(j, b, c->stride[1], c->pad[1], c->width);
-            if (column < 0)
+    for (size_t i = 0; i < c->out_height; i++)
+        for (size_t t = first; t < last; t++) {
+            const size_t a = t / c->kernel_width, b = t % c->kernel_width;
+            const ptrdiff_t row = forward_place(i, a, c->stride[0], c->pad[0], c->height);
+            const range j = tap_range(b, c->stride[1], c->pad[1], c->width, c->out_width);
+            if (row < 0 || j.lo >= j.hi || (c->taps && !c->taps[t]))
                 continue;
-            const real *y_at = y + (i * c->out_width + j) * HL_LANES;
-            const real *x_at = x + ((size_t)row * c->width + (size_t)column) * HL_LANES;
-            for (size_t part = 0; part < HL_LANES; part += VL) {
-                vec right[3];
-                UNROLL
-                for (size_t k = 0; k < channels; k++) {
-                    right[k] = load(x_at + k * x_plane + part);
-                    if (valid < HL_LANES)
-                        right[k] = valid_lanes(right[k], part, valid);
-                }
-                UNROLL
-                for (size_t u = 0; u < units; u++) {
-                    vec left = load(y_at + u * y_plane + part);
-                    if (valid < HL_LANES)
-                        left = valid_lanes(left, part, valid);
-                    UNROLL
-                    for (size_t k = 0; k < channels; k++)
-                        s[u][k] = muladd(left, right[k], s[u][k]);
-                }
-            }
+            const real *y_at = y + (i * c->out_width + j.lo) * HL_LANES;
+            const real *x_at = x + ((size_t)row * c->width + j.lo * c->stride[1] + b - c->pad[1]) * HL_LANES;
+            vec *to = sums + (t - first) * units * channels;
+            if (valid == HL_LANES)
+                gradient_row(units, channels, j.hi - j.lo, HL_LANES, y_at, y_plane, x_at, x_plane,
+                             c->stride[1] * HL_LANES, to);
+            else
+                gradient_row(units, channels, j.hi - j.lo, valid, y_at, y_plane, x_at, x_plane, c->stride[1] * HL_LANES,
+                             to);
         }
+}
+
+/* What all blocks of a call have in common. */
+typedef struct gradient {
+    const hl_conv_geometry *c;
+    size_t panels, full, tail, y_panel, x_panel;
+    bool add;
+} gradient;
+
+/* The gradient of `units` outputs and `channels` inputs. */
+INLINE void gradient_block(const gradient *g, const size_t units, const size_t channels, const real *y, const real *x,
+                           real *gw)
+{
+    const hl_conv_geometry *c = g->c;
+    const size_t taps = c->kernel_height * c->kernel_width;
+    for (size_t first = 0; first < taps; first += TAP_BLOCK) {
+        const size_t last = smaller(taps, first + TAP_BLOCK);
+        vec sums[TAP_BLOCK * GRADIENT_UNITS * GRADIENT_CHANNELS];
+        memset(sums, 0, (last - first) * units * channels * sizeof *sums);
+        for (size_t p = 0; p < g->panels; p++)
+            gradient_panel(c, units, channels, first, last, p < g->full ? HL_LANES : smaller(g->tail, HL_LANES),
+                           y + p * g->y_panel, x + p * g->x_panel, sums);
+        for (size_t t = first; t < last; t++)
+            for (size_t u = 0; u < units; u++)
+                for (size_t k = 0; k < channels; k++) {
+                    real *to = gw + (u * c->channels + k) * taps + t;
+                    const real total = vec_total(sums[((t - first) * units + u) * channels + k]);
+                    *to = g->add ? *to + total : total;
+                }
     }
 }
 
-/* A tap's gradient for `units` outputs and `channels` inputs. */
-INLINE void conv_w_block(const hl_conv_geometry *c, const size_t units, const size_t channels, size_t tap,
-                         size_t panels, size_t full, size_t tail, const real *y, size_t y_panel, const real *x,
-                         size_t x_panel, real *gw, bool add)
+typedef void gradient_fn(const gradient *g, const real *y, const real *x, real *gw);
+#define GRADIENT(units, channels)                                                                                      \
+    static void gradient_##units##_##channels(const gradient *g, const real *y, const real *x, real *gw)               \
+    {                                                                                                                  \
+        gradient_block(g, units, channels, y, x, gw);                                                                  \
+    }
+#define GRADIENTS(units) GRADIENT(units, 1) GRADIENT(units, 2) GRADIENT(units, 3)
+GRADIENTS(1)
+GRADIENTS(2)
+GRADIENTS(3)
+GRADIENTS(4)
+#define GRADIENT_ENTRIES(units)                                                                                        \
+    {                                                                                                                  \
+        gradient_##units##_1, gradient_##units##_2, gradient_##units##_3                                               \
+    }
+static gradient_fn *const gradients[GRADIENT_UNITS][GRADIENT_CHANNELS] = { GRADIENT_ENTRIES(1), GRADIENT_ENTRIES(2),
+                                                                           GRADIENT_ENTRIES(3), GRADIENT_ENTRIES(4) };
+
+/* The next of nearly equal blocks of at most `most`. */
+INLINE size_t even_block(size_t left, size_t most)
 {
-    const size_t taps = c->kernel_height * c->kernel_width;
-    const size_t a = tap / c->kernel_width, b = tap % c->kernel_width;
-    vec s[4][3] = { { { 0 } } };
-    if (!c->taps || c->taps[tap])
-        for (size_t p = 0; p < panels; p++) {
-            if (p < full || tail >= HL_LANES)
-                conv_w_panel(c, units, channels, a, b, HL_LANES, y + p * y_panel, x + p * x_panel, s);
-            else
-                conv_w_panel(c, units, channels, a, b, tail, y + p * y_panel, x + p * x_panel, s);
-        }
-    for (size_t u = 0; u < units; u++)
-        for (size_t k = 0; k < channels; k++) {
-            real *to = gw + (u * c->channels + k) * taps + tap;
-            const real total = vec_total(s[u][k]);
-            *to = add ? *to + total : total;
-        }
+    const size_t blocks = (left + most - 1) / most;
+    return (left + blocks - 1) / blocks;
 }
 
 /* The gradient of a shared image: plain loops. */
@@ -236,26 +377,17 @@ static void conv_w(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panel
 {
     const size_t taps = c->kernel_height * c->kernel_width;
     const size_t y_plane = c->out_height * c->out_width * HL_LANES, x_plane = c->height * c->width * HL_LANES;
-    for (size_t o = lo; o < hi;) {
-        const size_t units = hi - o >= 4 && c->lanes > 1 ? 4 : 1;
-        for (size_t k = 0; k < c->channels;) {
-            const size_t channels = c->channels - k >= 3 && c->lanes > 1 ? 3 : 1;
-            const real *py = (const real *)y + o * y_plane, *px = (const real *)x + k * x_plane;
+    const gradient g = { c, panels, full, tail, y_panel, x_panel, add };
+    for (size_t o = lo, units; o < hi; o += units) {
+        units = c->lanes > 1 ? even_block(hi - o, GRADIENT_UNITS) : 1;
+        for (size_t k = 0, channels; k < c->channels; k += channels) {
+            channels = c->lanes > 1 ? even_block(c->channels - k, GRADIENT_CHANNELS) : 1;
             real *to = (real *)gw + (o * c->channels + k) * taps;
-            for (size_t t = 0; t < taps; t++) {
-                if (c->lanes == 1)
-                    conv_w_shared(c, o, k, t, y, x, gw, add);
-                else if (units == 4 && channels == 3)
-                    conv_w_block(c, 4, 3, t, panels, full, tail, py, y_panel, px, x_panel, to, add);
-                else if (units == 4)
-                    conv_w_block(c, 4, 1, t, panels, full, tail, py, y_panel, px, x_panel, to, add);
-                else if (channels == 3)
-                    conv_w_block(c, 1, 3, t, panels, full, tail, py, y_panel, px, x_panel, to, add);
-                else
-                    conv_w_block(c, 1, 1, t, panels, full, tail, py, y_panel, px, x_panel, to, add);
-            }
-            k += channels;
+            if (c->lanes > 1)
+                gradients[units - 1][channels - 1](&g, (const real *)y + o * y_plane, (const real *)x + k * x_plane,
+                                                   to);
+            for (size_t t = 0; t < taps && c->lanes == 1; t++)
+                conv_w_shared(c, o, k, t, y, x, gw, add);
         }
-        o += units;
     }
 }

@@ -100,6 +100,15 @@ INLINE vec splat(real s)
 {
     return s - (vec){ 0 };
 } /* s - 0 keeps the sign of zero and compiles to a broadcast */
+/* Keep a vec that is used more than once in a register: with these instructions compilers load it again for every use. */
+INLINE void in_register(vec *v)
+{
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(*v));
+#else
+    (void)v;
+#endif
+}
 /* a b + sum, rounded once where the machine can. Said, not left to the compiler: some, from gcc 13 on, take two instructions for a
  * sum along a loop, but not for every number of units, and then bits depend on how the units are cut. */
 INLINE vec muladd(vec a, vec b, vec sum)

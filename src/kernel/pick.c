@@ -58,6 +58,11 @@ const hl_kernels *hl_kernels_pick(hl_dtype dtype, const char *isa)
     return NULL;
 }
 
+size_t hl_conv_scratch(size_t out, size_t channels, size_t kernel_height, size_t kernel_width)
+{
+    return out * channels * kernel_height * kernel_width;
+}
+
 /* The inputs of each panel, transposed, in groups of 16. */
 size_t hl_gemm_w_scratch(size_t panels, size_t in)
 {

@@ -1,0 +1,132 @@
+"""docs/benchmarks.md and its picture from the lines of peers.py."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+HEAD = """# Beside PyTorch, JAX, torchdiffeq and diffrax
+
+    make bench-peers            # all cases, one and two threads; BUILD/peers.jsonl and this page
+    make bench-peers PEERS=--quick
+
+Every case computes the same thing on both sides, from the same weights and rows, in float32; outputs are compared before anything is
+timed, and `agree` is the largest difference relative to the largest value. Both sides run in turn in one process. A ratio is the peer's time over
+ours: above 1 we are faster. With one thread it is the median over rounds of the ratio of processor times, with two that of wall times.
+
+"""
+
+SECTIONS = [
+    ("f", "The network f", "Sizes a to d are those of `hollow bench ddim`."),
+    ("f_d", "f and the exact diagonal D of its Jacobian", "D by forward mode with h held, on every side."),
+    ("train", "Training step of a network", "Loss of f and D, and all parameter gradients."),
+    ("logp", "log p of a continuous flow", "At equal tolerance both sides use dopri5 at 1e-5. At equal accuracy we use the solver"
+     " that `hollow fit` calibrated, and the peer the loosest tolerance at which its mean error and its 99 % quantile are no larger than ours."
+     " Errors are against double precision at 1e-9."),
+    ("sample", "Samples of a continuous flow", "As above; errors are those of the row, in deviations."),
+    ("train_flow", "Likelihood training step of a flow", "RK4 with 8 steps, 512 rows, exact trace, gradients of all parameters."),
+    ("sde", "Iteration of Fokker-Planck matching", "The residual of a stochastic equation and its parameter gradients."),
+    ("conv", "Convolutions", "100 rows; channels in and out, size of the image."),
+    ("dense", "Dense layers", "100 rows."),
+    ("vae", "Training step of an autoencoder", "128 rows of 28 x 28 pixels: loss and all gradients, no optimiser."),
+    ("start", "Process start to first result", "log p of ten rows of a model file in two dimensions."),
+    ("memory", "Peak memory of that process", ""),
+]  # fmt: skip
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return ""
+    for unit, scale in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= scale or unit == "µs":
+            return f"{value / scale:.3g} {unit}"
+    return ""
+
+
+def megabytes(value: float) -> str:
+    return f"{value / 2**20:.0f} MB"
+
+
+def table(lines: list[dict[str, Any]]) -> list[str]:
+    """One row for each case and peer; the threads are columns."""
+    keys = list(dict.fromkeys((e["case"], e["peer"]) for e in lines))
+    counts = sorted({e["threads"] for e in lines})
+    errors = any("ours_error" in e for e in lines)
+    memory = any("ours_bytes" in e for e in lines)
+    names = ["case", "peer"]
+    for n in counts:
+        names += [f"ours ({n})", f"peer ({n})", f"ratio ({n})"]
+    names += ["mean error: ours, peer", "99 %: ours, peer"] if errors else []
+    out = ["| " + " | ".join([*names, "agree"]) + " |", "|" + "---|" * (len(names) + 1)]
+    for case, peer in keys:
+        found = {e["threads"]: e for e in lines if (e["case"], e["peer"]) == (case, peer)}
+        first = found[min(found)]
+        cells = [case.split("/", 1)[-1], peer + (f", {first['tolerance']:g}" if "tolerance" in first else "")]
+        for n in counts:
+            e = found.get(n)
+            if not e or e["ratio"] is None:
+                cells += ["", "", e.get("note", "") if e else ""]
+                continue
+            kind = "_cpu_s" if n == 1 and "ours_cpu_s" in e else "_s"
+            pair = [megabytes(e["ours_bytes"]), megabytes(e["peer_bytes"])] if memory else [
+                seconds(e["ours" + kind]), seconds(e["peer" + kind])]  # fmt: skip
+            cells += [*pair, f"**{e['ratio']:.2f}**" if e["ratio"] >= 1 else f"{e['ratio']:.2f}"]
+        if errors:
+            cells += [f"{first[f'ours_error{k}']:.1e}, {first[f'peer_error{k}']:.1e}" if "ours_error" in first else ""
+                      for k in ("", "_99")]  # fmt: skip
+        agree = first["agree"]
+        out.append("| " + " | ".join([*cells, f"{agree:.0e}" if agree is not None else ""]) + " |")
+    return out
+
+
+def picture(lines: list[dict[str, Any]]) -> str:
+    """A dot for each case and peer with one thread, on a logarithmic axis."""
+    shown = [e for e in lines if e["threads"] == 1 and e["ratio"] and e["case"].split("/")[0] not in ("start", "memory")]
+    cases = list(dict.fromkeys(e["case"] for e in shown))
+    families = {"jax": "#1f77b4", "diffrax": "#1f77b4", "torch": "#d62728", "torchdiffeq": "#ff7f0e"}
+    row, left, width, top = 16, 190, 560, 56
+    low, high = 0.4, max(16.0, max((e["ratio"] for e in shown), default=1))
+
+    def place(ratio: float) -> float:
+        return left + width * math.log(min(max(ratio, low), high) / low) / math.log(high / low)
+
+    height = top + row * len(cases) + 30
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 30} {height}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{left + width + 30}" height="{height}" fill="white"/>',
+        f'<text x="{left}" y="18" font-size="13">peer\'s time over ours, one thread (right of the line: ours is faster)</text>',
+    ]  # fmt: skip
+    for i, (name, label) in enumerate((("jax", "JAX, diffrax"), ("torch", "PyTorch"), ("torchdiffeq", "torchdiffeq"))):
+        out.append(f'<circle cx="{left + 6 + 120 * i}" cy="34" r="4" fill="{families[name]}"/>')
+        out.append(f'<text x="{left + 14 + 120 * i}" y="38">{label}</text>')
+    for tick in (0.5, 1, 2, 4, 8, 16):
+        x = place(tick)
+        style = 'stroke="#000"' if tick == 1 else 'stroke="#ddd"'
+        out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top - 8}" y2="{height - 24}" {style}/>')
+        out.append(f'<text x="{x:.1f}" y="{height - 10}" text-anchor="middle">{tick:g}</text>')
+    for i, case in enumerate(cases):
+        y = top + row * i + 4
+        out.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{case}</text>')
+        for e in shown:
+            if e["case"] == case:
+                colour = families[e["peer"].split()[0].split(".")[0]]
+                out.append(f'<circle cx="{place(e["ratio"]):.1f}" cy="{y}" r="4" fill="{colour}" fill-opacity="0.8"/>')
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def write(text: str, docs: Path) -> None:
+    entries = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    machine = next((e for e in entries if "machine" in e), None)
+    lines = [e for e in entries if "case" in e]
+    page = HEAD
+    if machine:
+        page += f"Machine: {machine['machine']}, {machine['isa']} instructions; {machine['versions']}.\n\n"
+    page += "![Peer's time over ours, by case](benchmarks.svg)\n"
+    for key, title, note in SECTIONS:
+        own = [e for e in lines if e["case"].split("/")[0] == key]
+        if own:
+            page += f"\n## {title}\n\n" + (note + "\n\n" if note else "") + "\n".join(table(own)) + "\n"
+    (docs / "benchmarks.md").write_text(page)
+    (docs / "benchmarks.svg").write_text(picture(lines))

@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct hl_density hl_density; /* opaque */
 
-/* A column: x_standard = (x - mean) / deviation. Its name is UTF-8 of at most 255 bytes. */
+/* A column: x_standard = (x - mean) / deviation, x being mapped before if its range has a form (hl_density_range). Its name is UTF-8 of at most 255 bytes. */
 typedef struct hl_density_column {
     const char *name;
     double mean, deviation; /* deviation > 0 */
@@ -30,6 +30,17 @@ HL_API size_t hl_density_dim(const hl_density *model);
 HL_API size_t hl_density_context(const hl_density *model);
 /* A column of x, or, from dim on, of the context. Borrowed until the model is freed. */
 HL_API hl_density_column hl_density_get_column(const hl_density *model, size_t index);
+/* The support of a column, kept in the model's file. */
+typedef struct hl_density_range {
+    /* The map in front of everything else: "none"; with bounds "log", "soft" (logarithmic at the bound, linear far away) or "logit"; "asinh" for a
+     * column with very far values. Mean and deviation of the column are those of the mapped values. */
+    const char *form;
+    double low, high; /* bounds, or infinities: log p is -infinity outside, and draws never leave them */
+    double step;      /* draws are rounded to multiples of this; 0: they are not */
+} hl_density_range;
+HL_API hl_density_range hl_density_get_range(const hl_density *model, size_t column);
+/* 0: draws are not rounded; nonzero, as at first: they are, where columns have a step. */
+HL_API void hl_density_set_rounding(hl_density *model, int on);
 /* The flow sees not the standardised columns y but u with y = L u: L, dim x dim, is lower triangular with a positive diagonal,
  * as Cholesky's factor of their correlations. NULL: y itself, as at first. Copies; the upper triangle is not read. */
 HL_API hl_status hl_density_set_factor(hl_density *model, const double *factor);
@@ -83,7 +94,8 @@ HL_API hl_status hl_density_read(hl_context *context, const void *bytes, size_t 
 /* Log-density of each row: x is rows x dim, context rows x context (NULL if there is none). A row that is not finite, or that a model of a
  * flow alone cannot solve, gets NaN, and the status says why the first of them failed. Where the flow cannot be solved but other members are
  * finite, as far from all data, log p is that of the others; HL_IMPRECISE then, if there is no failure, names the first such row. It is
- * also the status if the solver's tolerance is too fine for float32 (hl_flow_logp), of no row in particular. */
+ * also the status if the solver's tolerance is too fine for float32 (hl_flow_logp), of no row in particular. Outside of declared bounds log p is
+ * -infinity, which is no failure. */
 HL_API hl_status hl_density_logp(hl_density *model, size_t rows, const double *x, const double *context, double *logp);
 /* The same of one member by itself, without its weight: its responsibility for a row is weight . p_member / p. */
 HL_API hl_status hl_density_member_logp(hl_density *model, size_t member, size_t rows, const double *x,

@@ -154,7 +154,7 @@ void hl_density_free(hl_density *m)
     hl_density_set_maps(m, NULL);
     for (size_t k = 0; k < m->mixtures; k++)
         hl_tmixture_free(m->mixture[k].mixture);
-    void *const blocks[] = { m->column, m->x, m->c, m->joint, m->member, m->note };
+    void *const blocks[] = { m->column, m->x, m->c, m->joint, m->member, m->note, m->form, m->formed };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(m->ctx, blocks[i]);
     hl_free(m->ctx, m);
@@ -195,6 +195,38 @@ hl_density_column hl_density_get_column(const hl_density *m, size_t index)
         return (hl_density_column){ 0 };
     const hl_density_units *c = &m->column[index];
     return (hl_density_column){ c->name, c->mean, c->deviation };
+}
+
+hl_status hl_density_set_forms(hl_density *m, const hl_column_form *form)
+{
+    size_t all = m->dim + m->context;
+    hl_column_form *copy = form ? hl_calloc(m->ctx, all, sizeof *copy) : NULL;
+    double *formed = form ? hl_calloc(m->ctx, hl_size_mul(HL_DENSITY_CHUNK, all + 1), sizeof *formed) : NULL;
+    if (form && (!copy || !formed)) {
+        hl_free(m->ctx, copy);
+        hl_free(m->ctx, formed);
+        return HL_ERR_NOMEM;
+    }
+    if (form)
+        memcpy(copy, form, all * sizeof *copy);
+    hl_free(m->ctx, m->form);
+    hl_free(m->ctx, m->formed);
+    m->form = copy;
+    m->formed = formed;
+    return HL_OK;
+}
+
+hl_density_range hl_density_get_range(const hl_density *m, size_t index)
+{
+    hl_column_form none = hl_column_form_none();
+    const hl_column_form *f = m && m->form && index < m->dim + m->context ? &m->form[index] : &none;
+    return (hl_density_range){ hl_form_names[f->kind], f->low, f->high, f->step };
+}
+
+void hl_density_set_rounding(hl_density *m, int on)
+{
+    if (m)
+        m->exact_draws = !on;
 }
 
 hl_flow *hl_density_flow(const hl_density *m)

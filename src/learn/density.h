@@ -9,6 +9,7 @@
 
 #include "flow/flow.h"
 #include "hollow/density.h"
+#include "learn/column_form.h"
 #include "learn/column_map.h"
 #include "learn/tmixture.h"
 
@@ -30,7 +31,10 @@ struct hl_density {
     hl_context *ctx;
     size_t dim, context;
     hl_density_units *column; /* [dim + context] */
-    hl_column_map **map;      /* [dim + context], or NULL: no member sees mapped columns */
+    hl_column_form
+        *form;           /* [dim + context], or NULL: all are none. Units and maps are of what comes out of the forms */
+    bool exact_draws;    /* draws are not rounded to the grids of the forms */
+    hl_column_map **map; /* [dim + context], or NULL: no member sees mapped columns */
     char *note;
     hl_flow *flow; /* or NULL */
     double flow_weight;
@@ -43,6 +47,8 @@ struct hl_density {
     size_t mixtures;
     double *x, *c, *joint,
         *member; /* a chunk: x and context of the flow, all columns of a mixture, log p of a member */
+    double *
+        formed; /* a chunk of x and of the context behind their forms, and the log slopes of its rows; with forms only */
 };
 
 /* A model without members, whose columns are those of x, then those of the context. */
@@ -60,7 +66,22 @@ void hl_density_weigh(hl_density *m, double flow_weight);
 hl_status hl_density_calibrate_seen(hl_density *m, size_t rows, const double *x, const double *context);
 /* The model owns the array and its maps. */
 void hl_density_set_maps(hl_density *m, hl_column_map **map);
-/* A row of the columns of the context, then of x, as mixtures see them; log |dy/dx| of the columns of x is returned. */
+/* Give columns their forms, which are copied; NULL: none. */
+hl_status hl_density_set_forms(hl_density *m, const hl_column_form *form);
+
+/* Rows behind their forms. `slope` becomes the log slopes of the rows, -infinity for those outside of the bounds, whose x is that of the means then.
+ * Without forms everything stays where it is and `slope` is NULL. */
+typedef struct hl_density_formed {
+    const double *x, *context, *slope;
+} hl_density_formed;
+/* At most HL_DENSITY_CHUNK rows; x or context may be NULL. Borrowed until the next call. */
+hl_density_formed hl_density_form_rows(hl_density *m, size_t rows, const double *x, const double *context);
+/* hl_density_member_logp and hl_density_standardise of rows, at most a chunk, that are behind their forms. */
+hl_status hl_density_member_formed(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
+                                   double *logp);
+void hl_density_see(const hl_density *m, size_t rows, double *x, double *context);
+
+/* A row of the columns of the context, then of x, behind their forms, as mixtures see them; log |dy/dv| of the columns of x is returned. */
 double hl_density_joint_row(const hl_density *m, bool mapped, const double *context, const double *x, double *joint);
 
 /* Of the failures of a call the first is reported; one that leaves a row without a result comes before one that does not. */

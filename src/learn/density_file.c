@@ -21,8 +21,13 @@
  * The keys of the flow are there if it is. Mixture k is in the tensors "mixture.k.weight" [parts], "mixture.k.mean" [parts, columns],
  * "mixture.k.factor" [parts, columns, columns]; its columns are those of the context, then those of x. If a member is mapped, "maps" is
  * [{"centre": 0, "scale": 1, "background": 0.01}, ...], an entry per column, and the tensor "map.i" [3, parts] has the weights, means and
- * deviations of the parts of column i. */
+ * deviations of the parts of column i.
+ *
+ * A model whose columns have forms has the format "hollow-density 3" and besides "forms", [{"form": "log", "low": 0, "edge": 0.01, "step": 1}, {}, ...],
+ * an entry per column: the name of the form if it is not none, bounds that are finite, edge, centre and scale if there are any, origin and
+ * step of the grid if there is one. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +36,13 @@
 #include "learn/density.h"
 #include "nn/model.h"
 
-static const char format_text[] = "hollow-density 1", members_format[] = "hollow-density 2";
+static const char format_text[] = "hollow-density 1", members_format[] = "hollow-density 2",
+                  forms_format[] = "hollow-density 3";
 
 /* Is it more than a flow? */
 static bool has_members(const hl_density *m)
 {
-    return m->mixtures || m->map || !m->flow;
+    return m->mixtures || m->map || !m->flow || m->form;
 }
 
 /* ---- writing ---- */
@@ -92,6 +98,42 @@ static char *maps_text(const hl_density *m)
     return hl_json_finish(&w);
 }
 
+/* The numbers of a form, by their names in files, and what they are if they are not there. */
+static const struct form_number {
+    const char *name;
+    size_t offset;
+    double otherwise;
+} form_numbers[] = {
+    { "low", offsetof(hl_column_form, low), -INFINITY }, { "high", offsetof(hl_column_form, high), INFINITY },
+    { "centre", offsetof(hl_column_form, centre), 0 },   { "scale", offsetof(hl_column_form, scale), 1 },
+    { "edge", offsetof(hl_column_form, edge), 0 },       { "origin", offsetof(hl_column_form, origin), 0 },
+    { "step", offsetof(hl_column_form, step), 0 },
+};
+enum { FORM_NUMBERS = sizeof form_numbers / sizeof *form_numbers };
+
+static double *form_number(hl_column_form *form, size_t i)
+{
+    return (double *)((char *)form + form_numbers[i].offset);
+}
+
+static char *forms_text(const hl_density *m)
+{
+    hl_json_writer w = { .ctx = m->ctx };
+    hl_json_open(&w, NULL, '[');
+    for (size_t i = 0; i < m->dim + m->context; i++) {
+        hl_column_form form = m->form[i];
+        hl_json_open(&w, NULL, '{');
+        if (form.kind != HL_FORM_NONE)
+            hl_json_put_text(&w, "form", hl_form_names[form.kind]);
+        for (size_t k = 0; k < FORM_NUMBERS; k++)
+            if (*form_number(&form, k) != form_numbers[k].otherwise)
+                hl_json_put_real(&w, form_numbers[k].name, *form_number(&form, k));
+        hl_json_close(&w, '}');
+    }
+    hl_json_close(&w, ']');
+    return hl_json_finish(&w);
+}
+
 static void put_member(hl_json_writer *w, const char *kind, double weight, bool mapped, double nu)
 {
     hl_json_open(w, NULL, '{');
@@ -131,7 +173,10 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
 {
     char context[24];
     snprintf(context, sizeof context, "%zu", m->context);
-    hl_status status = hl_tensors_set_metadata(t, "format", has_members(m) ? members_format : format_text);
+    hl_status status = hl_tensors_set_metadata(t, "format",
+                                               m->form          ? forms_format
+                                               : has_members(m) ? members_format
+                                                                : format_text);
     if (status == HL_OK && m->flow)
         status = write_flow_metadata(m, t);
     if (status == HL_OK)
@@ -146,6 +191,8 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
         status = hl_tensors_set_metadata(t, "context", context);
     if (status == HL_OK && m->map)
         status = hl_model_set(m->ctx, t, "maps", maps_text(m));
+    if (status == HL_OK && m->form)
+        status = hl_model_set(m->ctx, t, "forms", forms_text(m));
     return status == HL_OK ? hl_tensors_set_metadata(t, "note", m->note) : status;
 }
 
@@ -198,7 +245,7 @@ typedef struct reader {
     hl_architecture *architecture; /* NULL: no flow */
     hl_flow_spec spec;
     size_t dim, context, tensors; /* tensors: those that were taken */
-    hl_json_document columns, solver, members, maps;
+    hl_json_document columns, solver, members, maps, forms;
 } reader;
 
 static hl_status bad(const reader *r, const char *what)
@@ -423,11 +470,49 @@ static hl_status read_members(reader *r, hl_density *m)
     return status;
 }
 
+static hl_status read_form(const reader *r, const hl_json *j, hl_column_form *form)
+{
+    const hl_json *name = hl_json_get(j, "form");
+    *form = hl_column_form_none();
+    if (name) {
+        const char *text = hl_json_text(name);
+        size_t kind = text ? hl_name_index(hl_form_names, text) : SIZE_MAX;
+        if (kind > HL_FORM_ASINH)
+            return bad(r, "a column has a form that is not known");
+        form->kind = (hl_form_kind)kind;
+    }
+    for (size_t k = 0; k < FORM_NUMBERS; k++) {
+        const hl_json *number = hl_json_get(j, form_numbers[k].name);
+        if (number && !hl_json_is_number(number))
+            return bad(r, "a form of its columns is wrong");
+        *form_number(form, k) = number ? number->number : form_numbers[k].otherwise;
+    }
+    return hl_column_form_valid(form) ? HL_OK : bad(r, "a form of its columns has impossible values");
+}
+
+static hl_status read_forms(const reader *r, hl_density *m)
+{
+    size_t all = m->dim + m->context;
+    if (!hl_json_is_array(r->forms.root, all))
+        return bad(r, "its forms are not as many as its columns");
+    hl_column_form *form = hl_calloc(r->ctx, all, sizeof *form);
+    hl_status status = form ? HL_OK : HL_ERR_NOMEM;
+    const hl_json *j = r->forms.root->first;
+    for (size_t i = 0; i < all && status == HL_OK; i++, j = j->next)
+        status = read_form(r, j, &form[i]);
+    if (status == HL_OK)
+        status = hl_density_set_forms(m, form);
+    hl_free(r->ctx, form);
+    return status;
+}
+
 static hl_status fill(reader *r, hl_density *m)
 {
     hl_status status = m->flow ? fill_flow(r, m) : HL_OK;
     if (status == HL_OK && r->maps.root)
         status = read_maps(r, m);
+    if (status == HL_OK && r->forms.root)
+        status = read_forms(r, m);
     if (status == HL_OK && r->members.root) {
         m->flow_weight = 0;
         status = read_members(r, m);
@@ -461,7 +546,8 @@ static hl_status read_layout(reader *r)
 static hl_status read_density(reader *r, hl_density **out)
 {
     const char *format = hl_tensors_metadata(r->t, "format");
-    bool members = format && strcmp(format, members_format) == 0;
+    bool forms = format && strcmp(format, forms_format) == 0;
+    bool members = forms || (format && strcmp(format, members_format) == 0);
     hl_status status = members ? HL_OK : hl_model_check_format(r->ctx, r->path, r->t, format_text, "a density model");
     bool flow = !members || hl_tensors_metadata(r->t, "kind");
     if (status == HL_OK && flow)
@@ -476,6 +562,10 @@ static hl_status read_density(reader *r, hl_density **out)
     r->context = r->spec.net.context;
     if (status == HL_OK && members)
         status = read_layout(r);
+    if (status == HL_OK && forms)
+        status = hl_model_parse(r->ctx, r->t, "forms", &r->forms);
+    if (status == HL_OK && forms && !r->forms.root)
+        status = bad(r, "its forms are missing");
     if (status == HL_OK && flow && (r->dim != r->spec.net.dim || r->context != r->spec.net.context))
         status = bad(r, "its columns are not as many as the architecture has");
     if (status != HL_OK)
@@ -503,6 +593,7 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
     hl_json_free(&r.solver);
     hl_json_free(&r.members);
     hl_json_free(&r.maps);
+    hl_json_free(&r.forms);
     return status;
 }
 

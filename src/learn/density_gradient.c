@@ -22,7 +22,7 @@ typedef struct work {
     double *c, *gc;             /* [CHUNK][context]: the same of the context */
     double *seen;               /* [CHUNK][dim + context]: rows as a mixture sees them */
     size_t index[CHUNK];        /* of the rows above */
-    const double *rows, *given; /* of this chunk, in the units of the data */
+    const double *rows, *given; /* of this chunk, behind their forms */
     double *to, *to_context;    /* of this chunk; to_context may be NULL */
 } work;
 
@@ -99,7 +99,7 @@ static hl_status add_flow(work *w, size_t count)
             memcpy(w->c + kept * w->context, w->given + r * w->context, w->context * sizeof *w->c);
         w->index[kept++] = r;
     }
-    hl_density_standardise(w->m, kept, w->x, w->c);
+    hl_density_see(w->m, kept, w->x, w->c);
     hl_status status = kept ? pull(w, kept) : HL_OK;
     for (size_t k = 0; k < kept && status == HL_OK; k++) {
         size_t r = w->index[k];
@@ -134,7 +134,7 @@ static hl_status score(work *w, size_t count, double *logp)
     hl_kept_failure kept;
     for (size_t k = 0; k < w->members; k++) {
         double *own = w->logp + k * CHUNK, log_weight = log(hl_density_get_member(w->m, k).weight);
-        hl_status status = hl_density_member_logp(w->m, k, count, w->rows, w->given, own);
+        hl_status status = hl_density_member_formed(w->m, k, count, w->rows, w->given, own);
         if (status == HL_ERR_NOMEM || status == HL_STOPPED)
             return status;
         if (w->m->flow && k == 0) {
@@ -181,6 +181,24 @@ static hl_status run_chunk(work *w, size_t count, double *logp)
     return status != HL_OK ? status : scored;
 }
 
+/* From behind the forms, v, to the units of the data: d/dx = dv/dx d/dv + d log(dv/dx) / dx. Where log p is -infinity, the gradient is NaN. */
+static void unform(const work *w, size_t count, const double *x, const double *given, const hl_density_formed *in,
+                   double *logp)
+{
+    const hl_column_form *form = w->m->form;
+    double slope, curve;
+    for (size_t i = 0; form && i < count * w->dim; i++) {
+        hl_column_form_forward(&form[i % w->dim], x[i], &slope, &curve);
+        w->to[i] = in->slope[i / w->dim] == -INFINITY ? NAN : w->to[i] * exp(slope) + curve;
+    }
+    for (size_t i = 0; form && w->to_context && i < count * w->context; i++) {
+        hl_column_form_forward(&form[w->dim + i % w->context], given[i], &slope, NULL);
+        w->to_context[i] = in->slope[i / w->context] == -INFINITY ? NAN : w->to_context[i] * exp(slope);
+    }
+    for (size_t r = 0; form && logp && r < count; r++)
+        logp[r] = in->slope[r] == -INFINITY ? -INFINITY : logp[r] + in->slope[r];
+}
+
 hl_status hl_density_logp_gradient(hl_density *m, size_t rows, const double *x, const double *context, double *logp,
                                    double *gradient, double *context_gradient)
 {
@@ -193,11 +211,14 @@ hl_status hl_density_logp_gradient(hl_density *m, size_t rows, const double *x, 
     hl_status status = create(&w);
     for (size_t start = 0; start < rows && status == HL_OK; start += CHUNK) {
         size_t count = rows - start < CHUNK ? rows - start : CHUNK;
-        w.rows = x + start * w.dim;
-        w.given = w.context ? context + start * w.context : NULL;
+        const double *given = w.context ? context + start * w.context : NULL;
+        hl_density_formed in = hl_density_form_rows(m, count, x + start * w.dim, given);
+        w.rows = in.x;
+        w.given = in.context;
         w.to = gradient + start * w.dim;
         w.to_context = w.context && context_gradient ? context_gradient + start * w.context : NULL;
         hl_status chunk = run_chunk(&w, count, logp ? logp + start : NULL);
+        unform(&w, count, x + start * w.dim, given, &in, logp ? logp + start : NULL);
         hl_density_note_failure(m, chunk, start, NULL, &f);
         status = chunk == HL_ERR_NOMEM || chunk == HL_STOPPED ? chunk : HL_OK;
     }

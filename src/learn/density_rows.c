@@ -23,24 +23,61 @@ static void see_columns(const hl_density *m, bool mapped, size_t first, size_t c
     }
 }
 
+void hl_density_see(const hl_density *m, size_t rows, double *x, double *context)
+{
+    if (x)
+        see_columns(m, m->flow_mapped, 0, m->dim, rows, x);
+    for (size_t r = 0; m->factor && x && r < rows; r++)
+        hl_solve_lower(m->dim, m->factor, m->dim, x + r * m->dim);
+    if (context && m->context)
+        see_columns(m, m->flow_mapped, m->dim, m->context, rows, context);
+}
+
 void hl_density_standardise(const hl_density *m, size_t rows, double *x, double *context)
 {
-    if (m && x)
-        see_columns(m, m->flow_mapped, 0, m->dim, rows, x);
-    for (size_t r = 0; m && m->factor && x && r < rows; r++)
-        hl_solve_lower(m->dim, m->factor, m->dim, x + r * m->dim);
-    if (m && context && m->context)
-        see_columns(m, m->flow_mapped, m->dim, m->context, rows, context);
+    for (size_t i = 0; m && m->form && x && i < rows * m->dim; i++)
+        x[i] = hl_column_form_forward(&m->form[i % m->dim], x[i], NULL, NULL);
+    for (size_t i = 0; m && m->form && context && i < rows * m->context; i++)
+        context[i] = hl_column_form_forward(&m->form[m->dim + i % m->context], context[i], NULL, NULL);
+    if (m)
+        hl_density_see(m, rows, x, context);
+}
+
+hl_density_formed hl_density_form_rows(hl_density *m, size_t rows, const double *x, const double *context)
+{
+    if (!m->form)
+        return (hl_density_formed){ x, context, NULL };
+    double *to = m->formed, *given = to + HL_DENSITY_CHUNK * m->dim, *slopes = given + HL_DENSITY_CHUNK * m->context;
+    for (size_t i = 0; x && i < rows * m->dim; i++) {
+        double slope;
+        size_t column = i % m->dim;
+        to[i] = hl_column_form_forward(&m->form[column], x[i], &slope, NULL);
+        slopes[i / m->dim] = slope + (column ? slopes[i / m->dim] : 0);
+        if (slope == -INFINITY)
+            to[i] = m->column[column].mean;
+    }
+    for (size_t i = 0; context && i < rows * m->context; i++)
+        given[i] = hl_column_form_forward(&m->form[m->dim + i % m->context], context[i], NULL, NULL);
+    return (hl_density_formed){ to, context ? given : NULL, slopes };
+}
+
+/* From what the flow sees to what is behind the forms. */
+static void unsee(const hl_density *m, size_t rows, double *x)
+{
+    for (size_t r = 0; m->factor && r < rows; r++)
+        hl_multiply_lower(m->dim, m->factor, m->dim, x + r * m->dim);
+    for (size_t i = 0; i < rows * m->dim; i++) {
+        const hl_density_units *c = &m->column[i % m->dim];
+        x[i] = m->flow_mapped ? hl_column_map_inverse(m->map[i % m->dim], x[i]) : c->mean + c->deviation * x[i];
+    }
 }
 
 void hl_density_unstandardise(const hl_density *m, size_t rows, double *x)
 {
-    for (size_t r = 0; m && m->factor && x && r < rows; r++)
-        hl_multiply_lower(m->dim, m->factor, m->dim, x + r * m->dim);
-    for (size_t i = 0; m && x && i < rows * m->dim; i++) {
-        const hl_density_units *c = &m->column[i % m->dim];
-        x[i] = m->flow_mapped ? hl_column_map_inverse(m->map[i % m->dim], x[i]) : c->mean + c->deviation * x[i];
-    }
+    if (m && x)
+        unsee(m, rows, x);
+    for (size_t i = 0; m && m->form && x && i < rows * m->dim; i++)
+        x[i] = hl_column_form_inverse(&m->form[i % m->dim], x[i]);
 }
 
 double hl_density_joint_row(const hl_density *m, bool mapped, const double *context, const double *x, double *joint)
@@ -64,7 +101,7 @@ static const double *see_context(hl_density *m, size_t count)
 {
     if (!m->context)
         return NULL;
-    hl_density_standardise(m, count, NULL, m->c);
+    hl_density_see(m, count, NULL, m->c);
     for (size_t i = 0; i < count * m->context; i++)
         if (!isfinite(m->c[i])) {
             m->c[i] = 0;
@@ -88,23 +125,23 @@ void hl_density_note_failure(hl_density *m, hl_status status, size_t start, cons
 
 /* ---- log-densities ---- */
 
-/* Rows that cannot be solved are NaN, and the status is that of the first of them, counted from `start`. */
-static hl_status flow_logp(hl_density *m, size_t start, size_t count, const double *x, const double *context,
-                           double *logp)
+/* All rows here are behind their forms; x and context point to the first of `count` of them. Rows that cannot be solved are NaN, and the status
+ * is that of the first of them. */
+static hl_status flow_logp(hl_density *m, size_t count, const double *x, const double *context, double *logp)
 {
     double scale = 0;
     for (size_t i = 0; i < m->dim; i++)
         scale += (m->flow_mapped ? 0 : log(m->column[i].deviation)) + (m->factor ? log(m->factor[i * m->dim + i]) : 0);
-    memcpy(m->x, x + start * m->dim, count * m->dim * sizeof *x);
-    hl_density_standardise(m, count, m->x, NULL);
+    memcpy(m->x, x, count * m->dim * sizeof *x);
+    hl_density_see(m, count, m->x, NULL);
     if (m->context)
-        memcpy(m->c, context + start * m->context, count * m->context * sizeof *m->c);
+        memcpy(m->c, context, count * m->context * sizeof *m->c);
     const double *c = see_context(m, count);
     hl_status status = hl_flow_logp(m->flow, count, m->x, c, logp);
     for (size_t r = 0; r < count; r++) {
         double log_slope = 0, slope;
         for (size_t i = 0; m->flow_mapped && i < m->dim; i++) {
-            hl_column_map_forward(m->map[i], x[(start + r) * m->dim + i], &slope);
+            hl_column_map_forward(m->map[i], x[r * m->dim + i], &slope);
             log_slope += slope;
         }
         logp[r] += log_slope - scale;
@@ -112,21 +149,27 @@ static hl_status flow_logp(hl_density *m, size_t start, size_t count, const doub
     return status;
 }
 
-static void mixture_logp(hl_density *m, const hl_density_mixture *k, size_t start, size_t count, const double *x,
-                         const double *context, double *logp, hl_density_failures *f)
+static hl_status mixture_logp(hl_density *m, const hl_density_mixture *k, size_t count, const double *x,
+                              const double *context, double *logp)
 {
     size_t all = m->dim + m->context;
     for (size_t r = 0; r < count; r++) /* m->x is free: the flow's turn is over */
-        m->x[r] = hl_density_joint_row(m, k->mapped, context ? context + (start + r) * m->context : NULL,
-                                       x + (start + r) * m->dim, m->joint + r * all);
+        m->x[r] = hl_density_joint_row(m, k->mapped, context ? context + r * m->context : NULL, x + r * m->dim,
+                                       m->joint + r * all);
     hl_status status = hl_tmixture_logp(k->mixture, count, m->joint, logp);
     for (size_t r = 0; r < count; r++) {
-        logp[r] = status == HL_OK ? logp[r] + m->x[r] : NAN;
-        if (isnan(logp[r]) && status == HL_OK && f->first == HL_OK)
-            hl_density_note_failure(m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "it is not finite"),
-                                    start, NULL, f);
+        logp[r] = status == HL_OK || status == HL_ERR_NOT_FINITE ? logp[r] + m->x[r] : NAN;
+        if (isnan(logp[r]) && status == HL_OK)
+            status = hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "it is not finite");
     }
-    hl_density_note_failure(m, status, start, NULL, f);
+    return status;
+}
+
+hl_status hl_density_member_formed(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
+                                   double *logp)
+{
+    return m->flow && member == 0 ? flow_logp(m, rows, x, context, logp)
+                                  : mixture_logp(m, &m->mixture[member - (m->flow != NULL)], rows, x, context, logp);
 }
 
 /* log(e^a + w e^b) to a; a member that is NaN is left out. */
@@ -155,16 +198,23 @@ hl_status hl_density_soften(hl_density *m, hl_status status, size_t count, const
                       "the flow cannot be solved there, and log p is that of the other members (%s)", what);
 }
 
+/* The log slopes of the forms; rows outside of the bounds have no density. */
+static void add_slopes(size_t count, const double *slope, double *logp)
+{
+    for (size_t r = 0; slope && r < count; r++)
+        logp[r] = slope[r] == -INFINITY ? -INFINITY : logp[r] + slope[r];
+}
+
 static void chunk_logp(hl_density *m, size_t start, size_t count, const double *x, const double *context, double *logp,
                        hl_density_failures *f)
 {
     hl_kept_failure kept;
-    hl_status status = m->flow ? flow_logp(m, start, count, x, context, logp) : HL_OK;
+    hl_status status = m->flow ? flow_logp(m, count, x, context, logp) : HL_OK;
     hl_failure_keep(m->ctx, &kept);
     for (size_t r = 0; r < count && (!m->flow || m->mixtures); r++)
         logp[r] = m->flow ? logp[r] + log(m->flow_weight) : -INFINITY;
     for (size_t k = 0; k < m->mixtures; k++) {
-        mixture_logp(m, &m->mixture[k], start, count, x, context, m->member, f);
+        hl_density_note_failure(m, mixture_logp(m, &m->mixture[k], count, x, context, m->member), start, NULL, f);
         add_member(count, m->mixture[k].weight, m->member, logp);
     }
     if (status == HL_OK)
@@ -173,18 +223,32 @@ static void chunk_logp(hl_density *m, size_t start, size_t count, const double *
     hl_density_note_failure(m, hl_density_soften(m, status, count, logp), start, NULL, f);
 }
 
+/* Of all members, or of one. */
+static hl_status score(hl_density *m, const size_t *member, size_t rows, const double *x, const double *context,
+                       double *logp)
+{
+    hl_density_failures f = { .first = HL_OK };
+    for (size_t start = 0; start < rows; start += CHUNK) {
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
+        hl_density_formed in =
+            hl_density_form_rows(m, count, x + start * m->dim, m->context ? context + start * m->context : NULL);
+        if (member)
+            hl_density_note_failure(m, hl_density_member_formed(m, *member, count, in.x, in.context, logp + start),
+                                    start, NULL, &f);
+        else
+            chunk_logp(m, start, count, in.x, in.context, logp + start, &f);
+        add_slopes(count, in.slope, logp + start);
+    }
+    return f.first;
+}
+
 hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const double *context, double *logp)
 {
     if (!m)
         return HL_ERR_INVALID;
     if (rows && (!x || !logp || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_logp: x, the context or the result is NULL");
-    hl_density_failures f = { .first = HL_OK };
-    for (size_t start = 0; start < rows; start += CHUNK) {
-        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
-        chunk_logp(m, start, count, x, m->context ? context : NULL, logp + start, &f);
-    }
-    return f.first;
+    return score(m, NULL, rows, x, context, logp);
 }
 
 hl_status hl_density_member_logp(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
@@ -197,16 +261,7 @@ hl_status hl_density_member_logp(hl_density *m, size_t member, size_t rows, cons
                        hl_density_members(m));
     if (rows && (!x || !logp || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_member_logp: x, the context or the result is NULL");
-    hl_density_failures f = { .first = HL_OK };
-    context = m->context ? context : NULL;
-    for (size_t start = 0; start < rows; start += CHUNK) {
-        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
-        if (m->flow && member == 0)
-            hl_density_note_failure(m, flow_logp(m, start, count, x, context, logp + start), start, NULL, &f);
-        else
-            mixture_logp(m, &m->mixture[member - (m->flow != NULL)], start, count, x, context, logp + start, &f);
-    }
-    return f.first;
+    return score(m, &member, rows, x, context, logp);
 }
 
 /* ---- samples ---- */
@@ -243,23 +298,32 @@ static bool mixture_sample(const hl_density *m, const hl_density_mixture *k, uin
     return good;
 }
 
-/* `count` rows of a chunk by the flow: index[r] is the place of the r-th of them among the rows from `start` on. */
+/* Some rows of a chunk by the flow: index[r] is the place of the r-th of them among the rows from `start` on, where context and x begin. */
 static void flow_sample(hl_density *m, uint64_t seed, uint64_t first, size_t start, size_t count, const size_t *index,
                         const double *context, double *x, hl_density_failures *f)
 {
     double *to = m->joint; /* [count][dim] */
     for (size_t r = 0; r < count; r++) {
-        size_t at = start + index[r];
         for (size_t i = 0; i < m->dim; i++)
-            m->x[r * m->dim + i] = hl_random_normal(seed, STREAM_BASE, (first + at) * m->dim + i);
+            m->x[r * m->dim + i] = hl_random_normal(seed, STREAM_BASE, (first + start + index[r]) * m->dim + i);
         if (m->context)
-            memcpy(m->c + r * m->context, context + at * m->context, m->context * sizeof *m->c);
+            memcpy(m->c + r * m->context, context + index[r] * m->context, m->context * sizeof *m->c);
     }
     const double *c = see_context(m, count);
     hl_density_note_failure(m, hl_flow_inverse(m->flow, count, m->x, c, to, NULL), start, index, f);
-    hl_density_unstandardise(m, count, to);
+    unsee(m, count, to);
     for (size_t r = 0; r < count; r++)
-        memcpy(x + (start + index[r]) * m->dim, to + r * m->dim, m->dim * sizeof *x);
+        memcpy(x + index[r] * m->dim, to + r * m->dim, m->dim * sizeof *x);
+}
+
+/* From behind the forms to the units of the data, on the columns' grids. */
+static void unform(const hl_density *m, size_t rows, double *x)
+{
+    for (size_t i = 0; m->form && i < rows * m->dim; i++) {
+        const hl_column_form *f = &m->form[i % m->dim];
+        x[i] = hl_column_form_inverse(f, x[i]);
+        x[i] = m->exact_draws ? x[i] : hl_column_form_round(f, x[i]);
+    }
 }
 
 hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t rows, const double *context, double *x)
@@ -271,18 +335,21 @@ hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t r
     hl_density_failures f = { .first = HL_OK };
     for (size_t start = 0; start < rows; start += CHUNK) {
         size_t count = rows - start < CHUNK ? rows - start : CHUNK, index[CHUNK], flows = 0;
+        double *to = x + start * m->dim;
+        hl_density_formed in = hl_density_form_rows(m, count, NULL, m->context ? context + start * m->context : NULL);
         for (size_t r = 0; r < count; r++) {
             size_t at = start + r, k = choose_member(m, seed, first + at);
-            const double *c = m->context ? context + at * m->context : NULL;
+            const double *c = m->context ? in.context + r * m->context : NULL;
             if (k == m->mixtures)
                 index[flows++] = r;
-            else if (!mixture_sample(m, &m->mixture[k], seed, first + at, c, x + at * m->dim))
+            else if (!mixture_sample(m, &m->mixture[k], seed, first + at, c, to + r * m->dim))
                 hl_density_note_failure(
                     m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(at, HL_NOWHERE), "its context is not finite"), 0,
                     NULL, &f);
         }
         if (flows)
-            flow_sample(m, seed, first, start, flows, index, context, x, &f);
+            flow_sample(m, seed, first, start, flows, index, in.context, to, &f);
+        unform(m, count, to);
     }
     return f.first;
 }

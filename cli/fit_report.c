@@ -10,7 +10,8 @@ enum { SHOWN = 5 }; /* findings of a kind */
 /* ---- findings ---- */
 
 /* The kinds of warnings: names for JSON, and what is said of columns that are not shown one by one. */
-static const char *const kinds[] = { "constant", "scale", "integer", "tied", "far", "dependent", "repeated", "copies" };
+static const char *const kinds[] = { "constant",  "scale",    "integer", "tied", "far",
+                                     "dependent", "repeated", "copies",  "edge" };
 static const char *const more[] = { NULL,
                                     NULL,
                                     "have whole numbers only, too",
@@ -18,10 +19,20 @@ static const char *const more[] = { NULL,
                                     "have values far from the others",
                                     "are linear functions of others",
                                     "have one value in many rows, too",
-                                    NULL };
+                                    NULL,
+                                    "have many values near a bound, too" };
 
 static void say_steps(const fit_job *j, const hl_finding *f)
 {
+    bool kept = hl_settings_text(j->settings, "keep-steps") != NULL;
+    if (f->kind == HL_FINDING_INTEGER && !kept) {
+        cli_say(&cli_fit,
+                "column '%s' has whole numbers only: it is modelled with uniform noise of one step's width, and "
+                "samples are rounded "
+                "(--keep-steps: without noise)",
+                j->names[f->column]);
+        return;
+    }
     cli_say(&cli_fit,
             "warning: column '%s' %s; the likelihood of such data has no bound: --dequantize adds noise of one "
             "step's width",
@@ -59,6 +70,18 @@ static void say_repeated(const fit_job *j, const hl_finding *f)
         j->names[f->column], f->value, f->count);
 }
 
+static void say_edge(const fit_job *j, const hl_finding *f)
+{
+    char low[40] = "", high[40] = "";
+    if (isfinite(f->low))
+        snprintf(low, sizeof low, "%g", f->low);
+    if (isfinite(f->high))
+        snprintf(high, sizeof high, "%g", f->high);
+    cli_say(&cli_fit,
+            "column '%s' has no value %s %g and many near it; --bounds '%s=%s:%s' keeps samples in this range",
+            j->names[f->column], isfinite(f->low) ? "below" : "above", f->value, j->names[f->column], low, high);
+}
+
 static void say_copies(const hl_finding *f)
 {
     cli_say(&cli_fit,
@@ -84,6 +107,8 @@ static void say_warnings(const fit_job *j, const hl_density_outcome *o)
             say_repeated(j, f);
         else if (f->kind == HL_FINDING_COPIES)
             say_copies(f);
+        else if (f->kind == HL_FINDING_EDGE)
+            say_edge(j, f);
     }
     for (size_t k = HL_FINDING_INTEGER; k < sizeof kinds / sizeof *kinds; k++)
         if (said[k] > SHOWN)

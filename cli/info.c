@@ -1,5 +1,6 @@
 /* info.c - `hollow info`: what a model file holds. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -130,6 +131,20 @@ static void print_members(const hl_density *model)
     }
 }
 
+/* The rest of a column's line: its map, its bounds and the steps of its values. */
+static void print_range(hl_density_range r)
+{
+    if (strcmp(r.form, "none") != 0)
+        printf("  %s", r.form);
+    if (isfinite(r.low))
+        printf("  >= %g", r.low);
+    if (isfinite(r.high))
+        printf("  <= %g", r.high);
+    if (r.step > 0)
+        printf("  samples in steps of %g", r.step);
+    printf("\n");
+}
+
 static void print_density(const char *path, const hl_density *model, const subject *nets, long long bytes)
 {
     hl_flow_spec flow = hl_flow_describe(hl_density_flow(model));
@@ -160,7 +175,8 @@ static void print_density(const char *path, const hl_density *model, const subje
     for (size_t i = 0; i < dim + context; i++) {
         hl_density_column c = hl_density_get_column(model, i);
         print_plain(c.name, 32);
-        printf(" %16.9g %16.9g%s\n", c.mean, c.deviation, i < dim ? "" : "  context");
+        printf(" %16.9g %16.9g%s", c.mean, c.deviation, i < dim ? "" : "  context");
+        print_range(hl_density_get_range(model, i));
     }
     print_params(nets, hl_flow_nets(hl_density_flow(model)));
 }
@@ -291,6 +307,18 @@ static void json_params(cli_json *json, const subject *net)
     cli_json_close(json, ']');
 }
 
+static void put_range(cli_json *json, hl_density_range r)
+{
+    if (strcmp(r.form, "none") != 0)
+        cli_json_text(json, "form", r.form);
+    if (isfinite(r.low))
+        cli_json_exact(json, "low", r.low);
+    if (isfinite(r.high))
+        cli_json_exact(json, "high", r.high);
+    if (r.step > 0)
+        cli_json_exact(json, "step", r.step);
+}
+
 static void json_density(cli_json *json, const hl_density *model, const subject *nets)
 {
     hl_flow_spec flow = hl_flow_describe(hl_density_flow(model));
@@ -319,6 +347,7 @@ static void json_density(cli_json *json, const hl_density *model, const subject 
         cli_json_text(json, "name", c.name);
         cli_json_exact(json, "mean", c.mean);
         cli_json_exact(json, "deviation", c.deviation);
+        put_range(json, hl_density_get_range(model, i));
         cli_json_bool(json, "context", i >= dim);
         cli_json_close(json, '}');
     }

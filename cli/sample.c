@@ -10,6 +10,7 @@ enum { CHUNK = 4096 };
 typedef struct settings {
     uint64_t threads, rows, seed, first;
     const char *out, *context;
+    bool raw;
 } settings;
 
 static const cli_option options[] = {
@@ -20,6 +21,7 @@ static const cli_option options[] = {
     { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "other seeds give other rows; default 0", 0, 9e15, NULL },
     { "context", CLI_TEXT, offsetof(settings, context), "FILE", "values of the context columns, a row for each sample",
       0, 0, NULL },
+    { "raw", CLI_FLAG, offsetof(settings, raw), NULL, "do not round to the steps of the columns' values", 0, 0, NULL },
     { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
       NULL },
@@ -160,6 +162,7 @@ static int sample(job *j, const settings *set)
     j->c = context ? calloc(CHUNK * context, sizeof *j->c) : NULL;
     if (!j->c_index || !j->names || !j->x || (context && !j->c))
         return cli_fail(&cli_sample, CLI_FAILED, "out of memory");
+    hl_density_set_rounding(j->model, !set->raw);
     int result = open_context(j, set);
     if (result != CLI_OK)
         return result;

@@ -272,6 +272,10 @@ stderr_has "unknown ODE method 'nonsense'"
 stdout_empty
 awk -F, 'NR == 1 { print "n,b" } NR > 1 { printf "%d,%s\n", 3 * $1, $2 }' "$data" >"$work/whole.csv"
 fit 0 "$work/whole.csv" "$work/whole.hollow"
+stderr_has "column 'n' has whole numbers only: it is modelled with uniform noise"
+expect 0 sample "$work/whole.hollow" -n 50
+if awk -F, 'NR > 1 && $1 != int($1) { exit 1 }' "$out"; then pass; else fail "$command: not rounded"; fi
+fit 0 "$work/whole.csv" "$work/whole.hollow" --keep-steps
 stderr_has "warning: column 'n' has whole numbers only; the likelihood of such data has no bound: --dequantize"
 fit 0 "$work/whole.csv" "$work/whole.hollow" --dequantize
 if grep -q warning "$err"; then fail "$command: a warning"; else pass; fi

@@ -45,7 +45,7 @@ typedef enum hl_finding_kind {
     HL_FINDING_CONSTANT,
     /* The column's deviation, `value`, is too small or too large to compute with; low..high is the column's range. */
     HL_FINDING_SCALE,
-    /* The others are warnings. All values are whole numbers, and the option "dequantize" is off. */
+    /* The others are warnings. All values are whole numbers, to which uniform noise is added, unless "keep-steps" is on. */
     HL_FINDING_INTEGER,
     /* The share `value` of the rows has a value that another row has, too, and "dequantize" is off. */
     HL_FINDING_TIED,
@@ -56,7 +56,9 @@ typedef enum hl_finding_kind {
     /* `count` rows, more than one in 20, have the same `value` in a column whose other values repeat less. */
     HL_FINDING_REPEATED,
     /* `count` validation rows, the share `value` of all, more than one in 100, equal a training row. `column` is behind the last. */
-    HL_FINDING_COPIES
+    HL_FINDING_COPIES,
+    /* No value is beyond `value`, 0 or 1, and many are near it: a bound, low..high being the one that the option "bounds" could declare. */
+    HL_FINDING_EDGE
 } hl_finding_kind;
 
 enum { HL_FINDING_OTHERS = 3 };

@@ -136,7 +136,10 @@ def _finding_text(finding: Any, names: list[str]) -> str:
     if finding.kind == abi.HL_FINDING_SCALE:
         return f"{column} has a deviation of {finding.value:g}, which is too small or too large to compute with"
     if finding.kind == abi.HL_FINDING_INTEGER:
-        return f"{column} holds whole numbers only, whose density is unbounded; dequantize=True adds noise to them"
+        return (
+            f"{column} holds whole numbers only: uniform noise of one step's width is added to them, and samples are rounded "
+            "(dequantize=True: the same without this warning; keep_steps=True: no noise)"
+        )
     if finding.kind == abi.HL_FINDING_TIED:
         return (
             f"{column}: {100 * finding.value:.3g} % of the rows have a value that another row has, too, which makes the density "
@@ -165,6 +168,8 @@ def _finding_text(finding: Any, names: list[str]) -> str:
             f"{count} validation rows, {100 * finding.value:.3g} %, equal a row of training, so validation is better than the "
             "model is; leave copies out"
         )
+    if finding.kind == abi.HL_FINDING_EDGE:
+        return f"{column} has no value beyond {finding.value:g} and many near it; bounds='NAME=LOW:HIGH' keeps samples in a range"
     return f"{column}: finding {finding.kind}"
 
 

@@ -145,8 +145,24 @@ static bool is_grid(size_t count, const double *sorted, double step)
     return true;
 }
 
-double hl_column_grid(size_t rows, const double *x, size_t stride, double *work)
+/* Are the values multiples of their least distance from the least of them, as those of a grid that was standardised? Their step, or 0. */
+static double shifted_grid(size_t count, const double *sorted)
 {
+    double range = sorted[count - 1] - sorted[0], least = INFINITY;
+    for (size_t r = 1; r < count; r++)
+        least = fmin(least, sorted[r] - sorted[r - 1] > 1e-6 * range ? sorted[r] - sorted[r - 1] : INFINITY);
+    double steps = round(range / least), step = range / steps;
+    for (size_t r = 0; r < count && count > 10; r++) {
+        double k = (sorted[r] - sorted[0]) / step;
+        if (fabs(k - round(k)) > 0.02)
+            return 0;
+    }
+    return count > 10 ? step : 0;
+}
+
+hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, double *work)
+{
+    hl_column_form form = hl_column_form_none();
     size_t distinct = 0;
     for (size_t r = 0; r < rows; r++)
         work[r] = x[r * stride];
@@ -156,16 +172,20 @@ double hl_column_grid(size_t rows, const double *x, size_t stride, double *work)
             work[distinct++] = work[r];
     double range = distinct ? work[distinct - 1] - work[0] : 0;
     if (!(range > 0) || !((double)(rows - distinct) > TIED_SHARE * (double)rows))
-        return 0;
+        return form;
     static const double digit[] = { 5, 2, 1 };
     int most = (int)ceil(log10(range));
     for (int power = most; power > most - 9; power--)
         for (size_t i = 0; i < 3; i++) {
             double step = power < 0 ? digit[i] / pow(10, -power) : digit[i] * pow(10, power);
-            if (step <= range && is_grid(distinct, work, step))
-                return step;
+            if (step <= range && is_grid(distinct, work, step)) {
+                form.step = step;
+                return form;
+            }
         }
-    return 0;
+    form.step = shifted_grid(distinct, work);
+    form.origin = form.step > 0 ? work[0] : 0;
+    return form;
 }
 
 /* ---- choice ---- */

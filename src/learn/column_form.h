@@ -36,9 +36,10 @@ double hl_column_form_inverse(const hl_column_form *form, double v);
 /* The value of the grid, inside the bounds, that is nearest to x. */
 double hl_column_form_round(const hl_column_form *form, double x);
 
-/* The grid of a column: the largest 1, 2 or 5 times a power of ten of which all values are multiples, where more than 1 % of the values are
- * repetitions; else 0. Uses `work`, which has room for all values. */
-double hl_column_grid(size_t rows, const double *x, size_t stride, double *work);
+/* Origin and step of a column's grid, where more than 1 % of the values are repetitions: the largest 1, 2 or 5 times a power of ten of which all
+ * values are multiples, else the least distance of two values if all distances are multiples of it. Step 0: no grid. Uses `work`, which has
+ * room for all values. */
+hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, double *work);
 
 /* Choose a form for the values of training rows, which are inside `bounds` (low and high; the rest is ignored): by the density of one half of the
  * rows for the other. Without bounds, asinh if a value is more than 1000 deviations, by quartiles, away; else none. */

@@ -33,7 +33,8 @@ typedef struct run {
     hl_fit_pace pace;
     hl_fit_report report; /* of the last iteration */
     double validation;    /* the last, in the units of the data; NaN before the first */
-    double scale;         /* from the flow's -log p to the units of the data */
+    double scale;         /* from the flow's -log p to what is behind the columns' forms */
+    double form_scale;    /* and from there to the units of the data */
     double start, saved;  /* when the call began; when the last checkpoint was written */
     bool stopped;         /* after training, while members were weighed */
     outcome *outcome;
@@ -326,16 +327,17 @@ static bool tell(run *r, double left)
     const hl_fit_report *p = &r->report;
     const hl_job *job = r->job;
     if (p->validated)
-        r->validation = p->validation + r->scale;
+        r->validation = p->validation + r->scale + r->form_scale;
+    double scale = r->scale + r->form_scale;
     hl_density_progress progress = { .phase = p->phase,
                                      .iteration = p->iteration,
                                      .iterations = r->outcome->seen.iterations,
-                                     .loss = p->loss + (p->phase == HL_FIT_LIKELIHOOD ? r->scale : 0),
+                                     .loss = p->loss + (p->phase == HL_FIT_LIKELIHOOD ? scale : 0),
                                      .validation = r->validation,
-                                     .best = isfinite(p->best) ? p->best + r->scale : NAN,
+                                     .best = isfinite(p->best) ? p->best + scale : NAN,
                                      .best_iteration = p->best_iteration,
                                      .validated = p->validated,
-                                     .validation_fixed = p->validated ? p->validation_fixed + r->scale : NAN,
+                                     .validation_fixed = p->validated ? p->validation_fixed + scale : NAN,
                                      .steps_doubled = p->steps_doubled,
                                      .gradient_norm = p->gradient_norm,
                                      .evaluations = p->evaluations,
@@ -460,6 +462,7 @@ static hl_status create_model(run *r)
     if (status == HL_OK) /* one that there is not is told now, not by the first validation */
         status = hl_density_set_solver(r->model, &r->plan.options.solver);
     r->scale = hl_fit_table_scale(t);
+    r->form_scale = hl_fit_table_form_scale(t);
     return status;
 }
 
@@ -479,6 +482,16 @@ static hl_status create(run *r, const hl_settings *settings)
     if (r->job && r->job->resume)
         status = hl_fit_load(r->fit, r->outcome->settings, r->job->checkpoint);
     return status;
+}
+
+/* So far all was behind the columns' forms. The model gets them, and the outcome the units of the data. */
+static hl_status leave_forms(run *r)
+{
+    hl_density_outcome *o = &r->outcome->seen;
+    double *const values[] = { &o->best, &o->normal, &o->recent, &o->mixture, &o->flow };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        *values[i] += r->form_scale;
+    return hl_density_set_forms(r->model, r->table.form);
 }
 
 static hl_status fit(run *r, const hl_density_data *data, const hl_settings *settings)
@@ -511,6 +524,8 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     bool keep = status == HL_OK || status == HL_STOPPED ||
                 (status != HL_ERR_NOMEM && (isfinite(r->report.best) || r->members.mixtures));
     hl_status finished = keep ? finish_model(r) : status;
+    if (keep && finished == HL_OK)
+        finished = leave_forms(r);
     if (keep && finished == HL_OK) {
         r->outcome->seen.parameters = count_parameters(r->model);
         if (r->stopped && status == HL_OK) {

@@ -1,6 +1,7 @@
 /* density_fit.h - the stations of hl_density_fit: data, checks, choices, the loop, the outcome.
  *
  *   density_fit_data.c         rows in the user's units become standardised rows of training and of validation
+ *   density_fit_forms.c        bounds, grids and far values: forms of the columns
  *   density_fit_check.c        findings
  *   density_fit_members.c      mixtures beside the flow; weights
  *   density_fit_decorrelate.c  linear correlations are taken out
@@ -14,6 +15,7 @@
 #include "base/options.h"
 #include "hollow/density_fit.h"
 #include "hollow/table.h"
+#include "learn/column_form.h"
 
 /* ---- data ---- */
 
@@ -35,6 +37,9 @@ typedef struct hl_fit_table {
     double map_scale;          /* minus the mean log slope of the maps over the validation rows */
     double *valid_slope;       /* the log slopes of these rows, if they are mapped */
     double *factor;            /* L: standardised rows are L times what the flow sees; dim x dim, or NULL */
+    hl_column_form *form;      /* [dim + context]; NULL: all are none */
+    double *noise;             /* [dim]: width of the noise that dequantised a column, or 0 */
+    double *form_slope;        /* log slopes of the forms, of the validation rows */
     uint64_t hash;             /* of all numbers that training sees */
     hl_finding *finding;
     size_t findings, finding_room;
@@ -46,6 +51,19 @@ void hl_fit_table_free(hl_fit_table *table);
 /* log |det| from standardised rows to the units of the data: what a mean of -log p of what the flow sees lacks. */
 double hl_fit_table_scale(const hl_fit_table *table);
 
+/* ---- forms ---- */
+
+/* Every column gets a form, of kind none, with the bounds of the text (or NULL); the rows of the data must be inside them. */
+hl_status hl_fit_read_bounds(hl_fit_table *table, const hl_density_data *data, const char *text);
+/* Grids of the columns of x, from training rows in the units of the data. */
+hl_status hl_fit_find_grids(hl_fit_table *table);
+/* Choose forms, and take all rows, means and deviations through them. */
+hl_status hl_fit_apply_forms(hl_fit_table *table);
+/* Minus the mean log slope of the forms over the validation rows: what a mean of -log p behind the forms lacks. */
+double hl_fit_table_form_scale(const hl_fit_table *table);
+/* Mean and deviation of a column, `at` of the first row on, by the rows' weights. */
+void hl_fit_weigh_column(const hl_fit_rows *rows, const double *at, size_t stride, hl_density_column *column);
+
 /* ---- checks ---- */
 
 hl_status hl_fit_table_find(hl_fit_table *table, const hl_finding *finding);
@@ -53,6 +71,7 @@ hl_status hl_fit_table_find(hl_fit_table *table, const hl_finding *finding);
 hl_status hl_fit_check_columns(hl_fit_table *table, bool dequantize);
 /* Of all training rows in the units of the data; of standardised training rows. */
 hl_status hl_fit_check_far(hl_fit_table *table);
+hl_status hl_fit_check_edges(hl_fit_table *table);
 hl_status hl_fit_check_dependent(hl_fit_table *table);
 /* Of the rows in the units of the data: one value in many rows, before the split; rows on both sides of it. */
 hl_status hl_fit_check_repeated(hl_fit_table *table);

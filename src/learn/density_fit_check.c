@@ -7,7 +7,10 @@
  *
  * Dependent columns: by Cholesky's factors of the correlations, column by column. A pivot is the part of a column's variance that
  * the columns before it, those of the context first, do not explain; where it is rounding only, the data lie in a subspace and
- * the likelihood grows without bound. */
+ * the likelihood grows without bound.
+ *
+ * Edges: a column that is never negative and has as many values close to 0 as farther away, as exponential and uniform ones, unlike lognormal
+ * ones. A smooth density would put mass beyond it. */
 #include <math.h>
 #include <string.h>
 
@@ -17,11 +20,12 @@
 enum {
     QUARTILE_ROWS = 10000,    /* looked at for quartiles, at most */
     REPEATED_LEAST = 5,       /* rows of a value, from which on it is said to repeat */
+    EDGE_LEAST = 5,           /* rows near an edge, from which on there is one */
     DEPENDENT_COLUMNS = 1024, /* more are not compared: the cost grows as their cube */
     DEPENDENT_ROWS = 2000     /* at most, or four for each column */
 };
-static const double LEAST_DEVIATION = 1e-140, MOST_DEVIATION = 1e140; /* whose squares are numbers, with room */
-static const double REPEATED = 0.05, COPIES = 0.01;                   /* shares of the rows */
+static const double LEAST_DEVIATION = 1e-140, MOST_DEVIATION = 1e140;  /* whose squares are numbers, with room */
+static const double REPEATED = 0.05, COPIES = 0.01, EDGE_SHARE = 0.02; /* shares of the rows */
 static const double FAR = 50, LEAST_PIVOT = 1e-10, LEAST_SHARE = 1e-4;
 
 hl_status hl_fit_table_find(hl_fit_table *t, const hl_finding *finding)
@@ -110,6 +114,46 @@ hl_status hl_fit_check_far(hl_fit_table *t)
             far_values(x ? t->train.x + i : t->train.c + (i - t->dim), t->train.rows, x ? t->dim : t->context, sorted);
         f.column = i;
         if (f.count)
+            status = hl_fit_table_find(t, &f);
+    }
+    hl_free(t->ctx, sorted);
+    return status;
+}
+
+/* ---- edges ---- */
+
+/* Has a column as many values near its edge, at most an eighth of the median's distance away, as in the next eighth, about? */
+static bool has_mass_at(const double *at, size_t rows, size_t stride, double edge, double median)
+{
+    double width = fabs(median - edge) / 8;
+    size_t near = 0, next = 0;
+    for (size_t r = 0; r < rows; r++) {
+        double distance = fabs(at[r * stride] - edge);
+        near += distance <= width;
+        next += distance > width && distance <= 2 * width;
+    }
+    return width > 0 && near >= EDGE_LEAST && (double)near > EDGE_SHARE * (double)rows && 10 * near >= 7 * next;
+}
+
+hl_status hl_fit_check_edges(hl_fit_table *t)
+{
+    double *sorted = hl_calloc(t->ctx, QUARTILE_ROWS, sizeof *sorted), q[3];
+    hl_status status = sorted ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < t->dim && status == HL_OK; i++) {
+        const hl_column_stats *s = &t->stats[i];
+        const double *at = t->train.x + i;
+        hl_finding f = { .kind = HL_FINDING_EDGE, .column = i, .low = -INFINITY, .high = INFINITY };
+        if (isfinite(t->form[i].low) || isfinite(t->form[i].high) || (s->min < 0 && s->max > 0))
+            continue; /* declared, or no edge at 0 */
+        quartiles(at, t->train.rows, t->dim, NAN, sorted, q);
+        if (s->min >= 0 && has_mass_at(at, t->train.rows, t->dim, 0, q[1]))
+            f.low = 0;
+        if (s->max <= 0 && has_mass_at(at, t->train.rows, t->dim, 0, q[1]))
+            f.high = 0;
+        if (s->min >= 0 && s->max <= 1 && !s->integer && has_mass_at(at, t->train.rows, t->dim, 1, q[1]))
+            f.high = 1;
+        f.value = isfinite(f.low) ? f.low : f.high;
+        if (isfinite(f.value))
             status = hl_fit_table_find(t, &f);
     }
     hl_free(t->ctx, sorted);

@@ -142,35 +142,37 @@ static hl_status split(hl_fit_table *t, double share, uint64_t seed)
                      &t->valid);
 }
 
-static bool has_steps(const hl_column_stats *s)
+/* The width of the steps between the values of a column that is dequantised: that of its grid, or their mean distance. */
+static double step_width(const hl_fit_table *t, size_t i, bool tied)
 {
-    return s->integer || s->tied > 0.5;
-}
-
-/* The width of the steps between a column's values: 1 for whole numbers. */
-static double step_width(const hl_column_stats *s)
-{
-    return s->integer ? 1 : (s->max - s->min) / (double)(s->distinct > 1 ? s->distinct - 1 : 1);
+    const hl_column_stats *s = &t->stats[i];
+    if (!s->integer && !(tied && s->tied > 0.5))
+        return 0;
+    return t->form[i].step > 0 ? t->form[i].step : (s->max - s->min) / (double)(s->distinct > 1 ? s->distinct - 1 : 1);
 }
 
 /* Uniform noise over the width of a step. */
 static void add_step_noise(const hl_fit_table *t, hl_fit_rows *rows, uint64_t seed, uint64_t stream)
 {
     for (size_t i = 0; i < t->dim; i++)
-        for (size_t r = 0; has_steps(&t->stats[i]) && r < rows->rows; r++)
-            rows->x[r * t->dim + i] +=
-                step_width(&t->stats[i]) * (hl_random_uniform(seed, stream, r * t->dim + i) - 0.5);
+        for (size_t r = 0; t->noise[i] > 0 && r < rows->rows; r++)
+            rows->x[r * t->dim + i] += t->noise[i] * (hl_random_uniform(seed, stream, r * t->dim + i) - 0.5);
 }
 
-static void dequantize(hl_fit_table *t, uint64_t seed)
+/* Columns of whole numbers, and, if `tied`, those of which more than half of the values repeat others. */
+static hl_status dequantize(hl_fit_table *t, bool tied, uint64_t seed)
 {
-    add_step_noise(t, &t->train, seed, STREAM_STEPS_TRAIN);
-    add_step_noise(t, &t->valid, seed, STREAM_STEPS_VALID);
+    t->noise = hl_calloc(t->ctx, t->dim, sizeof *t->noise);
+    if (!t->noise)
+        return HL_ERR_NOMEM;
     for (size_t i = 0; i < t->dim; i++) {
-        double width = has_steps(&t->stats[i]) ? step_width(&t->stats[i]) : 0;
+        double width = t->noise[i] = step_width(t, i, tied);
         if (width > 0)
             t->column[i].deviation = sqrt(t->column[i].deviation * t->column[i].deviation + width * width / 12);
     }
+    add_step_noise(t, &t->train, seed, STREAM_STEPS_TRAIN);
+    add_step_noise(t, &t->valid, seed, STREAM_STEPS_VALID);
+    return HL_OK;
 }
 
 static void standardise(const hl_fit_table *t, hl_fit_rows *rows)
@@ -202,8 +204,7 @@ static void hash_rows(hl_fit_table *t, const hl_fit_rows *rows)
 
 /* ---- all of it ---- */
 
-/* Mean and deviation of a column, `at` of the first row on, by the rows' weights. */
-static void weigh_column(const hl_fit_rows *rows, const double *at, size_t stride, hl_density_column *column)
+void hl_fit_weigh_column(const hl_fit_rows *rows, const double *at, size_t stride, hl_density_column *column)
 {
     double n = (double)rows->rows, mean = 0, square = 0;
     for (size_t r = 0; r < rows->rows; r++)
@@ -219,9 +220,9 @@ static void weigh_column(const hl_fit_rows *rows, const double *at, size_t strid
 static void weigh_columns(hl_fit_table *t)
 {
     for (size_t i = 0; t->train.w && i < t->dim; i++)
-        weigh_column(&t->train, t->train.x + i, t->dim, &t->column[i]);
+        hl_fit_weigh_column(&t->train, t->train.x + i, t->dim, &t->column[i]);
     for (size_t i = 0; t->train.w && i < t->context; i++)
-        weigh_column(&t->train, t->train.c + i, t->context, &t->column[t->dim + i]);
+        hl_fit_weigh_column(&t->train, t->train.c + i, t->context, &t->column[t->dim + i]);
 }
 
 /* Statistics and the findings that they are enough for. */
@@ -237,7 +238,9 @@ static hl_status look_at_columns(hl_fit_table *t, bool dequantized)
     weigh_columns(t);
     if (status == HL_OK)
         status = hl_fit_check_far(t);
-    return status == HL_OK ? hl_fit_check_repeated(t) : status;
+    if (status == HL_OK)
+        status = hl_fit_check_repeated(t);
+    return status == HL_OK ? hl_fit_check_edges(t) : status;
 }
 
 hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const hl_settings *settings)
@@ -248,10 +251,14 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
     t->context = data->context;
     hl_status status = check_data(t, data);
     if (status == HL_OK)
+        status = hl_fit_read_bounds(t, data, hl_settings_text(settings, "bounds"));
+    if (status == HL_OK)
         status = copy_rows(t, &data->train, &t->train);
     scale_weights(&t->train);
     if (status == HL_OK)
         status = look_at_columns(t, dequantized);
+    if (status == HL_OK)
+        status = hl_fit_find_grids(t);
     if (status == HL_OK)
         status = data->valid.rows ? copy_rows(t, &data->valid, &t->valid)
                                   : split(t, hl_settings_real(settings, "validation-share", 0.1), seed);
@@ -261,8 +268,12 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
         return status;
     scale_weights(&t->train);
     scale_weights(&t->valid);
-    if (dequantized)
-        dequantize(t, seed);
+    if (dequantized || !hl_settings_flag(settings, "keep-steps", false))
+        status = dequantize(t, dequantized, seed);
+    if (status == HL_OK)
+        status = hl_fit_apply_forms(t);
+    if (status != HL_OK)
+        return status;
     standardise(t, &t->train);
     standardise(t, &t->valid);
     return hl_fit_check_dependent(t);
@@ -284,8 +295,9 @@ double hl_fit_table_scale(const hl_fit_table *t)
 
 void hl_fit_table_free(hl_fit_table *t)
 {
-    void *const blocks[] = { t->column,  t->names,   t->stats,   t->train.x, t->train.c, t->train.w,
-                             t->valid.x, t->valid.c, t->valid.w, t->factor,  t->finding, t->valid_slope };
+    void *const blocks[] = { t->column,  t->names,       t->stats,   t->train.x, t->train.c,
+                             t->train.w, t->valid.x,     t->valid.c, t->valid.w, t->factor,
+                             t->finding, t->valid_slope, t->form,    t->noise,   t->form_slope };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(t->ctx, blocks[i]);
 }

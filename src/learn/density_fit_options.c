@@ -76,7 +76,9 @@ static const hl_option options[] = {
     REAL("validation-share", "X", 0, 0.9, "0.1", "part of the rows for validation, where none are given", NULL),
     INTEGER("seed", 0, 9e15, "0", "of everything random", NULL),
     CHOICE("dtype", "f32|f64", dtypes, "f32", "precision of the network", NULL),
-    FLAG("dequantize", "add noise to whole-numbered and tied columns"),
+    TEXT("bounds", "LIST", NULL, "bounds of columns that draws never leave, such as 'a=0:1,b=0:'", NULL),
+    FLAG("dequantize", "add noise to tied columns, too, not to whole-numbered ones alone"),
+    FLAG("keep-steps", "add no noise to whole-numbered columns"),
     { 0 },
 };
 /* clang-format on */

@@ -63,6 +63,7 @@ HL_FINDING_FAR = 4
 HL_FINDING_DEPENDENT = 5
 HL_FINDING_REPEATED = 6
 HL_FINDING_COPIES = 7
+HL_FINDING_EDGE = 8
 HL_FINDING_OTHERS = 3
 HL_DENSITY_END_DONE = 0
 HL_DENSITY_END_PATIENCE = 1
@@ -212,6 +213,8 @@ class hl_fit_options(Structure): ...
 class hl_fit_report(Structure): ...
 
 class hl_density_column(Structure): ...
+
+class hl_density_range(Structure): ...
 
 class hl_density_member(Structure): ...
 
@@ -563,6 +566,12 @@ hl_density_column._fields_ = [
     ("name", c_char_p),
     ("mean", c_double),
     ("deviation", c_double),
+]
+hl_density_range._fields_ = [
+    ("form", c_char_p),
+    ("low", c_double),
+    ("high", c_double),
+    ("step", c_double),
 ]
 hl_density_member._fields_ = [
     ("kind", c_int),
@@ -1066,6 +1075,7 @@ STRUCTS: dict[str, Any] = {
     "hl_fit_options": hl_fit_options,
     "hl_fit_report": hl_fit_report,
     "hl_density_column": hl_density_column,
+    "hl_density_range": hl_density_range,
     "hl_density_member": hl_density_member,
     "hl_density_accuracy": hl_density_accuracy,
     "hl_job": hl_job,
@@ -1301,6 +1311,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_density_dim": (c_size_t, [c_void_p]),
     "hl_density_context": (c_size_t, [c_void_p]),
     "hl_density_get_column": (hl_density_column, [c_void_p, c_size_t]),
+    "hl_density_get_range": (hl_density_range, [c_void_p, c_size_t]),
+    "hl_density_set_rounding": (None, [c_void_p, c_int]),
     "hl_density_set_factor": (c_int, [c_void_p, c_void_p]),
     "hl_density_factor": (c_void_p, [c_void_p]),
     "hl_density_flow": (c_void_p, [c_void_p]),

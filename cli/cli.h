@@ -4,8 +4,8 @@
 
 #include "program/program.h"
 
-extern const cli_command cli_bench, cli_calibrate, cli_completion, cli_fit, cli_info, cli_logp, cli_paper, cli_sample,
-    cli_sde, cli_vae;
+extern const cli_command cli_bench, cli_calibrate, cli_completion, cli_fit, cli_info, cli_logp, cli_paper, cli_report,
+    cli_sample, cli_sde, cli_vae;
 
 /* ---- data (data.c) ---- */
 

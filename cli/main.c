@@ -3,8 +3,8 @@
 
 #include "cli.h"
 
-static const cli_command *const commands[] = { &cli_fit,  &cli_logp,  &cli_sample, &cli_calibrate,  &cli_sde, &cli_vae,
-                                               &cli_info, &cli_paper, &cli_bench,  &cli_completion, NULL };
+static const cli_command *const commands[] = { &cli_fit, &cli_logp, &cli_sample, &cli_report, &cli_calibrate,  &cli_sde,
+                                               &cli_vae, &cli_info, &cli_paper,  &cli_bench,  &cli_completion, NULL };
 
 static int overview(void)
 {

@@ -13,7 +13,7 @@ find_violations() {
         find src include program cli examples problems bench paper -type f \( -name '*.c' -o -name '*.h' -o -name '*.def' -o \
             -name '*.inc' \) ! -path 'bench/bench_*.c' 2>/dev/null | LC_ALL=C sort | tr '\n' '\0' | xargs -0 -r awk '
             BEGIN {
-                count = split("base io kernel graph op ad exec nn ode flow learn vae sde", order, " ")
+                count = split("base io kernel graph op ad exec nn ode flow learn vae sde report", order, " ")
                 for (i = 1; i <= count; i++)
                     rank[order[i]] = i
                 may["cli", "program"] = may["problems", "program"] = 1

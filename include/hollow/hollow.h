@@ -19,6 +19,7 @@
 #include "hollow/params.h"
 #include "hollow/plan.h"
 #include "hollow/random.h"
+#include "hollow/report.h"
 #include "hollow/root.h"
 #include "hollow/sde.h"
 #include "hollow/sde_bands.h"

@@ -20,6 +20,7 @@ from ._errors import (
 from ._library import get_threads, library_path, threads
 from ._net import Evaluation, Gradients, Net
 from ._ode import methods, odeint
+from ._report import Report
 from ._sde import SDE
 from ._vae import VAE
 
@@ -38,6 +39,7 @@ __all__ = [
     "Net",
     "OutOfMemory",
     "OutlierDetector",
+    "Report",
     "SolveError",
     "UnsupportedError",
     "__version__",

@@ -108,6 +108,16 @@ HL_REASON_REGRESSION = 1024
 HL_JUDGE_DATA = 0
 HL_JUDGE_DENSITY = 1
 HL_JUDGE_SIMULATED = 2
+HL_REPORT_GOOD = 0
+HL_REPORT_MINOR = 1
+HL_REPORT_WRONG = 2
+HL_REPORT_PAGE = 0
+HL_REPORT_HEAD = 1
+HL_REPORT_BINS = 40
+HL_REPORT_GRID = 99
+HL_REPORT_WORST = 20
+HL_REPORT_CAUSES = 3
+HL_REPORT_TOLERANCES = 5
 HL_SDE_FINDING_CONSTANT = 0
 HL_SDE_FINDING_SAME_TIMES = 1
 HL_SDE_FINDING_TIME_ORDER = 2
@@ -273,6 +283,22 @@ class hl_judge_group(Structure): ...
 class hl_residual_test(Structure): ...
 
 class hl_verdict(Structure): ...
+
+class hl_report_options(Structure): ...
+
+class hl_report_rows(Structure): ...
+
+class hl_report_mean(Structure): ...
+
+class hl_report_column(Structure): ...
+
+class hl_report_row(Structure): ...
+
+class hl_report_distance(Structure): ...
+
+class hl_report_tolerance(Structure): ...
+
+class hl_density_report(Structure): ...
 
 class hl_root_options(Structure): ...
 
@@ -888,6 +914,103 @@ hl_verdict._fields_ = [
     ("regression", (c_double * 2)),
     ("test", (hl_residual_test * 7)),
 ]
+hl_report_options._fields_ = [
+    ("seed", c_uint64),
+    ("draws", c_size_t),
+    ("title", c_char_p),
+    ("data", c_char_p),
+    ("call", c_char_p),
+]
+hl_report_rows._fields_ = [
+    ("rows", c_size_t),
+    ("x", c_void_p),
+    ("context", c_void_p),
+    ("index", c_void_p),
+    ("total", c_size_t),
+]
+hl_report_mean._fields_ = [
+    ("value", c_double),
+    ("error", c_double),
+]
+hl_report_column._fields_ = [
+    ("name", c_char_p),
+    ("column", c_size_t),
+    ("distance", c_double),
+    ("p", c_double),
+    ("wasserstein", c_double),
+    ("mean", (c_double * 2)),
+    ("deviation", (c_double * 2)),
+    ("least", (c_double * 2)),
+    ("largest", (c_double * 2)),
+    ("outside", c_double),
+    ("tied", c_double),
+    ("low", c_double),
+    ("high", c_double),
+    ("bin", ((c_double * 40) * 2)),
+    ("level", (c_double * 99)),
+]
+hl_report_row._fields_ = [
+    ("row", c_size_t),
+    ("logp", c_double),
+    ("causes", c_size_t),
+    ("column", (c_size_t * 3)),
+    ("gain", (c_double * 3)),
+    ("expected", (c_double * 3)),
+    ("slope", (c_double * 3)),
+]
+hl_report_distance._fields_ = [
+    ("rows", c_size_t),
+    ("distance", c_double),
+    ("halves", c_double),
+    ("share", c_double),
+    ("p", c_double),
+]
+hl_report_tolerance._fields_ = [
+    ("rtol", c_double),
+    ("logp", c_double),
+    ("change", c_double),
+    ("largest", c_double),
+    ("evaluations", c_double),
+]
+hl_density_report._fields_ = [
+    ("total", c_size_t),
+    ("rows", c_size_t),
+    ("failed", c_size_t),
+    ("draws", c_size_t),
+    ("failed_draws", c_size_t),
+    ("dim", c_size_t),
+    ("context", c_size_t),
+    ("parameters", c_size_t),
+    ("logp", hl_report_mean),
+    ("draws_logp", hl_report_mean),
+    ("over_independent", hl_report_mean),
+    ("over_normal", hl_report_mean),
+    ("over_mixture", hl_report_mean),
+    ("mixture_member", c_int),
+    ("distance", hl_report_distance),
+    ("rank_distance", c_double),
+    ("rank_p", c_double),
+    ("band", c_double),
+    ("unlikely", c_double),
+    ("unseen", c_double),
+    ("rank", (c_double * 99)),
+    ("memorised", c_double),
+    ("memorised_p", c_double),
+    ("base_rows", c_size_t),
+    ("base_distance", c_double),
+    ("base_p", c_double),
+    ("base_column", c_size_t),
+    ("base_radius", (c_double * 99)),
+    ("columns", c_size_t),
+    ("column", c_void_p),
+    ("correlation", (c_void_p * 2)),
+    ("worst", c_size_t),
+    ("row", c_void_p),
+    ("tolerances", c_size_t),
+    ("tolerance", (hl_report_tolerance * 5)),
+    ("evaluation_rows", c_size_t),
+    ("evaluations", c_void_p),
+]
 hl_root_options._fields_ = [
     ("method", c_char_p),
     ("tolerance", c_double),
@@ -1105,6 +1228,14 @@ STRUCTS: dict[str, Any] = {
     "hl_judge_group": hl_judge_group,
     "hl_residual_test": hl_residual_test,
     "hl_verdict": hl_verdict,
+    "hl_report_options": hl_report_options,
+    "hl_report_rows": hl_report_rows,
+    "hl_report_mean": hl_report_mean,
+    "hl_report_column": hl_report_column,
+    "hl_report_row": hl_report_row,
+    "hl_report_distance": hl_report_distance,
+    "hl_report_tolerance": hl_report_tolerance,
+    "hl_density_report": hl_density_report,
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
     "hl_sde_band_values": hl_sde_band_values,
@@ -1427,6 +1558,15 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_random_normal": (c_double, [c_uint64, c_uint64, c_uint64]),
     "hl_random_uniforms": (None, [c_uint64, c_uint64, c_uint64, c_size_t, c_void_p]),
     "hl_random_normals": (None, [c_uint64, c_uint64, c_uint64, c_size_t, c_void_p]),
+    "hl_report_pick": (c_size_t, [c_size_t, c_size_t, c_uint64, c_void_p]),
+    "hl_report_free": (None, [c_void_p]),
+    "hl_report_verdict": (c_char_p, [c_void_p]),
+    "hl_report_get_level": (c_int, [c_void_p]),
+    "hl_report_html": (c_int, [c_void_p, c_int, c_char_p, c_size_t, c_void_p]),
+    "hl_report_json": (c_int, [c_void_p, c_char_p, c_size_t, c_void_p]),
+    "hl_report_save": (c_int, [c_void_p, c_char_p]),
+    "hl_report_density": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_report_density_numbers": (POINTER(hl_density_report), [c_void_p]),
     "hl_root_methods": (POINTER(c_char_p), []),
     "hl_root_create": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_root_free": (None, [c_void_p]),

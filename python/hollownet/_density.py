@@ -26,6 +26,7 @@ from ._errors import DataWarning, FitWarning, SolveError, make_error
 from ._estimator import Bar, BaseEstimator, DensityMixin, Job, NotFittedError, OutlierMixin
 from ._library import Context, Handle, Model, check_threads, lib
 from ._options import constructor, document, make_settings, read_table
+from ._report import Report, report_density
 
 _CHUNK = 4096  # rows of one call of the library; between two calls Python handles Ctrl-C
 
@@ -421,6 +422,24 @@ class Density(DensityMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, context: Any = None) -> float:
         """The mean log-density of the rows."""
         return float(np.mean(self.score_samples(X, context)))
+
+    def report(
+        self,
+        X: Any,
+        context: Any = None,
+        *,
+        rows: int = 4000,
+        draws: int = 2000,
+        random_state: Any = 0,
+        title: str = "Density model",
+    ) -> Report:
+        """Compare the model with rows that it was not trained on: a verdict, numbers, and a page that shows them.
+
+        At most `rows` rows of X are evaluated, and as many as `draws` drawn from the model.
+        """
+        x = self._rows(X)
+        model = self._fitted()
+        return report_density(model, x, as_context(context, len(x), model.context), rows, draws, random_state, title)
 
     def sample(self, n_samples: int = 1, random_state: Any = None, context: Any = None) -> np.ndarray:
         """Rows from the model. More samples of a seed begin with the same ones.

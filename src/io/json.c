@@ -428,6 +428,12 @@ void hl_json_put_boolean(hl_json_writer *w, const char *key, bool value)
     put(w, value ? "true" : "false", value ? 4 : 5);
 }
 
+void hl_json_put_null(hl_json_writer *w, const char *key)
+{
+    begin(w, key);
+    put(w, "null", 4);
+}
+
 char *hl_json_finish(hl_json_writer *w)
 {
     if (w->failed) {

@@ -70,6 +70,7 @@ void hl_json_put_text(hl_json_writer *w, const char *key, const char *value);
 void hl_json_put_integer(hl_json_writer *w, const char *key, int64_t value);
 void hl_json_put_real(hl_json_writer *w, const char *key, double value); /* 17 digits: reads back to the bit */
 void hl_json_put_boolean(hl_json_writer *w, const char *key, bool value);
+void hl_json_put_null(hl_json_writer *w, const char *key);
 /* The text, NUL-terminated, which the caller frees with hl_free; NULL with the message set if memory ran out. */
 char *hl_json_finish(hl_json_writer *w);
 

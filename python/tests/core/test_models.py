@@ -1,6 +1,7 @@
 """Densities and equations: the program's bits, files, fork, threads, Ctrl-C, memory, wrong arguments."""
 
 import copy
+import json
 import multiprocessing
 import os
 import pickle
@@ -69,6 +70,25 @@ class TestProgram(unittest.TestCase):
         self.assertTrue(np.array_equal(loaded.score_samples(X), logp))
         drawn = numbers(run("sample", self.path("program.hollow"), "-n", "50", "--seed", "7"))
         self.assertTrue(np.array_equal(model.sample(50, random_state=7), drawn))
+
+    def test_report(self):
+        """The numbers of a report are the program's."""
+        X = banana(seed=1)
+        write_csv(self.path("x.csv"), ["x1", "x2"], X)
+        model = fitted()
+        model.save(self.path("m.hollow"))
+        report = model.report(X, rows=200, draws=300)
+        told = json.loads(run("report", self.path("m.hollow"), self.path("x.csv"), "--rows", "200", "--draws", "300", "--json"))
+        del told["title"]
+        self.assertEqual({k: v for k, v in report.numbers.items() if k != "title"}, told)
+        self.assertEqual(report.verdict, told["verdict"])
+        self.assertIn(report.verdict[:20], report._repr_html_())
+        self.assertNotIn("<script", report._repr_html_())
+        report.save(self.path("page.html"))
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), report.html)
+        with self.assertRaises(ValueError):
+            model.report(X[:, :1])
 
     def test_conditional(self):
         rng = np.random.default_rng(1)

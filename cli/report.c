@@ -1,0 +1,229 @@
+/* report.c - `hollow report`: a page that says whether a model is good. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+typedef struct settings {
+    uint64_t threads, rows, draws, seed;
+    const char *out, *columns, *array;
+    bool drop;
+} settings;
+
+static const cli_option options[] = {
+    { "o", CLI_TEXT, offsetof(settings, out), "FILE", "the page; default report.html, with --json none", 0, 0, NULL },
+    { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "evaluate at most N rows of DATA; default 4000", 20, 1e6,
+      NULL },
+    { "draws", CLI_INTEGER, offsetof(settings, draws), "N", "draws from the model; default 2000", 100, 1e6, NULL },
+    { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "of draws and of the choice of rows; default 0", 0,
+      9007199254740992.0, NULL },
+    { "columns", CLI_TEXT, offsetof(settings, columns), "LIST", "read these columns of DATA only; others may hold text",
+      0, 0, NULL },
+    { "drop-missing", CLI_FLAG, offsetof(settings, drop), NULL, "leave rows with missing values out", 0, 0, NULL },
+    { "array", CLI_TEXT, offsetof(settings, array), "NAME", "npz: the array to read", 0, 0, NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
+      NULL },
+    { 0 },
+};
+
+static const char text[] = "Writes a page of HTML that says how well a density model describes DATA: what log p\n"
+                           "gains over simple models, columns and pairs of data and draws, calibration, the\n"
+                           "least likely rows and the columns responsible, members and solver. DATA should be\n"
+                           "rows that the model was not trained on. Of a large table a sample is evaluated, and\n"
+                           "the page says how many rows. Without DATA the page shows the model alone. The page\n"
+                           "needs no other file and no network. The verdict is printed; --json prints all\n"
+                           "numbers. The exit status does not depend on the verdict.\n";
+
+static int run(int argc, char **argv);
+const cli_command cli_report = { "report",
+                                 "MODEL [DATA] [-o FILE] [--option VALUE ...]",
+                                 "a page that says whether a model is good",
+                                 text,
+                                 options,
+                                 1,
+                                 2,
+                                 run };
+
+typedef struct job {
+    const settings *set;
+    const char *path[3]; /* model, data */
+    hl_context *ctx;
+    hl_density *model;
+    hl_table *table;
+    size_t *x_index, *c_index, *index;
+    double *x, *c;
+    size_t rows, total;
+} job;
+
+static int no_memory(void)
+{
+    return cli_fail(&cli_report, CLI_FAILED, "out of memory");
+}
+
+/* ---- data ---- */
+
+static hl_status open_table(job *j)
+{
+    hl_table_options how = { .columns = j->set->columns, .drop_missing = j->set->drop, .array = j->set->array };
+    hl_density_column *columns = cli_columns_of(j->model);
+    hl_status status =
+        columns ? cli_open_columns(j->ctx, j->path[1], &how, hl_density_dim(j->model) + hl_density_context(j->model),
+                                   columns, &j->table)
+                : HL_ERR_NOMEM;
+    free(columns);
+    return status;
+}
+
+/* The rows that are looked at, one after the other: what is in memory does not grow with the table. */
+static int read_rows(job *j)
+{
+    size_t dim = hl_density_dim(j->model), context = hl_density_context(j->model);
+    hl_status status = open_table(j);
+    if (status != HL_OK)
+        return cli_fail_library(&cli_report, j->ctx, status);
+    j->total = hl_table_rows(j->table);
+    size_t most = j->set->rows ? (size_t)j->set->rows : 4000;
+    most = most < j->total ? most : j->total;
+    j->index = calloc(most, sizeof *j->index);
+    j->x_index = calloc(dim, sizeof *j->x_index);
+    j->c_index = calloc(context + 1, sizeof *j->c_index);
+    j->x = calloc(most, dim * sizeof *j->x);
+    j->c = calloc(most, (context + 1) * sizeof *j->c);
+    if (!j->index || !j->x_index || !j->c_index || !j->x || !j->c)
+        return no_memory();
+    int result = cli_match_columns(&cli_report, j->path[1], j->table, j->model, j->x_index, j->c_index);
+    if (result != CLI_OK)
+        return result;
+    j->rows = hl_report_pick(j->total, most, j->set->seed, j->index);
+    for (size_t r = 0; r < j->rows && status == HL_OK; r++) {
+        status = hl_table_read_columns(j->table, j->index[r], 1, dim, j->x_index, j->x + r * dim);
+        if (status == HL_OK && context)
+            status = hl_table_read_columns(j->table, j->index[r], 1, context, j->c_index, j->c + r * context);
+    }
+    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_report, j->ctx, status);
+}
+
+/* ---- the report ---- */
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* "hollow report m.hollow new.csv -o report.html" */
+static void describe_call(const job *j, char *call, size_t size)
+{
+    snprintf(call, size, "hollow report %s%s%s --seed %llu", file_name(j->path[0]), j->path[1] ? " " : "",
+             j->path[1] ? file_name(j->path[1]) : "", (unsigned long long)j->set->seed);
+}
+
+static int print_json(job *j, const hl_report *report)
+{
+    size_t size = 0;
+    hl_status status = hl_report_json(report, NULL, 0, &size);
+    char *json = status == HL_OK ? malloc(size + 1) : NULL;
+    if (!json)
+        return status == HL_OK ? no_memory() : cli_fail_library(&cli_report, j->ctx, status);
+    status = hl_report_json(report, json, size, &size);
+    if (status == HL_OK) {
+        fwrite(json, 1, size, stdout);
+        putchar('\n');
+    }
+    free(json);
+    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_report, j->ctx, status);
+}
+
+static int make_report(job *j, const char *page)
+{
+    char call[400];
+    describe_call(j, call, sizeof call);
+    hl_report_rows data = { .rows = j->rows, .x = j->x, .context = j->c, .index = j->index, .total = j->total };
+    hl_report_options how = { .seed = j->set->seed,
+                              .draws = (size_t)j->set->draws,
+                              .title = file_name(j->path[0]),
+                              .data = j->path[1] ? file_name(j->path[1]) : NULL,
+                              .call = call };
+    hl_report *report = NULL;
+    hl_status status = hl_report_density(j->model, &data, &how, &report);
+    if (status == HL_OK && page)
+        status = hl_report_save(report, page);
+    int result = CLI_OK;
+    if (status == HL_STOPPED)
+        result = cli_fail(&cli_report, CLI_STOPPED, "stopped");
+    else if (status != HL_OK)
+        result = cli_fail_library(&cli_report, j->ctx, status);
+    else if (cli_json_wanted())
+        result = print_json(j, report);
+    else
+        printf("%s.\n", hl_report_verdict(report));
+    if (result == CLI_OK && page)
+        cli_say(&cli_report, "%s is written", page);
+    hl_report_free(report);
+    return result;
+}
+
+/* What cannot be written is told before the work, not after it. */
+static int check_page(const char *page)
+{
+    char *copy = strdup(page), *slash = copy ? strrchr(copy, '/') : NULL;
+    cli_file file;
+    struct stat st;
+    int error = 0;
+    if (!copy)
+        return no_memory();
+    if (stat(page, &st) == 0 && !S_ISREG(st.st_mode)) {
+        free(copy);
+        return cli_fail(&cli_report, CLI_WRONG, "%s: it is not a regular file", page);
+    }
+    if (slash)
+        *slash = '\0';
+    error = cli_file_open(&file, slash ? (slash == copy ? "/" : copy) : ".", slash ? slash + 1 : copy);
+    if (!error)
+        cli_file_drop(&file);
+    free(copy);
+    return error ? cli_fail(&cli_report, CLI_WRONG, "%s: %s", page, strerror(error)) : CLI_OK;
+}
+
+static int report(job *j, const char *page)
+{
+    const cli_path paths[] = { { j->path[0], CLI_READ, NULL },
+                               { j->path[1], CLI_READ, NULL },
+                               { page, CLI_WRITE, NULL } };
+    int result = cli_check_paths(&cli_report, 3, paths);
+    if (result == CLI_OK && page)
+        result = check_page(page);
+    if (result != CLI_OK)
+        return result;
+    hl_status status =
+        hl_context_create(&(hl_context_options){ .threads = (int)j->set->threads, .stop = cli_stop }, &j->ctx);
+    if (status == HL_OK)
+        status = hl_density_load(j->ctx, j->path[0], &j->model);
+    if (status != HL_OK)
+        return j->path[1] ? cli_fail_model(&cli_report, j->ctx, status, j->path[1])
+                          : cli_fail_library(&cli_report, j->ctx, status);
+    if (j->path[1])
+        result = read_rows(j);
+    return result == CLI_OK ? make_report(j, page) : result;
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = { .threads = (uint64_t)hl_threads_available() };
+    job j = { .set = &set };
+    int result = cli_parse(&cli_report, argc, argv, &set, j.path);
+    if (result >= 0)
+        return result;
+    result = report(&j, set.out ? set.out : cli_json_wanted() ? NULL : "report.html");
+    hl_table_free(j.table);
+    hl_density_free(j.model);
+    hl_context_free(j.ctx);
+    free(j.index);
+    free(j.x_index);
+    free(j.c_index);
+    free(j.x);
+    free(j.c);
+    return result;
+}

@@ -1,0 +1,222 @@
+/* compare.c - two samples compared: Kolmogorov and Smirnov's distance, energy distances by permutation, nearest rows.
+ *
+ * With s_i = 1 for one sample and -1 for the other, both of n rows, and D the distances of all pairs, the energy distance is
+ * -s' D s / n^2 but for the bias of the pairs i = i. A permutation changes s alone, so that D is made once. */
+#include <math.h>
+#include <string.h>
+
+#include "report/compare.h"
+
+enum { PERMUTATIONS = 199, STREAM_PERMUTE = 61 };
+
+double hl_kolmogorov_p(double k)
+{
+    double sum = 0;
+    if (k < 0.2)
+        return 1;
+    for (int i = 1; i <= 40; i++)
+        sum += (i % 2 ? 2 : -2) * exp(-2 * k * k * i * i);
+    return fmin(fmax(sum, 0), 1);
+}
+
+/* What a distance is multiplied by before it is Kolmogorov's. */
+static double ks_factor(double n, double m)
+{
+    double root = sqrt(m > 0 ? n * m / (n + m) : n);
+    return root + 0.12 + 0.11 / root;
+}
+
+double hl_ks_p(double distance, double n, double m)
+{
+    return hl_kolmogorov_p(distance * ks_factor(n, m));
+}
+
+double hl_ks_band(double n, double m)
+{
+    return 1.3581015157 / ks_factor(n, m);
+}
+
+double hl_ks_distance(size_t n, const double *a, size_t m, const double *b)
+{
+    double most = 0;
+    for (size_t i = 0, j = 0; i < n && j < m;) {
+        double value = fmin(a[i], b[j]);
+        while (i < n && a[i] <= value)
+            i++;
+        while (j < m && b[j] <= value)
+            j++;
+        most = fmax(most, fabs((double)i / (double)n - (double)j / (double)m));
+    }
+    return most;
+}
+
+double hl_quantile(size_t n, const double *sorted, double q)
+{
+    double at = q * (double)n;
+    size_t i = at >= 1 ? (size_t)at - 1 : 0;
+    return sorted[i < n ? i : n - 1];
+}
+
+double hl_share_below(size_t n, const double *sorted, double value)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sorted[middle] <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (double)low / (double)n;
+}
+
+double hl_normal_cdf(double x)
+{
+    return 0.5 * erfc(-x / sqrt(2));
+}
+
+double hl_chi2_quantile(double d, double p)
+{
+    if (d == 1) {
+        double z = hl_normal_quantile((1 + p) / 2);
+        return z * z;
+    }
+    if (d == 2)
+        return -2 * log1p(-p);
+    double a = 2 / (9 * d), root = 1 - a + hl_normal_quantile(p) * sqrt(a);
+    return d * root * root * root;
+}
+
+/* ---- energy distance ---- */
+
+static double pair_distance(size_t dim, const double *a, const double *b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < dim; i++)
+        sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sqrt(sum);
+}
+
+/* The distances of all pairs of the 2 n rows of a and b. */
+static void fill_distances(size_t dim, size_t n, const double *a, const double *b, float *d)
+{
+    for (size_t i = 0; i < 2 * n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            const double *p = i < n ? a + i * dim : b + (i - n) * dim, *q = j < n ? a + j * dim : b + (j - n) * dim;
+            d[i * 2 * n + j] = d[j * 2 * n + i] = (float)pair_distance(dim, p, q);
+        }
+}
+
+/* s' D s */
+static double quadratic(size_t n, const float *d, const float *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        float part[8] = { 0 };
+        size_t j = 0;
+        for (; j + 8 <= n; j += 8)
+            for (size_t k = 0; k < 8; k++)
+                part[k] += d[i * n + j + k] * s[j + k];
+        for (; j < n; j++)
+            part[0] += d[i * n + j] * s[j];
+        for (size_t k = 0; k < 8; k++)
+            sum += (double)s[i] * (double)part[k];
+    }
+    return sum;
+}
+
+static void permute(size_t n, bool paired, uint64_t seed, uint64_t round, float *s)
+{
+    for (size_t i = 0; i < 2 * n; i++)
+        s[i] = i < n ? 1 : -1;
+    for (size_t i = 0; i < (paired ? n : 2 * n - 1); i++) {
+        uint64_t bits = hl_random_bits(seed, STREAM_PERMUTE, round << 32 | i);
+        size_t other = paired ? (bits & 1 ? i + n : i) : i + (size_t)(bits % (2 * n - i));
+        float kept = s[i];
+        s[i] = s[other];
+        s[other] = kept;
+    }
+}
+
+/* The distance of rows first .. first + n - 1 and second .. second + m - 1 without bias; `scale` becomes twice the mean distance of a row of
+ * one and one of the other. */
+static double unbiased(size_t stride, const float *d, size_t first, size_t n, size_t second, size_t m, double *scale)
+{
+    double between = 0, a = 0, b = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < m; j++)
+            between += (double)d[(first + i) * stride + second + j];
+        for (size_t j = 0; j < n; j++)
+            a += (double)d[(first + i) * stride + first + j];
+    }
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < m; j++)
+            b += (double)d[(second + i) * stride + second + j];
+    double dn = (double)n, dm = (double)m;
+    *scale = 2 * between / (dn * dm);
+    return *scale - a / (dn * (dn - 1)) - b / (dm * (dm - 1));
+}
+
+hl_status hl_compare_energy(hl_context *ctx, size_t dim, size_t rows, const double *a, const double *b, bool paired,
+                            uint64_t seed, hl_report_distance *result)
+{
+    *result = (hl_report_distance){ .rows = rows, .distance = NAN, .halves = NAN, .share = NAN, .p = NAN };
+    if (rows < 8)
+        return HL_OK;
+    size_t all = 2 * rows, above = 0;
+    float *d = hl_alloc(ctx, hl_size_mul(all * all, sizeof *d)), *s = hl_alloc(ctx, all * sizeof *s);
+    hl_status status = d && s ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        double scale, unused;
+        fill_distances(dim, rows, a, b, d);
+        result->distance = unbiased(all, d, 0, rows, rows, rows, &scale);
+        result->halves = unbiased(all, d, 0, rows / 2, rows / 2, rows - rows / 2, &unused);
+        result->share = scale > 0 ? fmin(fmax(result->distance / scale, 0), 1) : 0;
+        for (size_t i = 0; i < all; i++)
+            s[i] = i < rows ? 1 : -1;
+        double observed = quadratic(all, d, s);
+        for (size_t k = 0; k < PERMUTATIONS && status == HL_OK; k++) {
+            permute(rows, paired, seed, k, s);
+            above += quadratic(all, d, s) <= observed;
+            status = hl_check_stop(ctx);
+        }
+        result->p = (1.0 + (double)above) / (1.0 + PERMUTATIONS);
+    }
+    hl_free(ctx, d);
+    hl_free(ctx, s);
+    return status;
+}
+
+/* ---- nearest rows ---- */
+
+/* Squares of distances to sixteen rows at a time, by columns, so that they are vectors. */
+hl_status hl_compare_nearest(hl_context *ctx, size_t dim, size_t rows, const double *a, size_t b_rows, const double *b,
+                             bool same, double *distance)
+{
+    enum { LANES = 16 };
+    size_t groups = (b_rows + LANES - 1) / LANES;
+    float *columns = hl_calloc(ctx, hl_size_mul(groups * LANES, dim), sizeof *columns);
+    if (!columns)
+        return HL_ERR_NOMEM;
+    for (size_t r = 0; r < b_rows; r++)
+        for (size_t i = 0; i < dim; i++)
+            columns[(r / LANES * dim + i) * LANES + r % LANES] = (float)b[r * dim + i];
+    for (size_t r = 0; r < rows; r++) {
+        double nearest = INFINITY;
+        for (size_t g = 0; g < groups; g++) {
+            const float *group = columns + g * dim * LANES;
+            float sum[LANES] = { 0 };
+            for (size_t i = 0; i < dim; i++) {
+                float x = (float)a[r * dim + i];
+                for (size_t k = 0; k < LANES; k++)
+                    sum[k] += (group[i * LANES + k] - x) * (group[i * LANES + k] - x);
+            }
+            for (size_t k = 0; k < LANES && g * LANES + k < b_rows; k++)
+                if (!(same && g * LANES + k == r))
+                    nearest = fmin(nearest, (double)sum[k]);
+        }
+        distance[r] = sqrt(nearest);
+    }
+    hl_free(ctx, columns);
+    return HL_OK;
+}

@@ -1,0 +1,441 @@
+/* density_study.c - what a density model gains over simple ones, its least likely rows, and what its solver does.
+ *
+ * Simple models are fitted to one half of the rows, every second, and judged by the other, and the other way round: none is judged by rows
+ * that it saw. With n rows and d columns the normal distribution's covariance is (n S + d diag S) / (n + d). */
+#include <math.h>
+#include <string.h>
+
+#include "base/linear.h"
+#include "report/report.h"
+
+enum {
+    LEAST_ROWS = 40,
+    PARTS = 8,
+    EM_STEPS = 30,
+    MOST_JOINT = 512,
+    CANDIDATES = 4,
+    SOLVER_ROWS = 64,
+    COUNTED_ROWS = 32
+};
+static const double HALF_LOG_2PI = 0.91893853320467274178, LEAST_VARIANCE = 1e-12;
+
+/* ---- simple models ---- */
+
+/* Rows of the columns of the context, then of x, standardised by the model's units. */
+typedef struct halves {
+    hl_density *m;
+    size_t rows[2], all;
+    double *x[2];    /* the halves */
+    double *logp[2]; /* of a simple model, of the rows of each half */
+    double *gain;    /* of all rows */
+    double *factor;  /* all x all */
+    double *mean, *row;
+    double log_scale; /* from standardised columns to the user's */
+} halves;
+
+static hl_status split(hl_density *m, const hl_report *r, halves *h)
+{
+    const hl_report_set *data = &r->set[0];
+    size_t all = m->dim + m->context, n = data->rows;
+    *h = (halves){ .m = m, .rows = { (n + 1) / 2, n / 2 }, .all = all };
+    size_t square = all <= MOST_JOINT ? all * all : 0;
+    h->x[0] = hl_alloc(r->ctx, hl_size_mul(hl_size_mul(n, all) + 2 * n + 2 * all + square + 2, sizeof(double)));
+    if (!h->x[0])
+        return HL_ERR_NOMEM;
+    h->x[1] = h->x[0] + h->rows[0] * all;
+    h->logp[0] = h->x[0] + n * all;
+    h->logp[1] = h->logp[0] + h->rows[0];
+    h->gain = h->logp[0] + n;
+    h->mean = h->gain + n;
+    h->row = h->mean + all;
+    h->factor = h->row + all;
+    for (size_t i = 0; i < n; i++) {
+        double *to = h->x[i % 2] + i / 2 * all;
+        for (size_t k = 0; k < all; k++) {
+            size_t column = k < m->context ? m->dim + k : k - m->context;
+            double value = k < m->context ? data->c[i * m->context + k] : data->x[i * m->dim + column];
+            to[k] = (value - m->column[column].mean) / m->column[column].deviation;
+        }
+    }
+    for (size_t i = 0; i < m->dim; i++)
+        h->log_scale -= log(m->column[i].deviation);
+    return HL_OK;
+}
+
+static void find_means(const halves *h, size_t half)
+{
+    memset(h->mean, 0, h->all * sizeof *h->mean);
+    for (size_t r = 0; r < h->rows[half]; r++)
+        for (size_t i = 0; i < h->all; i++)
+            h->mean[i] += h->x[half][r * h->all + i] / (double)h->rows[half];
+}
+
+/* log p of the rows of the other half by normal columns that are fitted to this one. */
+static void independent(const halves *h, size_t half)
+{
+    size_t other = 1 - half, given = h->m->context;
+    find_means(h, half);
+    for (size_t i = given; i < h->all; i++) {
+        double variance = 0;
+        for (size_t r = 0; r < h->rows[half]; r++) {
+            double at = h->x[half][r * h->all + i] - h->mean[i];
+            variance += at * at / (double)h->rows[half];
+        }
+        h->row[i] = sqrt(fmax(variance, LEAST_VARIANCE));
+    }
+    for (size_t r = 0; r < h->rows[other]; r++) {
+        double sum = h->log_scale;
+        for (size_t i = given; i < h->all; i++) {
+            double z = (h->x[other][r * h->all + i] - h->mean[i]) / h->row[i];
+            sum -= z * z / 2 + log(h->row[i]) + HALF_LOG_2PI;
+        }
+        h->logp[other][r] = sum;
+    }
+}
+
+/* The same by a normal distribution of all columns; its factor has the context first, which makes the rest that of x given it. */
+static void correlated(const halves *h, size_t half)
+{
+    size_t other = 1 - half, all = h->all;
+    double n = (double)h->rows[half], d = (double)all;
+    find_means(h, half);
+    memset(h->factor, 0, all * all * sizeof *h->factor);
+    for (size_t r = 0; r < h->rows[half]; r++) {
+        for (size_t i = 0; i < all; i++)
+            h->row[i] = h->x[half][r * all + i] - h->mean[i];
+        for (size_t i = 0; i < all; i++)
+            for (size_t k = 0; k <= i; k++)
+                h->factor[i * all + k] += h->row[i] * h->row[k] / n;
+    }
+    for (size_t i = 0; i < all; i++)
+        for (size_t k = 0; k < i; k++)
+            h->factor[i * all + k] *= n / (n + d);
+    hl_cholesky(all, h->factor, LEAST_VARIANCE);
+    for (size_t r = 0; r < h->rows[other]; r++) {
+        double sum = h->log_scale;
+        for (size_t i = 0; i < all; i++)
+            h->row[i] = h->x[other][r * all + i] - h->mean[i];
+        hl_solve_lower(all, h->factor, all, h->row);
+        for (size_t i = h->m->context; i < all; i++)
+            sum -= h->row[i] * h->row[i] / 2 + log(h->factor[i * all + i]) + HALF_LOG_2PI;
+        h->logp[other][r] = sum;
+    }
+}
+
+/* The same by a mixture. */
+static hl_status mixed(const halves *h, size_t half)
+{
+    size_t other = 1 - half;
+    hl_tmixture_fold fold = { .rows = h->rows[half], .x = h->x[half] };
+    hl_tmixture_plan plan = { .parts = PARTS, .nu = INFINITY, .prior = (double)h->all, .steps = EM_STEPS };
+    hl_tmixture *mixture = NULL;
+    hl_status status = hl_tmixture_fit(h->m->ctx, h->all, h->m->context, &fold, &plan, &mixture, NULL, NULL);
+    if (status == HL_OK)
+        status = hl_tmixture_logp(mixture, h->rows[other], h->x[other], h->logp[other]);
+    for (size_t r = 0; r < h->rows[other] && status == HL_OK; r++)
+        h->logp[other][r] += h->log_scale;
+    hl_tmixture_free(mixture);
+    return status;
+}
+
+/* log p above what h->logp has. */
+static hl_report_mean gain_of(const halves *h, const hl_report_set *data)
+{
+    for (size_t r = 0; r < data->rows; r++)
+        h->gain[r] = data->logp[r] - h->logp[r % 2][r / 2];
+    return hl_report_mean_of(data->rows, h->gain);
+}
+
+/* The best of the model's own mixtures. */
+static hl_status best_member(const halves *h, hl_report *r)
+{
+    const hl_report_set *data = &r->set[0];
+    hl_density_report *d = &r->density;
+    for (size_t i = 0; i < r->members; i++) {
+        r->member_logp[i] = (hl_report_mean){ NAN, NAN };
+        if (r->member[i].kind != HL_MEMBER_MIXTURE)
+            continue;
+        hl_status status =
+            hl_density_member_logp(h->m, i, data->rows, data->x, h->m->context ? data->c : NULL, h->gain);
+        if (status == HL_STOPPED || status == HL_ERR_NOMEM)
+            return status;
+        r->member_logp[i] = hl_report_mean_of(data->rows, h->gain);
+        if (d->mixture_member && !(d->logp.value - r->member_logp[i].value < d->over_mixture.value))
+            continue;
+        for (size_t k = 0; k < data->rows; k++)
+            h->gain[k] = data->logp[k] - h->gain[k];
+        d->over_mixture = hl_report_mean_of(data->rows, h->gain);
+        d->mixture_member = 1;
+    }
+    return HL_OK;
+}
+
+hl_status hl_density_study_baselines(hl_density *m, hl_report *r)
+{
+    hl_density_report *d = &r->density;
+    halves h;
+    d->over_independent = d->over_normal = d->over_mixture = (hl_report_mean){ NAN, NAN };
+    if (r->set[0].rows < LEAST_ROWS)
+        return HL_OK;
+    hl_status status = split(m, r, &h);
+    if (status != HL_OK)
+        return status;
+    independent(&h, 0);
+    independent(&h, 1);
+    d->over_independent = gain_of(&h, &r->set[0]);
+    if (h.all <= MOST_JOINT) {
+        correlated(&h, 0);
+        correlated(&h, 1);
+        d->over_normal = gain_of(&h, &r->set[0]);
+    }
+    status = best_member(&h, r);
+    if (status == HL_OK && !d->mixture_member && h.all <= MOST_JOINT) {
+        status = mixed(&h, 0);
+        if (status == HL_OK)
+            status = mixed(&h, 1);
+        if (status == HL_OK)
+            d->over_mixture = gain_of(&h, &r->set[0]);
+        status = status == HL_STOPPED || status == HL_ERR_NOMEM ? status : HL_OK; /* without a mixture otherwise */
+    }
+    hl_free(r->ctx, h.x[0]);
+    return status;
+}
+
+/* ---- the least likely rows ---- */
+
+/* The normal distribution of the data, by which a column is expected from the others. */
+typedef struct predictor {
+    size_t dim;
+    const double *x;                         /* the row that is looked at */
+    double *factor, *mean, *precision, *row; /* precision: the diagonal of the inverse covariance */
+    double *copy;                            /* rows with one value replaced */
+    double *context, *logp;
+} predictor;
+
+static hl_status make_predictor(hl_density *m, const hl_report *r, predictor *p)
+{
+    size_t d = m->dim, copies = 2 * CANDIDATES;
+    bool joint = d <= MOST_JOINT && r->set[0].rows > 1;
+    *p = (predictor){ .dim = d };
+    p->mean =
+        hl_calloc(r->ctx, hl_size_add((joint ? d * d : 0) + 3 * d, copies * (d + m->context + 1)), sizeof *p->mean);
+    if (!p->mean)
+        return HL_ERR_NOMEM;
+    p->precision = p->mean + d;
+    p->row = p->precision + d;
+    p->copy = p->row + d;
+    p->context = p->copy + copies * d;
+    p->logp = p->context + copies * m->context;
+    p->factor = joint ? p->logp + copies : NULL;
+    for (size_t i = 0; i < d; i++) {
+        const hl_report_column *c = &r->density.column[r->by_column[i]];
+        p->mean[i] = c->mean[0];
+        p->precision[i] = 1 / fmax(c->deviation[0] * c->deviation[0], 1e-300);
+    }
+    if (!joint)
+        return HL_OK;
+    double n = (double)r->set[0].rows;
+    for (size_t i = 0; i < d; i++)
+        for (size_t k = 0; k <= i; k++) {
+            double scale =
+                r->density.column[r->by_column[i]].deviation[0] * r->density.column[r->by_column[k]].deviation[0];
+            p->factor[i * d + k] = r->density.correlation[0][i * d + k] * scale * (i == k ? 1 : n / (n + (double)d));
+        }
+    hl_cholesky(d, p->factor, 1e-300);
+    for (size_t i = 0; i < d; i++) {
+        memset(p->row, 0, d * sizeof *p->row);
+        p->row[i] = 1;
+        hl_solve_lower(d, p->factor, d, p->row);
+        for (size_t k = p->precision[i] = 0; k < d; k++)
+            p->precision[i] += p->row[k] * p->row[k];
+    }
+    return HL_OK;
+}
+
+/* row becomes P (x - mean): x_i less row_i / P_ii is what the other columns let expect of column i. */
+static void predict(predictor *p)
+{
+    for (size_t i = 0; i < p->dim; i++)
+        p->row[i] = p->x[i] - p->mean[i];
+    if (p->factor) {
+        hl_solve_lower(p->dim, p->factor, p->dim, p->row);
+        hl_solve_lower_transposed(p->dim, p->factor, p->dim, p->row);
+        return;
+    }
+    for (size_t i = 0; i < p->dim; i++)
+        p->row[i] *= p->precision[i];
+}
+
+/* The columns whose values are the most unexpected. */
+static size_t candidates(const predictor *p, size_t *column)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < p->dim; i++) {
+        double at = fabs(p->row[i]) / sqrt(p->precision[i]);
+        size_t place = count;
+        if (isnan(at))
+            continue;
+        while (place && fabs(p->row[column[place - 1]]) / sqrt(p->precision[column[place - 1]]) < at)
+            place--;
+        if (place == CANDIDATES)
+            continue;
+        count += count < CANDIDATES;
+        memmove(column + place + 1, column + place, (count - place - 1) * sizeof *column);
+        column[place] = i;
+    }
+    return count;
+}
+
+static void add_cause(hl_report_row *row, size_t column, double gain, double expected)
+{
+    size_t place = row->causes;
+    while (place && row->gain[place - 1] < gain)
+        place--;
+    if (place == HL_REPORT_CAUSES)
+        return;
+    row->causes += row->causes < HL_REPORT_CAUSES;
+    for (size_t k = row->causes - 1; k > place; k--) {
+        row->column[k] = row->column[k - 1];
+        row->gain[k] = row->gain[k - 1];
+        row->expected[k] = row->expected[k - 1];
+    }
+    row->column[place] = column;
+    row->gain[place] = gain;
+    row->expected[place] = expected;
+}
+
+/* Replace one value at a time by what is expected of it, and by the column's mean; see what log p gains. */
+static hl_status find_causes(hl_density *m, predictor *p, const double *context, hl_report_row *row)
+{
+    size_t column[CANDIDATES + 1], count;
+    predict(p);
+    count = candidates(p, column);
+    for (size_t k = 0; k < 2 * count; k++) {
+        size_t i = column[k / 2];
+        memcpy(p->copy + k * p->dim, p->x, p->dim * sizeof *p->copy);
+        p->copy[k * p->dim + i] = k % 2 ? p->mean[i] : p->x[i] - p->row[i] / p->precision[i];
+        memcpy(p->context + k * m->context, context, m->context * sizeof *context);
+    }
+    hl_status status = count ? hl_density_logp(m, 2 * count, p->copy, m->context ? p->context : NULL, p->logp) : HL_OK;
+    if (status == HL_STOPPED || status == HL_ERR_NOMEM)
+        return status;
+    for (size_t k = 0; k < count; k++) {
+        const double *logp = p->logp + 2 * k;
+        size_t best = 2 * k + (isnan(logp[0]) || logp[1] > logp[0]);
+        double gain = p->logp[best] - row->logp;
+        if (gain > 0.1)
+            add_cause(row, column[k], gain, p->copy[best * p->dim + column[k]]);
+    }
+    return HL_OK;
+}
+
+hl_status hl_density_study_rows(hl_density *m, hl_report *r)
+{
+    const hl_report_set *data = &r->set[0];
+    hl_density_report *d = &r->density;
+    hl_report_row *row = hl_report_room(r, HL_REPORT_WORST, sizeof *row);
+    size_t at[HL_REPORT_WORST + 1];
+    if (!row)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < data->rows; i++) { /* the lowest, in order */
+        size_t place = d->worst;
+        while (place && data->logp[i] < data->logp[at[place - 1]])
+            place--;
+        if (place == HL_REPORT_WORST)
+            continue;
+        d->worst += d->worst < HL_REPORT_WORST;
+        memmove(at + place + 1, at + place, (d->worst - place - 1) * sizeof *at);
+        at[place] = i;
+    }
+    predictor p;
+    hl_status status = make_predictor(m, r, &p);
+    for (size_t k = 0; k < d->worst && status == HL_OK; k++) {
+        row[k] = (hl_report_row){ .row = data->number[at[k]], .logp = data->logp[at[k]] };
+        p.x = data->x + at[k] * m->dim;
+        status = find_causes(m, &p, data->c + at[k] * m->context, &row[k]);
+    }
+    hl_free(r->ctx, p.mean);
+    d->row = row;
+    return status;
+}
+
+/* ---- the solver ---- */
+
+/* The rows that it is tried on: data, or else draws. */
+static const hl_report_set *solver_set(const hl_report *r)
+{
+    return r->set[0].rows ? &r->set[0] : &r->set[1];
+}
+
+static void summarise(const double *logp, size_t rows, hl_density_report *d)
+{
+    for (size_t k = 0; k < HL_REPORT_TOLERANCES; k++) {
+        hl_report_tolerance *t = &d->tolerance[k];
+        for (size_t i = 0; i < rows; i++) {
+            double change = fabs(logp[k * rows + i] - logp[(HL_REPORT_TOLERANCES - 1) * rows + i]);
+            t->logp += logp[k * rows + i] / (double)rows;
+            t->change += change / (double)rows;
+            t->largest = fmax(t->largest, change);
+        }
+    }
+    d->tolerances = HL_REPORT_TOLERANCES;
+}
+
+/* log p of the flow with tolerances from 1e-2 to 1e-6. */
+static hl_status try_tolerances(hl_density *m, const hl_report_set *set, size_t rows, double *logp, hl_report *r)
+{
+    hl_status status = HL_OK;
+    double rtol = 1e-2;
+    for (size_t k = 0; k < HL_REPORT_TOLERANCES && status == HL_OK; k++, rtol /= 10) {
+        hl_flow_solver solver = r->solver;
+        hl_report_tolerance *t = &r->density.tolerance[k];
+        solver.method = r->method;
+        solver.rtol = solver.atol = t->rtol = rtol;
+        status = hl_density_set_solver(m, &solver);
+        hl_flow_reset(m->flow);
+        if (status == HL_OK)
+            hl_density_logp(m, rows, set->x, m->context ? set->c : NULL, logp + k * rows);
+        if (status == HL_OK)
+            status = hl_check_stop(r->ctx);
+        t->evaluations = (double)hl_flow_report(m->flow).forward.f / (double)rows;
+    }
+    if (status == HL_OK)
+        summarise(logp, rows, &r->density);
+    return status;
+}
+
+/* Evaluations of single rows with the model's own solver. */
+static hl_status count_evaluations(hl_density *m, const hl_report_set *set, hl_report *r)
+{
+    size_t rows = set->rows < COUNTED_ROWS ? set->rows : COUNTED_ROWS;
+    double *count = hl_report_room(r, rows, sizeof *count), logp;
+    if (!count)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < rows; i++) {
+        size_t row = i * set->rows / rows;
+        hl_flow_reset(m->flow);
+        hl_density_member_logp(m, 0, 1, set->x + row * m->dim, m->context ? set->c + row * m->context : NULL, &logp);
+        count[i] = (double)hl_flow_report(m->flow).forward.f;
+    }
+    hl_sort(count, rows);
+    r->density.evaluations = count;
+    r->density.evaluation_rows = rows;
+    return hl_check_stop(r->ctx);
+}
+
+hl_status hl_density_study_solver(hl_density *m, hl_report *r)
+{
+    const hl_report_set *set = solver_set(r);
+    size_t rows = set->rows < SOLVER_ROWS ? set->rows : SOLVER_ROWS;
+    if (!m->flow || !hl_flow_is_continuous(m->flow->kind->name) || !rows)
+        return HL_OK;
+    double *logp = hl_alloc(r->ctx, rows * HL_REPORT_TOLERANCES * sizeof *logp);
+    hl_status status = logp ? try_tolerances(m, set, rows, logp, r) : HL_ERR_NOMEM;
+    hl_flow_solver own = r->solver;
+    own.method = r->method;
+    hl_status restored = hl_density_set_solver(m, &own);
+    m->accuracy = r->accuracy;
+    hl_free(r->ctx, logp);
+    status = status == HL_OK ? restored : status;
+    return status == HL_OK ? count_evaluations(m, set, r) : status;
+}

@@ -1,0 +1,57 @@
+/* report.h - a report from inside: numbers, the rows that pictures show, and the texts of the page. */
+#ifndef HL_REPORT_REPORT_H
+#define HL_REPORT_REPORT_H
+
+#include "hollow/report.h"
+#include "learn/density.h"
+#include "report/page.h"
+
+typedef enum hl_report_kind { HL_REPORT_OF_DENSITY = 0 } hl_report_kind;
+
+/* Rows of data, or draws, in the user's units. */
+typedef struct hl_report_set {
+    size_t rows;
+    double *x, *c;  /* rows x dim, rows x context */
+    double *logp;   /* rows */
+    size_t *number; /* of the table; NULL for draws */
+} hl_report_set;
+
+struct hl_report {
+    hl_context *ctx;
+    hl_arena arena; /* of all that the report points to */
+    hl_report_kind kind;
+    hl_report_level level;
+    char verdict[600], title[160], data[160], call[400], note[1200];
+    hl_density_report density;
+    hl_report_set set[2];    /* data, draws */
+    const char **name;       /* of the columns of x, then of the context */
+    const size_t *by_column; /* where the column of a number is among density.column */
+    size_t members;
+    hl_density_member member[HL_DENSITY_MIXTURES + 1];
+    const char *flow_kind; /* or NULL */
+    hl_flow_solver solver;
+    char method[32];
+    hl_density_accuracy accuracy;
+    hl_report_mean member_logp[HL_DENSITY_MIXTURES + 1];
+};
+
+/* `count` elements of `size` bytes, zeroed; NULL with the message set. */
+void *hl_report_room(hl_report *report, size_t count, size_t size);
+hl_status hl_report_create(hl_context *ctx, hl_report_kind kind, const hl_report_options *options, hl_report **report);
+
+/* Parts of hl_report_density. */
+hl_status hl_density_study_baselines(hl_density *model, hl_report *report);
+hl_status hl_density_study_rows(hl_density *model, hl_report *report);
+hl_status hl_density_study_solver(hl_density *model, hl_report *report);
+hl_report_mean hl_report_mean_of(size_t rows, const double *values);
+/* The verdict, and its level. */
+void hl_density_judge(hl_report *report);
+
+/* The page of a density model: its head, then the rest. */
+void hl_density_page_head(const hl_report *report, hl_page *page);
+void hl_density_page_body(const hl_report *report, hl_page *page);
+void hl_density_page_pairs(const hl_report *report, hl_page *page);
+/* The numbers as members of the object that is open. */
+void hl_density_put_json(const hl_report *report, hl_json_writer *w);
+
+#endif

@@ -1,0 +1,168 @@
+/* verdict.c - what the numbers of a density model mean, in a sentence.
+ *
+ * Tests are at the level 0.01, those of columns for all of them together. What is significant may still be small: with thousands of rows
+ * every model shows some difference. It counts as wrong from a distance of distribution functions of 0.1, or a share of 0.02 of the largest
+ * energy distance. */
+#include <math.h>
+
+#include "report/report.h"
+
+static const double LEVEL = 0.01, LARGE_DISTANCE = 0.1, LARGE_SHARE = 0.02, SHIFT = 0.2, SPREAD = 1.25,
+                    LARGE_CORRELATION = 0.15;
+
+/* A text with what went before it: "a", "a; b", ... */
+static void separate(hl_text *t)
+{
+    if (t->used)
+        hl_text_add(t, "; ");
+}
+
+/* How the draws of a column differ from its data. */
+static void tell_column(const hl_report_column *c, hl_text *t)
+{
+    double shift = (c->mean[1] - c->mean[0]) / c->deviation[0], spread = c->deviation[1] / c->deviation[0];
+    separate(t);
+    hl_text_add(t, "column '%.60s' differs: ", c->name);
+    if (fabs(shift) > SHIFT)
+        hl_text_add(t, "draws are shifted by %+.2f deviations", shift);
+    else if (spread > SPREAD || spread < 1 / SPREAD)
+        hl_text_add(t, "draws have %.2f times the deviation of the data", spread);
+    else
+        hl_text_add(t, "its distribution has another shape (distance %.2f)", c->distance);
+}
+
+/* Columns whose difference is not by chance; those that are large are told. */
+static hl_report_level judge_columns(const hl_density_report *d, hl_text *t)
+{
+    size_t large = 0, small = 0;
+    for (size_t i = 0; i < d->columns; i++) {
+        const hl_report_column *c = &d->column[i];
+        if (!(c->p * (double)d->columns < LEVEL))
+            continue;
+        if (c->distance < LARGE_DISTANCE)
+            small++;
+        else if (++large == 1)
+            tell_column(c, t);
+    }
+    if (large > 1)
+        hl_text_add(t, ", and %zu other column%s", large - 1, large > 2 ? "s differ, too" : " differs, too");
+    if (!large && small) {
+        separate(t);
+        hl_text_add(t, "%zu of %zu columns differ%s a little, '%.60s' the most (distance %.3f)", small, d->columns,
+                    small == 1 ? "s" : "", d->column[0].name, d->column[0].distance);
+    }
+    return large ? HL_REPORT_WRONG : small ? HL_REPORT_MINOR : HL_REPORT_GOOD;
+}
+
+/* Too many rows where the model expects few: it lost a part of the data. Too few: it is spread too widely. */
+static hl_report_level judge_ranks(const hl_density_report *d, hl_text *t)
+{
+    if (!(d->rank_p < LEVEL))
+        return HL_REPORT_GOOD;
+    separate(t);
+    if (d->unlikely > 0.03) {
+        hl_text_add(t, "%.3g %% of the rows lie where the model expects 1 %%: it misses part of the data",
+                    100 * d->unlikely);
+        return d->unlikely > 0.05 ? HL_REPORT_WRONG : HL_REPORT_MINOR;
+    }
+    if (d->logp.value > d->draws_logp.value)
+        hl_text_add(t, "rows are more likely than draws: the model is spread too widely");
+    else
+        hl_text_add(t, "rows are less likely than draws: the model is too sure of itself");
+    return d->rank_distance > LARGE_DISTANCE ? HL_REPORT_WRONG : HL_REPORT_MINOR;
+}
+
+/* The pair of columns whose correlations differ most. */
+static double worst_pair(const hl_density_report *d, size_t pair[2])
+{
+    double most = 0;
+    for (size_t i = 0; i < d->columns; i++)
+        for (size_t j = 0; j < i; j++) {
+            double change = fabs(d->correlation[1][i * d->columns + j] - d->correlation[0][i * d->columns + j]);
+            if (change > most) {
+                most = change;
+                pair[0] = j;
+                pair[1] = i;
+            }
+        }
+    return most;
+}
+
+/* Correlations differ if Fisher's z does by more than six standard errors: columns with long tails vary more than normal ones. */
+static hl_report_level judge_pairs(const hl_report *r, hl_text *t)
+{
+    const hl_density_report *d = &r->density;
+    size_t pair[2] = { 0, 0 };
+    double change = worst_pair(d, pair), error = sqrt(1 / (double)r->set[0].rows + 1 / (double)r->set[1].rows);
+    double data = d->correlation[0][pair[1] * d->columns + pair[0]],
+           draws = d->correlation[1][pair[1] * d->columns + pair[0]];
+    if (!(change > LARGE_CORRELATION && fabs(atanh(draws * 0.9999) - atanh(data * 0.9999)) > 6 * error))
+        return HL_REPORT_GOOD;
+    separate(t);
+    hl_text_add(t, "the correlation of '%.60s' and '%.60s' is %.2f in the data and %.2f in the draws", r->name[pair[0]],
+                r->name[pair[1]], data, draws);
+    return change > 2 * LARGE_CORRELATION ? HL_REPORT_WRONG : HL_REPORT_MINOR;
+}
+
+static hl_report_level judge_distance(const hl_density_report *d, hl_text *t)
+{
+    if (!(d->distance.p < LEVEL))
+        return HL_REPORT_GOOD;
+    bool large = d->distance.share > LARGE_SHARE;
+    if (!t->used)
+        hl_text_add(t, "the columns together differ%s, though none by itself", large ? "" : " a little");
+    return large ? HL_REPORT_WRONG : HL_REPORT_MINOR;
+}
+
+static hl_report_level judge_memory(const hl_density_report *d, hl_text *t)
+{
+    if (!(d->memorised_p < LEVEL * 0.1))
+        return HL_REPORT_GOOD;
+    separate(t);
+    hl_text_add(t, "%.3g %% of the draws nearly repeat a row of the data (1 %% by chance): rows were memorised",
+                100 * d->memorised);
+    return HL_REPORT_WRONG;
+}
+
+/* What the model gains over simple ones. */
+static void tell_gains(const hl_density_report *d, hl_text *t)
+{
+    if (isnan(d->over_normal.value))
+        return;
+    hl_text_add(t, ". log p gains %.2f nats a row over a normal distribution", d->over_normal.value);
+    if (isfinite(d->over_mixture.value))
+        hl_text_add(t, " and %.2f over a mixture", d->over_mixture.value);
+}
+
+void hl_density_judge(hl_report *r)
+{
+    const hl_density_report *d = &r->density;
+    char what[480] = "";
+    hl_text found = hl_text_start(what, sizeof what), t = hl_text_start(r->verdict, sizeof r->verdict);
+    if (!r->set[0].rows || !r->set[1].rows) {
+        hl_text_add(&t, d->rows ? "No row could be compared: the model has no log-density or no draw for them"
+                                : "No data were given: this page shows the model alone");
+        r->level = d->rows ? HL_REPORT_WRONG : HL_REPORT_MINOR;
+        return;
+    }
+    hl_report_level level[6] = { HL_REPORT_GOOD };
+    if (d->failed) {
+        hl_text_add(&found, "%zu of %zu rows have no log-density", d->failed, d->rows);
+        level[0] = HL_REPORT_WRONG;
+    }
+    level[1] = judge_columns(d, &found);
+    level[2] = judge_ranks(d, &found);
+    level[5] = level[1] == HL_REPORT_WRONG ? HL_REPORT_GOOD : judge_pairs(r, &found);
+    level[3] = judge_distance(d, &found);
+    level[4] = judge_memory(d, &found);
+    for (size_t i = 0; i < 6; i++)
+        r->level = level[i] > r->level ? level[i] : r->level;
+    if (r->level == HL_REPORT_WRONG)
+        hl_text_add(&t, "The model does not describe these data: %s", what);
+    else if (r->level == HL_REPORT_MINOR)
+        hl_text_add(&t, "The model describes these data with small differences: %s",
+                    found.used ? what : "their distance is not by chance");
+    else
+        hl_text_add(&t, "No test finds a difference between these data and the model's draws");
+    tell_gains(d, &t);
+}

@@ -1,0 +1,128 @@
+#!/bin/sh
+# test_cli_report.sh PROGRAM - hollow report: the page, its numbers against hollow logp and NumPy, wrong arguments, full disks.
+set -u
+. "$(dirname "$0")/cli_support.sh"
+data=$work/data.csv
+make_rows() {
+    awk -v seed="$1" -v rows="$2" 'BEGIN { srand(seed); for (i = 0; i < rows; i++) {
+        u = sqrt(-2 * log(1 - rand())); v = 6.283185307 * rand(); x = u * cos(v); y = u * sin(v)
+        printf "%.9g,%.9g,%.9g\n", x, 0.5 * y + x * x, rand() < 0.3 ? x + 5 : y } }'
+}
+name='<script>alert("x")</script>'
+(echo "a,\"<script>alert(\"\"x\"\")</script>\",c" && make_rows 3 600) >"$data"
+(echo "a,\"<script>alert(\"\"x\"\")</script>\",c" && make_rows 4 500) >"$work/new.csv"
+model=$work/m.hollow
+expect 0 fit "$data" -o "$model" --members mixture --threads 1 --quiet
+page=$work/page.html
+
+expect 0 report "$model" "$work/new.csv" -o "$page" --draws 500
+stdout_has "log p gains"
+stderr_has "page.html is written"
+file_there "$page"
+if grep -q '<script>alert' "$page"; then fail "the name of a column became a script"; else pass; fi
+if grep -q "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;" "$page"; then pass; else fail "no name of a column"; fi
+if [ "$(wc -c <"$page")" -lt 1000000 ]; then pass; else fail "the page is too large"; fi
+cp "$page" "$work/first.html"
+expect 0 report "$model" "$work/new.csv" -o "$page" --draws 500 --threads 2 --quiet
+stderr_empty
+same "$page" "$work/first.html"
+
+# ---- numbers ----
+
+expect 0 report "$model" "$work/new.csv" --json --draws 500
+cp "$out" "$work/report.json"
+json "$out" "j['rows'] == 500 and j['total'] == 500 and j['failed'] == 0 and j['dim'] == 3 and len(j['worst']) == 20"
+json "$out" "j['columns'][0]['distance'] >= j['columns'][1]['distance'] >= j['columns'][2]['distance']"
+expect 0 logp "$model" "$work/new.csv" --worst 20 --json
+cp "$out" "$work/worst.json"
+expect 0 logp "$model" "$work/new.csv"
+cp "$out" "$work/logp"
+expect 0 sample "$model" -n 500 --seed 0 --out "$work/draws.npy"
+if python3 -c 'import numpy' 2>/dev/null; then
+    if python3 - "$work" <<'END' 2>"$work/python"; then
+import csv, json, sys
+import numpy as np
+work = sys.argv[1]
+r = json.load(open(work + "/report.json"))
+logp = np.loadtxt(work + "/logp")
+rows = list(csv.reader(open(work + "/new.csv")))
+names, x = rows[0], np.array(rows[1:], float)
+draws = np.load(work + "/draws.npy")
+near = lambda a, b, e=1e-9: abs(a - b) <= e * max(1, abs(b)) or sys.exit(f"{a} and {b}")
+near(r["logp"]["value"], logp.mean())
+near(r["logp"]["error"], logp.std() / np.sqrt(len(logp)))
+worst = json.load(open(work + "/worst.json"))["worst"]
+assert [w["row"] for w in worst] == [w["row"] for w in r["worst"]]
+for a, b in zip(worst, r["worst"]):
+    near(a["logp"], b["logp"], 0)
+# columns
+for c in r["columns"]:
+    a, b = np.sort(x[:, c["column"]]), np.sort(draws[:, c["column"]])
+    assert c["name"] == names[c["column"]]
+    both = np.sort(np.concatenate([a, b]))
+    fa, fb = np.searchsorted(a, both, "right") / len(a), np.searchsorted(b, both, "right") / len(b)
+    near(c["distance"], np.abs(fa - fb).max())
+    near(c["wasserstein"], (np.abs(fa - fb)[:-1] * np.diff(both)).sum())
+    near(c["mean"][0], a.mean()); near(c["mean"][1], b.mean())
+    near(c["deviation"][0], a.std()); near(c["deviation"][1], b.std())
+    near(c["outside"], ((b < a[0]) | (b > a[-1])).mean())
+near(np.abs(np.array(r["correlation_data"]).reshape(3, 3) - np.corrcoef(x.T)).max(), 0)
+# gains, by halves
+def halves(fit):
+    total = np.empty(len(x))
+    for k in (0, 1):
+        total[k::2] = fit(x[1 - k :: 2], x[k::2])
+    return (logp - total).mean()
+def independent(a, b):
+    return (-0.5 * ((b - a.mean(0)) / a.std(0)) ** 2 - np.log(a.std(0)) - 0.5 * np.log(2 * np.pi)).sum(1)
+def normal(a, b):
+    s = np.cov(a.T, bias=True)
+    n, d = len(a), a.shape[1]
+    s = (n * s + d * np.diag(np.diag(s))) / (n + d)
+    z = b - a.mean(0)
+    return -0.5 * (z @ np.linalg.inv(s) * z).sum(1) - 0.5 * np.linalg.slogdet(2 * np.pi * s)[1]
+near(r["over_independent"]["value"], halves(independent), 1e-8)
+near(r["over_normal"]["value"], halves(normal), 1e-8)
+# energy distance of 400 rows of each
+pick = np.arange(400) * 500 // 400
+a, b = x[pick] / x.std(0), draws[pick] / x.std(0)
+dist = lambda p, q: np.sqrt(((p[:, None] - q[None]) ** 2).sum(-1))
+e = 2 * dist(a, b).mean() - (dist(a, a).sum() + dist(b, b).sum()) / (400 * 399)
+near(r["distance"]["distance"], e, 1e-5)
+END
+        pass
+    else
+        fail "numbers: $(cat "$work/python")"
+    fi
+fi
+
+# ---- a sample of a large table; the model alone; a context ----
+
+expect 0 report "$model" "$work/new.csv" --json --rows 100 --draws 200
+json "$out" "j['rows'] == 100 and j['total'] == 500"
+cd "$work" || exit 1
+expect 0 report "$model" --draws 200
+stdout_has "No data were given"
+file_there report.html
+expect 0 fit "$data" -o "$work/conditional" --context c --members mixture --threads 1 --quiet
+expect 0 report "$work/conditional" "$work/new.csv" -o "$page" --draws 200
+expect 0 report "$work/conditional" -o "$page" --draws 200
+
+# ---- what is wrong ----
+
+rm -f "$page"
+expect 2 report "$model" "$work/none.csv" -o "$page"
+expect 2 report "$work/new.csv" "$model" -o "$page"
+expect 2 report "$model" "$work/new.csv" -o "$work/none/page.html"
+expect 2 report "$model" "$work/new.csv" -o "$work/new.csv"
+expect 2 report "$model" "$work/new.csv" -o "$work"
+absent "$page"
+if [ -w /dev/full ]; then
+    expect 2 report "$model" "$work/new.csv" -o /dev/full
+fi
+if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=16k none "$work/small" 2>/dev/null; then
+    expect 2 report "$model" "$work/new.csv" -o "$work/small/page.html" --draws 200
+    if [ -z "$(ls -A "$work/small")" ]; then pass; else fail "half a page is left on a full disk"; fi
+    umount "$work/small"
+fi
+finish test_cli_report

@@ -60,6 +60,14 @@ static bool ends(hl_status status)
     return status == HL_STOPPED || status == HL_ERR_NOMEM || status == HL_ERR_INVALID || status == HL_ERR_CALLBACK;
 }
 
+static bool all_finite(size_t count, const double *values)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return false;
+    return true;
+}
+
 /* log p of all rows; those without one leave the set. Returns how many in *failed. */
 static hl_status evaluate(hl_density *m, hl_report_set *set, size_t *failed)
 {
@@ -68,7 +76,7 @@ static hl_status evaluate(hl_density *m, hl_report_set *set, size_t *failed)
     if (ends(status))
         return status;
     for (size_t r = 0; r < set->rows; r++) {
-        if (isnan(set->logp[r]))
+        if (isnan(set->logp[r]) || !all_finite(dim, set->x + r * dim) || !all_finite(context, set->c + r * context))
             continue;
         memmove(set->x + kept * dim, set->x + r * dim, dim * sizeof *set->x);
         memmove(set->c + kept * context, set->c + r * context, context * sizeof *set->c);
@@ -437,10 +445,7 @@ static hl_status study_base(hl_density *m, hl_report *r)
     hl_density_standardise(m, rows, x, m->context ? c : NULL);
     hl_status status = hl_flow_forward(m->flow, rows, x, m->context ? c : NULL, z, NULL);
     for (size_t i = 0; i < rows && !ends(status); i++) {
-        bool finite = true;
-        for (size_t k = 0; k < dim; k++)
-            finite = finite && isfinite(z[i * dim + k]);
-        if (finite)
+        if (all_finite(dim, z + i * dim))
             memmove(z + kept++ * dim, z + i * dim, dim * sizeof *z);
     }
     if (!ends(status) && kept >= 20)

@@ -78,18 +78,19 @@ int bench_learning(const bench_learning_options *options);
 /* `hollow bench solvers`; `out`: directory for solvers.csv and solvers.png, or NULL. Returns the exit status. */
 int bench_solvers(bool quick, int threads, const char *out);
 
-/* `hollow bench sde`; 0 or NULL: the default, or both. Returns the exit status. */
+/* `hollow bench sde`; 0 or NULL: the default. Returns the exit status. */
 typedef struct bench_sde_options {
     const char *problem, *method, *network, *density;
-    size_t seeds, iterations, hidden;
+    const char *observed, *out; /* snapshots, sparse or full; directory of results, or with --bands their file */
+    size_t first, seeds, iterations, hidden;
     double kept, rate;
     int threads;
-    bool quick;      /* fewer trajectories */
-    const char *out; /* of --bands: lines are added to this file */
+    bool quick; /* fewer trajectories */
 } bench_sde_options;
 int bench_sde(const bench_sde_options *options);
 /* `hollow bench sde --bands`; problem NULL: all of them. */
 int bench_sde_bands(const bench_sde_options *options);
+int bench_sde_network(const bench_sde_options *options); /* --method fp, pseudo-ml (sde_network.c) */
 
 /* `hollow bench density`; data NULL: all sets; iterations 0: the default of hl_density_fit. Returns the exit status. */
 typedef struct bench_density_options {

@@ -7,15 +7,15 @@
 static const char *const case_names[] = { "a", "b", "c", "d", "all", NULL };
 static const char *const dtype_names[] = { "f32", "f64", NULL };
 static const char *const clock_names[] = { "wall", "cpu", NULL };
-static const char *const problem_names[] = { "pendulum", "chain", "ou", "well", "gbm", "vanderpol", "linear", NULL };
-static const char *const method_names[] = { "fp", "pseudo-ml", NULL };
+static const char *const method_names[] = { "fit", "regression", "fp", "pseudo-ml", NULL };
+static const char *const observed_names[] = { "all", "snapshots", "sparse", "full", NULL };
 static const char *const density_names[] = { "mixture", "flow", NULL };
 static const char *const network_names[] = { "mlp", "hollow", NULL };
 
 typedef struct settings {
-    uint64_t threads, rows, iterations, parameters, seeds, hidden;
+    uint64_t threads, rows, iterations, parameters, first, seeds, hidden;
     double seconds, kept, rate;
-    const char *name, *dtype, *clock, *out, *problem, *method, *network, *density, *data;
+    const char *name, *dtype, *clock, *out, *problem, *method, *network, *density, *data, *observed;
     bool quick, bands;
 } settings;
 
@@ -35,13 +35,17 @@ static const cli_option options[] = {
       NULL },
     { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N", "learning: of a network, at most; default 30000",
       5000, 10000000, NULL },
-    { "out", CLI_TEXT, offsetof(settings, out), "DIR", "learning: write the table there; solvers: table and picture", 0,
-      0, NULL },
+    { "out", CLI_TEXT, offsetof(settings, out), "DIR",
+      "learning, sde: write the table there; solvers: table and picture", 0, 0, NULL },
     { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks; sde: fewer trajectories", 0, 0,
       NULL },
-    { "problem", CLI_CHOICE, offsetof(settings, problem), "NAME",
-      "sde: pendulum (default), chain, ou, well, gbm, vanderpol, linear", 0, 0, problem_names },
-    { "method", CLI_CHOICE, offsetof(settings, method), "fp|pseudo-ml", "sde: default both", 0, 0, method_names },
+    { "problem", CLI_TEXT, offsetof(settings, problem), "LIST",
+      "sde: names and groups (bench, old, calibration, fresh, all); default bench", 0, 0, NULL },
+    { "method", CLI_CHOICE, offsetof(settings, method), "NAME",
+      "sde: fit (default): 'hollow sde fit'; regression: without its density; fp, pseudo-ml: networks", 0, 0,
+      method_names },
+    { "observed", CLI_CHOICE, offsetof(settings, observed), "NAME",
+      "sde: snapshots, sparse (5% of the states, with trajectories), full; default all", 0, 0, observed_names },
     { "network", CLI_CHOICE, offsetof(settings, network), "mlp|hollow", "sde: default hollow", 0, 0, network_names },
     { "density", CLI_CHOICE, offsetof(settings, density), "mixture|flow", "sde: default mixture", 0, 0, density_names },
     { "hidden", CLI_INTEGER, offsetof(settings, hidden), "N", "sde: units of a layer", 1, 4096, NULL },
@@ -54,34 +58,37 @@ static const cli_option options[] = {
       1000, NULL },
     { "bands", CLI_FLAG, offsetof(settings, bands), NULL,
       "sde: how often bands hold the truth; with --out FILE a stopped run goes on", 0, 0, NULL },
+    { "first-seed", CLI_INTEGER, offsetof(settings, first), "N", "sde: the first of these seeds; default 1", 1, 1000000,
+      NULL },
     { 0 },
 };
 
-static const char text[] = "ddim times dimension-wise derivatives: f; f and D f, the exact diagonal of its\n"
-                           "Jacobian; and a training step, with the gradients of a loss of f and D f with\n"
-                           "respect to all parameters. Before that, it verifies them against brute force.\n"
-                           "It prints one line of JSON for each case on stdout and a table on stderr.\n"
-                           "conditioners times the same three for every conditioner as d grows, per sample,\n"
-                           "in batches of 16. learning trains a continuous flow with each conditioner, all\n"
-                           "of about the same number of parameters, on images of known density in raster\n"
-                           "order and shuffled. solvers counts what solving, differentiating and inverting\n"
-                           "cost, on the stiff test set and on stiff hollow networks. sde learns stochastic\n"
-                           "equations that are known, from all and from 5% of the observations, by both\n"
-                           "methods, and tells the errors. density gives data of known density to 'hollow fit'\n"
-                           "and compares the model with the truth. Without a name it runs ddim.\n"
-                           "\n"
-                           "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
-                           "  a       2        16      64     64    512\n"
-                           "  b      43        32     256     64   1000\n"
-                           "  c      64       100     512    100    100\n"
-                           "  d     784        16    1024     32     64\n"
-                           "\n"
-                           "*_s are seconds, best of many; *_over_f are ratios to f; *_peak is the part of\n"
-                           "the machine's peak that matrix products reach (*_peak_all: all operations), the\n"
-                           "peak being measured between the runs; mask_speedup_* is the gain from skipping\n"
-                           "masked weights, speedup_* that of --threads over one; bytes is the memory of\n"
-                           "the training step's plan, whatever the batch. Exit status 1 if the\n"
-                           "verification fails. The manual page explains every member.\n";
+static const char text[] =
+    "ddim times dimension-wise derivatives: f; f and D f, the exact diagonal of its\n"
+    "Jacobian; and a training step, with the gradients of a loss of f and D f with\n"
+    "respect to all parameters. Before that, it verifies them against brute force.\n"
+    "It prints one line of JSON for each case on stdout and a table on stderr.\n"
+    "conditioners times the same three for every conditioner as d grows, per sample,\n"
+    "in batches of 16. learning trains a continuous flow with each conditioner, all\n"
+    "of about the same number of parameters, on images of known density in raster\n"
+    "order and shuffled. solvers counts what solving, differentiating and inverting\n"
+    "cost, on the stiff test set and on stiff hollow networks. sde learns stochastic\n"
+    "equations that are known, from snapshots and from trajectories, and tells the\n"
+    "errors; with --out it goes on where an earlier run ended. density gives data of known density to 'hollow fit'\n"
+    "and compares the model with the truth. Without a name it runs ddim.\n"
+    "\n"
+    "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
+    "  a       2        16      64     64    512\n"
+    "  b      43        32     256     64   1000\n"
+    "  c      64       100     512    100    100\n"
+    "  d     784        16    1024     32     64\n"
+    "\n"
+    "*_s are seconds, best of many; *_over_f are ratios to f; *_peak is the part of\n"
+    "the machine's peak that matrix products reach (*_peak_all: all operations), the\n"
+    "peak being measured between the runs; mask_speedup_* is the gain from skipping\n"
+    "masked weights, speedup_* that of --threads over one; bytes is the memory of\n"
+    "the training step's plan, whatever the batch. Exit status 1 if the\n"
+    "verification fails. The manual page explains every member.\n";
 
 static int run(int argc, char **argv);
 const cli_command bench_command = { "bench",
@@ -113,10 +120,13 @@ static int run_one(int which, const settings *set)
                                                      .threads = threads,
                                                      .out = set->out });
     if (which == SDE)
-        return bench_sde(&(bench_sde_options){ .problem = set->problem ? set->problem : "pendulum",
+        return bench_sde(&(bench_sde_options){ .problem = set->problem,
                                                .method = set->method,
                                                .network = set->network,
                                                .density = set->density,
+                                               .observed = set->observed,
+                                               .out = set->out,
+                                               .first = (size_t)set->first,
                                                .seeds = set->seeds ? (size_t)set->seeds : 1,
                                                .iterations = (size_t)set->iterations,
                                                .hidden = (size_t)set->hidden,
@@ -138,7 +148,9 @@ static int run_one(int which, const settings *set)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .seconds = 1, .name = "all", .dtype = "f32", .clock = "wall", .parameters = 30000 };
+    settings set = {
+        .threads = 1, .seconds = 1, .name = "all", .dtype = "f32", .clock = "wall", .parameters = 30000, .first = 1
+    };
     const char *name[2];
     char list[100];
     int result = cli_parse(&bench_command, argc, argv, &set, name), which = DDIM;

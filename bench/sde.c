@@ -1,144 +1,249 @@
-/* sde.c - `hollow bench sde`: learning known equations from all and from 5% of the observations of 5000 trajectories, by
- * Fokker-Planck matching and by pseudo-likelihood. One line of JSON for each run: mean absolute errors over the states of 2,000
- * fresh trajectories, and the seconds of training. */
+/* sde.c - `hollow bench sde`: what `hollow sde fit` learns of known equations from snapshots, from 5% of the observations of
+ * trajectories and from all of them. One line of JSON for each fit: relative errors of drift and diffusion over fresh states, the
+ * processor's time, the functions chosen and the verdict, and the errors of the regressions with each dictionary. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
-#include "problems/sde_problem.h"
+#include "problems/numbers.h"
+#include "sde_fit.h"
 
-/* Trajectories to learn from and to judge by. */
-static size_t train_rows(const bench_sde_options *b)
-{
-    return b->quick ? SDE_TRAIN / 10 : SDE_TRAIN;
-}
-static size_t fresh_rows(const bench_sde_options *b)
-{
-    return b->quick ? SDE_FRESH / 10 : SDE_FRESH;
-}
+static const char *const forms[] = { "linear", "poly3", "radial", NULL };
 
-/* What `hollow sde fit` and `eval` would say of the model. */
-static hl_status judge(hl_context *ctx, hl_sde *sde, const hl_sde_data *data, hl_verdict *verdict)
+/* ---- one fit ---- */
+
+static hl_status run_regression(sde_run *run, const char *form, sde_result *o)
 {
-    hl_judge *judge = NULL;
-    hl_status status = hl_judge_create(ctx, hl_sde_describe(sde).dim, data, NULL, &judge);
+    hl_sde_simple *simple = NULL;
+    double start = numbers_cpu_time();
+    hl_sde_regress_options options = { .form = form, .seed = run->seed };
+    hl_status status = hl_sde_regress(run->ctx, &run->data, run->equation->dim, &options, &simple);
+    o->regression_seconds = numbers_cpu_time() - start;
+    if (status == HL_OK) {
+        hl_sde_regress_report report = hl_sde_simple_report(simple);
+        snprintf(o->form, sizeof o->form, "%s", report.form);
+        o->correlated = report.correlated;
+        status = hl_sde_simple_eval(simple, FRESH_ROWS * SDE_TIMES, run->t, run->fresh, run->f, run->g);
+    }
     if (status == HL_OK)
-        status = hl_judge_model(judge, sde);
-    *verdict = hl_judge_verdict(judge);
-    hl_judge_free(judge);
-    return status;
+        sde_equation_errors(run->equation, FRESH_ROWS, run->fresh, run->f, run->g, o->error);
+    hl_sde_simple_free(simple);
+    return status == HL_ERR_NO_SOLUTION ? HL_OK : status;
 }
 
-static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_options *fit, double share,
-                  const sde_outcome *o, const hl_verdict *v)
+static void put_errors(cli_json *json, const char *name, const sde_result *o)
 {
-    cli_json json = { stdout, false };
+    char key[80];
+    snprintf(key, sizeof key, "%sdrift", name);
+    cli_json_real(json, key, o->error[0]);
+    snprintf(key, sizeof key, "%sdiffusion", name);
+    cli_json_real(json, key, o->error[1]);
+}
+
+static char *line_of(const sde_run *run, const char *method, const sde_result *o, const sde_result *variants)
+{
+    char *text = NULL, reasons[300];
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return NULL;
+    cli_json json = { file, false };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "sde");
-    cli_json_text(&json, "problem", p->name);
-    cli_json_text(&json, "method", hl_sde_method_name(fit->method));
-    cli_json_text(&json, "network", hl_sde_describe(sde).network);
-    cli_json_text(&json, "density", hl_sde_describe(sde).density);
-    cli_json_real(&json, "kept", share);
-    cli_json_count(&json, "seed", fit->seed);
-    cli_json_real(&json, "drift_mae", o->drift);
-    cli_json_real(&json, "diffusion_mae", o->diffusion);
-    cli_json_count(&json, "components", hl_sde_describe(sde).components);
-    cli_json_text(&json, "verdict", hl_answer_name(v->answer));
-    cli_json_real(&json, "unexplained", v->unexplained);
-    cli_json_real(&json, "density_misses", v->density);
-    cli_json_real(&json, "simulations_miss", v->simulated);
-    cli_json_count(&json, "reasons", v->reasons);
-    cli_json_real(&json, "steps_drift", v->test[HL_RESIDUAL_DRIFT].effect);
-    cli_json_real(&json, "steps_diffusion", v->test[HL_RESIDUAL_DIFFUSION].effect);
-    cli_json_real(&json, "loss", o->loss);
-    cli_json_real(&json, "nll", o->nll);
-    cli_json_real(&json, "seconds", o->seconds);
-    cli_json_real(&json, "cpu_seconds", o->cpu_seconds);
+    cli_json_text(&json, "problem", run->equation->name);
+    cli_json_text(&json, "observed", sde_view_names[run->view]);
+    cli_json_count(&json, "seed", run->seed);
+    cli_json_text(&json, "method", method);
+    put_errors(&json, "", o);
+    cli_json_text(&json, "form", o->form);
+    cli_json_bool(&json, "correlated", o->correlated);
+    if (o->verdict[0]) {
+        cli_json_text(&json, "verdict", o->verdict);
+        sde_reasons_text(o->reasons, reasons, sizeof reasons);
+        cli_json_text(&json, "reasons", reasons);
+        cli_json_real(&json, "cpu_seconds", o->cpu_seconds);
+    }
+    cli_json_real(&json, "regression_seconds", variants[0].regression_seconds);
+    for (size_t k = 0; forms[k]; k++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s_", forms[k]);
+        put_errors(&json, name, &variants[k + 1]);
+    }
     cli_json_close(&json, '}');
-    putchar('\n');
-    fflush(stdout);
-    fprintf(stderr, "%-9s %-10s %3.0f%% kept  seed %llu  MAE of the drift %.4f, of the diffusion %.4f  %-14s %5.1f s\n",
-            p->name, hl_sde_method_name(fit->method), 100 * share, (unsigned long long)fit->seed, o->drift,
-            o->diffusion, hl_answer_name(v->answer), o->seconds);
+    fputc('\n', file);
+    return fclose(file) == 0 ? text : NULL;
 }
 
-/* Both methods, or the one that is asked for, on one set of observations. */
-static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_options *b, uint64_t seed, double share,
-                         const hl_sde_data *data, const double *fresh)
+static int run_one(sde_run *run, const char *method, sde_records *records)
 {
-    hl_sde_spec spec = { .network = b->network,
-                         .density = b->density,
-                         .hidden = b->hidden,
-                         .net = { .hidden = b->hidden, .width = b->hidden } };
+    sde_result variants[4], o;
     hl_status status = HL_OK;
-    for (int m = 0; m < 2 && status == HL_OK; m++) {
-        hl_sde_fit_options fit = { .method = m == 0 ? HL_SDE_FOKKER_PLANCK : HL_SDE_PSEUDO_LIKELIHOOD,
-                                   .iterations = b->iterations,
-                                   .optimizer = { .rate = b->rate },
-                                   .seed = seed };
-        sde_outcome outcome = { 0 };
-        hl_sde *sde;
-        if (b->method && strcmp(b->method, hl_sde_method_name((hl_sde_method)m)) != 0)
-            continue;
-        double start = cli_now();
-        spec.dim = p->dim;
-        spec.components = 0;
-        if (m == 0 && !(b->density && strcmp(b->density, "flow") == 0)) /* as `hollow sde fit` does */
-            status = hl_sde_choose_components(ctx, &spec, data, &fit, &spec.components);
-        start = cli_now() - start;
-        sde = NULL;
-        if (status == HL_OK)
-            status = sde_problem_learn(p, ctx, &spec, &fit, data, &sde, &outcome);
-        outcome.seconds += start;
-        if (status == HL_OK)
-            status = sde_problem_judge(p, sde, fresh_rows(b), fresh, &outcome);
-        hl_verdict verdict;
-        if (status == HL_OK)
-            status = judge(ctx, sde, data, &verdict);
-        if (status == HL_OK)
-            print(p, sde, &fit, share, &outcome, &verdict);
-        hl_sde_free(sde);
+    for (size_t k = 0; k < 4 && status == HL_OK; k++) {
+        variants[k] = (sde_result){ .error = { NAN, NAN } };
+        status = run_regression(run, k ? forms[k - 1] : NULL, &variants[k]);
     }
-    return status;
+    o = variants[0];
+    if (status == HL_OK && strcmp(method, "fit") == 0)
+        status = sde_run_learn(run, NULL, NULL, &o);
+    if (status != HL_OK)
+        return status == HL_STOPPED ? CLI_STOPPED : cli_fail_library(&bench_command, run->ctx, status);
+    fprintf(stderr, "%-11s %-9s seed %-3llu  drift %.4f  diffusion %.4f  %-26s %-14s %5.1f s\n", run->equation->name,
+            sde_view_names[run->view], (unsigned long long)run->seed, o.error[0], o.error[1], o.form, o.verdict,
+            o.verdict[0] ? o.cpu_seconds : variants[0].regression_seconds);
+    char *line = line_of(run, method, &o, variants);
+    return line ? sde_records_add(records, line) : cli_fail_library(&bench_command, NULL, HL_ERR_NOMEM);
 }
 
-static hl_status run(const sde_problem *p, hl_context *ctx, const bench_sde_options *b, double *states, double *fresh)
+/* ---- tables ---- */
+
+static double median_of(const sde_records *r, const char *problem, const char *view, const char *key, size_t *count)
 {
-    const double shares[] = { b->kept > 0 ? b->kept : 1, 0.05 };
-    hl_status status = sde_problem_simulate(p, ctx, fresh_rows(b), 1000, fresh);
-    for (uint64_t seed = 1; seed <= b->seeds && status == HL_OK; seed++) {
-        status = sde_problem_simulate(p, ctx, train_rows(b), seed, states);
-        for (int i = 0; i < (b->kept > 0 ? 1 : 2) && status == HL_OK; i++) {
-            hl_sde_data data;
-            status = sde_problem_observe(p, train_rows(b), states, shares[i], seed, &data);
-            if (status == HL_OK)
-                status = compare(p, ctx, b, seed, shares[i], &data, fresh);
-            sde_problem_forget(&data);
-        }
+    double value[1000];
+    char text[40];
+    size_t n = 0;
+    for (size_t k = 0; k < r->count && n < sizeof value / sizeof *value; k++) {
+        const char *line = r->line[k];
+        bool own = sde_record_text(line, "problem", text, sizeof text) && strcmp(text, problem) == 0 &&
+                   sde_record_text(line, "observed", text, sizeof text) && strcmp(text, view) == 0;
+        double v = own ? sde_record_real(line, key) : NAN;
+        if (isfinite(v))
+            value[n++] = v;
     }
-    return status;
+    if (count)
+        *count = n;
+    return numbers_median(value, n);
+}
+
+static void print_error(FILE *file, double drift, double diffusion)
+{
+    if (isfinite(drift))
+        fprintf(file, " %.3f / %.3f |", drift, diffusion);
+    else
+        fputs(" |", file);
+}
+
+/* How often each verdict was given: consistent, contradicted, not determined, refused. */
+static void print_verdicts(const sde_records *r, FILE *file, const char *problem, const char *view)
+{
+    static const char *const names[] = { "consistent", "contradicted", "not determined", "refused" };
+    size_t count[4] = { 0 };
+    char text[40];
+    for (size_t k = 0; k < r->count; k++) {
+        const char *line = r->line[k];
+        bool own = sde_record_text(line, "problem", text, sizeof text) && strcmp(text, problem) == 0 &&
+                   sde_record_text(line, "observed", text, sizeof text) && strcmp(text, view) == 0 &&
+                   sde_record_text(line, "verdict", text, sizeof text);
+        for (size_t v = 0; v < 4 && own; v++)
+            count[v] += strcmp(text, names[v]) == 0;
+    }
+    fprintf(file, " %zu %zu %zu %zu |", count[0], count[1], count[2], count[3]);
+}
+
+static void print_row(const sde_records *r, FILE *file, const sde_equation *e, const char *view)
+{
+    size_t seeds;
+    double own[2], best[2] = { INFINITY, INFINITY };
+    own[0] = median_of(r, e->name, view, "drift", &seeds);
+    own[1] = median_of(r, e->name, view, "diffusion", NULL);
+    if (!seeds)
+        return;
+    fprintf(file, "| %s | %s | %zu |", e->name, view, seeds);
+    print_error(file, own[0], own[1]);
+    for (size_t k = 0; forms[k]; k++) {
+        static const char *const parts[] = { "drift", "diffusion" };
+        double value[2];
+        for (size_t part = 0; part < 2; part++) {
+            char key[40];
+            snprintf(key, sizeof key, "%s_%s", forms[k], parts[part]);
+            value[part] = median_of(r, e->name, view, key, NULL);
+            best[part] = fmin(best[part], value[part]);
+        }
+        print_error(file, value[0], value[1]);
+    }
+    fprintf(file, " %.2f / %.2f |", own[0] / best[0], own[1] / best[1]);
+    print_verdicts(r, file, e->name, view);
+    fprintf(file, " %.1f |\n", median_of(r, e->name, view, "cpu_seconds", NULL));
+}
+
+static void print_tables(const sde_records *r, FILE *file)
+{
+    fputs(
+        "# Known equations: errors of drift and diffusion\n\n"
+        "Written by `hollow bench sde --out DIR`. Medians over the seeds of relative errors (root mean squares over "
+        "20,000 "
+        "fresh states) of drift / diffusion:\nof `hollow sde fit` with its defaults, and of the regression with each "
+        "dictionary. The ratio is that of the fit to the best dictionary, which the fit does not know.\nVerdicts: how "
+        "many "
+        "fits were called consistent, contradicted, not determined, and how many were refused. CPU: seconds of a fit, "
+        "verdict included.\nThe equations are in problems/sde_equation.c.\n\n"
+        "| problem | observed | seeds | fit | linear | poly3 | radial | fit / best | verdicts | CPU s |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n",
+        file);
+    for (const sde_equation *e = sde_equations; e->name; e++)
+        for (size_t view = 0; view < SDE_VIEWS; view++)
+            print_row(r, file, e, sde_view_names[view]);
+}
+
+/* ---- all of them ---- */
+
+static int run_view(sde_run *run, const char *method, sde_records *records)
+{
+    static const char *const keys[] = { "problem", "observed", "seed", "method", NULL };
+    char seed[24];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->seed);
+    const char *values[] = { run->equation->name, sde_view_names[run->view], seed, method };
+    if (sde_records_find(records, keys, values))
+        return CLI_OK;
+    hl_status status = sde_run_observe(run);
+    int result = status == HL_OK        ? run_one(run, method, records)
+                 : status == HL_STOPPED ? CLI_STOPPED
+                                        : cli_fail_library(&bench_command, run->ctx, status);
+    sde_problem_forget(&run->data);
+    return result;
+}
+
+static int run_fits(const bench_sde_options *b, hl_context *ctx, sde_records *records)
+{
+    const char *list = b->problem ? b->problem : "bench", *view = b->observed ? b->observed : "all";
+    const char *method = b->method ? b->method : "fit";
+    int result = CLI_OK;
+    for (const sde_equation *e = sde_equations; e->name && result == CLI_OK; e++) {
+        sde_run run = { .ctx = ctx, .equation = e };
+        if (!sde_equation_listed(e, list))
+            continue;
+        for (size_t s = 0; s < b->seeds && result == CLI_OK; s++)
+            for (size_t v = 0; v < SDE_VIEWS && result == CLI_OK; v++)
+                if (strcmp(view, "all") == 0 || strcmp(view, sde_view_names[v]) == 0) {
+                    run.seed = b->first + s;
+                    run.view = (sde_view)v;
+                    result = run_view(&run, method, records);
+                }
+        sde_run_free(&run);
+    }
+    return result;
 }
 
 int bench_sde(const bench_sde_options *b)
 {
-    const sde_problem *p = &sde_pendulum;
-    for (size_t i = 0; sde_problems[i]; i++)
-        if (strcmp(b->problem, sde_problems[i]->name) == 0)
-            p = sde_problems[i];
+    char word[80];
+    if (b->problem && sde_equation_unknown(b->problem, word, sizeof word))
+        return cli_fail(&bench_command, CLI_WRONG, "--problem: there is no '%s'", word);
+    if (b->method && (strcmp(b->method, "fp") == 0 || strcmp(b->method, "pseudo-ml") == 0))
+        return bench_sde_network(b);
     hl_context *ctx = NULL;
-    double *states = calloc(train_rows(b) * SDE_TIMES, p->dim * sizeof *states);
-    double *fresh = calloc(fresh_rows(b) * SDE_TIMES, p->dim * sizeof *fresh);
-    hl_status status = states && fresh ? HL_OK : HL_ERR_NOMEM;
-    if (status == HL_OK)
-        status = hl_context_create(&(hl_context_options){ .threads = b->threads }, &ctx);
-    if (status == HL_OK)
-        status = run(p, ctx, b, states, fresh);
-    int result = status == HL_OK        ? CLI_OK
-                 : status == HL_STOPPED ? CLI_STOPPED
-                                        : cli_fail_library(&bench_command, ctx, status);
+    sde_records records;
+    int result = sde_records_open(&records, b->out, "sde_fit");
+    hl_status status = HL_OK;
+    if (result == CLI_OK)
+        status = hl_context_create(&(hl_context_options){ .threads = b->threads, .stop = cli_stop }, &ctx);
+    if (status != HL_OK)
+        result = cli_fail_library(&bench_command, ctx, status);
+    if (result == CLI_OK)
+        result = run_fits(b, ctx, &records);
+    if (result == CLI_OK)
+        result = sde_records_print(&records, "sde_fit.md", print_tables);
     hl_context_free(ctx);
-    free(states);
-    free(fresh);
+    sde_records_free(&records);
     return result;
 }

@@ -123,7 +123,7 @@ static void ou_start(uint64_t seed, size_t row, double *y)
 {
     start_near(seed, row, 1, 2, 0.3, y);
 }
-static const sde_problem sde_ou = { "ou", 1, ou, ou_start, "sra" };
+const sde_problem sde_ou = { "ou", 1, ou, ou_start, "sra" };
 
 static void well_row(const double *x, double *f, double *g, double *dg)
 {
@@ -140,7 +140,7 @@ static void well_start(uint64_t seed, size_t row, double *y)
 {
     start_near(seed, row, 1, 0.1, 0.3, y);
 }
-static const sde_problem sde_well = { "well", 1, well, well_start, "sra" };
+const sde_problem sde_well = { "well", 1, well, well_start, "sra" };
 
 static void gbm_row(const double *x, double *f, double *g, double *dg)
 {
@@ -157,7 +157,7 @@ static void gbm_start(uint64_t seed, size_t row, double *y)
 {
     y[0] = exp(0.2 * hl_random_normal(stream(seed, POSITION), 0, row));
 }
-static const sde_problem sde_gbm = { "gbm", 1, gbm, gbm_start, "milstein" };
+const sde_problem sde_gbm = { "gbm", 1, gbm, gbm_start, "milstein" };
 
 static void vanderpol_row(const double *x, double *f, double *g, double *dg)
 {
@@ -176,7 +176,7 @@ static void vanderpol_start(uint64_t seed, size_t row, double *y)
     start_near(seed, row, 2, 0, 0.3, y);
     y[0] += 2;
 }
-static const sde_problem sde_vanderpol = { "vanderpol", 2, vanderpol, vanderpol_start, "sra" };
+const sde_problem sde_vanderpol = { "vanderpol", 2, vanderpol, vanderpol_start, "sra" };
 
 static void linear_row(const double *x, double *f, double *g, double *dg)
 {
@@ -195,7 +195,7 @@ static void linear_start(uint64_t seed, size_t row, double *y)
 {
     start_near(seed, row, 10, 2, 0.3, y);
 }
-static const sde_problem sde_linear = { "linear", 10, linear, linear_start, "sra" };
+const sde_problem sde_linear = { "linear", 10, linear, linear_start, "sra" };
 
 const sde_problem *const sde_problems[] = { &sde_pendulum, &sde_chain,     &sde_ou,     &sde_well,
                                             &sde_gbm,      &sde_vanderpol, &sde_linear, NULL };

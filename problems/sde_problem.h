@@ -21,6 +21,7 @@ typedef struct sde_problem {
 extern const sde_problem sde_pendulum, sde_chain;
 /* Others, for what a fit does where nobody tuned it: one column that comes to rest (ou), two wells that fill (well), growth with a
  * noise in proportion (gbm), an oscillator on its limit cycle (vanderpol), ten linear columns (linear). */
+extern const sde_problem sde_ou, sde_well, sde_gbm, sde_vanderpol, sde_linear;
 extern const sde_problem *const sde_problems[]; /* all; the last is NULL */
 
 double sde_problem_time(size_t k);

@@ -105,6 +105,12 @@ expect 2 bench --case
 stderr_has "--case needs a value"
 expect 2 bench --dtype=f16
 stderr_has "unknown dtype 'f16'; there are f32, f64"
+expect 2 bench sde --problem cir,nonsense
+stderr_has "there is no 'nonsense'"
+expect 0 bench sde --problem cir --observed sparse --method regression --out "$work/sde"
+stdout_has '"problem": "cir", "observed": "sparse", "seed": 1, "method": "regression", "drift": 0.0'
+expect 0 bench sde --problem cir --observed sparse --method regression --out "$work/sde" # nothing is left to do
+stdout_empty
 expect 2 bench nonsense
 stderr_has "unknown benchmark 'nonsense'; there are ddim, conditioners, learning, solvers, sde"
 for value in 0 -1 1x x '' 257 1.5 ' 1' 99999999999999999999999; do

@@ -116,6 +116,14 @@ static void check_decay(hl_context *ctx, const hl_sde_data *data, const char *us
     hl_sde_simple_free(s);
 }
 
+/* Snapshots in the order of trajectories, whose number of times the folds divide: every fold has rows of every time. */
+static void test_row_order(void **state)
+{
+    hl_sde_data data = simulate(1, decay, 2, 0.2, 0, 600, 20, 0.15);
+    data.trajectory = NULL;
+    check_decay(*state, &data, "snapshots", 0.2);
+}
+
 static void test_sources(void **state)
 {
     hl_sde_data data = simulate(1, decay, 2, 0.2, 0, 600, 20, 0.15), loose = unlink(data, 1, 600);
@@ -420,6 +428,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flow),
         cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_row_order),
         cmocka_unit_test(test_long_steps),
         cmocka_unit_test(test_one_path),
         cmocka_unit_test(test_known),

@@ -20,6 +20,7 @@
 #include "hollow/plan.h"
 #include "hollow/random.h"
 #include "hollow/report.h"
+#include "hollow/ranks.h"
 #include "hollow/root.h"
 #include "hollow/sde.h"
 #include "hollow/sde_bands.h"

@@ -7,6 +7,7 @@
 
 #include "hollow/base.h"
 #include "hollow/random.h"
+#include "hollow/ranks.h"
 
 typedef struct hl_team hl_team;
 
@@ -18,6 +19,8 @@ struct hl_context {
     int (*stop)(void *user);
     void *stop_user;
     bool share_all; /* threads share the smallest runs, too */
+    hl_ranks ranks;
+    double gathered; /* seconds */
     char message[512];
     hl_failure failure; /* `what` points into the message */
 };

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "base/options.h"
+#include "base/ranks.h"
 #include "flow/flow.h"
 #include "hollow/density_fit.h"
 #include "learn/fit.h"
@@ -13,6 +13,8 @@
 
 enum { STREAM_SHUFFLE = 1, STREAM_JITTER = 4, STREAM_RESAMPLE = 5 }; /* of random numbers; match.c has others */
 enum { MOST_STEPS = 256, HEAD = 8 };                                 /* HEAD: scalars of a saved state */
+/* What a share of a batch adds up beside the gradient. */
+enum { SUM_LOSS, SUM_FORWARD, SUM_BACKWARD, SUM_STOPPED, SUM_FAILED, SUMS };
 static const size_t no_epoch = SIZE_MAX;
 
 struct hl_fit {
@@ -24,6 +26,7 @@ struct hl_fit {
     bool continuous, discrete_steps;
     hl_optimizer *optimizer;
     hl_matcher *matcher;                      /* of losses that need no solving */
+    hl_shares *shares;                        /* of a batch */
     size_t iteration, steps, epoch, *shuffle; /* epoch: the one that `shuffle` is of */
     size_t best_iteration, worse;             /* worse: validations since the best */
     double best;
@@ -31,7 +34,7 @@ struct hl_fit {
     bool fixed;                  /* the flow's solver is that of training */
     bool pending;                /* the last iteration's validation was stopped and must be done first */
     double last_loss;            /* of the last iteration */
-    double *gradient, *best_values;
+    double *best_values;
     double *x, *c, *logp; /* a batch */
 };
 
@@ -123,14 +126,13 @@ static hl_status make_arrays(hl_fit *fit)
     hl_context *ctx = fit->ctx;
     size_t batch = fit->options.batch, dim = fit->dim;
     fit->shuffle = hl_calloc(ctx, fit->train.rows, sizeof *fit->shuffle);
-    fit->gradient = hl_calloc(ctx, fit->size, sizeof *fit->gradient);
     fit->best_values = hl_calloc(ctx, fit->size, sizeof *fit->best_values);
     fit->x = hl_calloc(ctx, hl_size_mul(batch, dim), sizeof *fit->x);
     fit->c = hl_calloc(ctx, hl_size_mul(batch, fit->context + 1), sizeof *fit->c);
     fit->logp = hl_calloc(ctx, batch > fit->valid.rows ? batch : fit->valid.rows, sizeof *fit->logp);
-    if (!fit->shuffle || !fit->gradient || !fit->best_values || !fit->x || !fit->c || !fit->logp)
+    if (!fit->shuffle || !fit->best_values || !fit->x || !fit->c || !fit->logp)
         return HL_ERR_NOMEM;
-    return HL_OK;
+    return hl_shares_create(ctx, batch, fit->size + SUMS, &fit->shares);
 }
 
 static hl_status make_optimizer(hl_fit *fit)
@@ -290,7 +292,8 @@ void hl_fit_free(hl_fit *fit)
         return;
     hl_optimizer_free(fit->optimizer);
     hl_matcher_free(fit->matcher);
-    void *const blocks[] = { fit->shuffle, fit->gradient, fit->best_values, fit->x, fit->c, fit->logp };
+    hl_shares_free(fit->shares);
+    void *const blocks[] = { fit->shuffle, fit->best_values, fit->x, fit->c, fit->logp };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(fit->ctx, blocks[i]);
     hl_free(fit->ctx, fit);
@@ -349,22 +352,54 @@ static void load_batch(hl_fit *fit)
     }
 }
 
-/* ---- likelihood ---- */
+/* ---- gradients ---- */
 
-static hl_status likelihood_gradient(hl_fit *fit, double *loss)
+/* The gradient of -log p, and its sum, over some rows of the batch. */
+static hl_status likelihood_share(hl_fit *fit, size_t first, size_t end, double *gradient)
 {
     size_t batch = fit->options.batch;
-    hl_status status = use_solver(fit, true);
-    memset(fit->gradient, 0, fit->size * sizeof *fit->gradient);
-    hl_flow_set_draw(fit->flow, fit->iteration);
-    if (status == HL_OK)
-        status = hl_flow_gradient(fit->flow, batch, fit->x, fit->context ? fit->c : NULL, fit->logp, fit->gradient);
-    *loss = 0;
-    for (size_t r = 0; r < batch && status == HL_OK; r++)
+    hl_status status = hl_flow_gradient(fit->flow, end - first, fit->x + first * fit->dim,
+                                        fit->context ? fit->c + first * fit->context : NULL, fit->logp, gradient);
+    double *loss = &gradient[fit->size + SUM_LOSS];
+    for (size_t r = 0; r < end - first && status == HL_OK; r++)
         *loss -= fit->logp[r] / (double)batch;
     for (size_t i = 0; i < fit->size; i++)
-        fit->gradient[i] /= (double)batch;
+        gradient[i] /= (double)batch;
     return status;
+}
+
+/* Evaluations of all kinds, each about as dear as one of f. */
+static double work_of(const hl_ode_counts *c)
+{
+    return (double)(c->f + c->diagonal + c->jvp + c->vjp);
+}
+
+/* The sums of a batch over all ranks; *sum is borrowed until the next batch. A share that fails fails on every rank. */
+static hl_status batch_gradient(hl_fit *fit, hl_loss loss, double **sum)
+{
+    size_t first, end, size = fit->size;
+    bool solves = loss == HL_LOSS_LIKELIHOOD;
+    hl_status status = solves ? use_solver(fit, true) : HL_OK;
+    double *share;
+    hl_shares_rows(fit->shares, &first, &end);
+    if (!solves)
+        hl_matcher_load(fit->matcher, fit->iteration, first, end, fit->x, fit->c);
+    while (hl_shares_next(fit->shares, &first, &end, &share)) {
+        hl_flow_reset(fit->flow);
+        hl_flow_set_draw(fit->flow, fit->iteration * fit->options.batch + first);
+        if (status == HL_OK)
+            status = solves ? likelihood_share(fit, first, end, share)
+                            : hl_matcher_gradient(fit->matcher, first, end, &share[size + SUM_LOSS], share);
+        hl_ode_summary counts = hl_flow_report(fit->flow);
+        share[size + SUM_FORWARD] = work_of(&counts.forward);
+        share[size + SUM_BACKWARD] = work_of(&counts.backward);
+        share[size + SUM_STOPPED] = status == HL_STOPPED;
+        share[size + SUM_FAILED] = status != HL_OK;
+    }
+    hl_status gathered = hl_shares_total(fit->shares, sum);
+    if (gathered != HL_OK)
+        return gathered;
+    return (*sum)[size + SUM_FAILED] > 0 ? hl_ranks_agree(fit->ctx, status) : status;
 }
 
 /* ---- validation ---- */
@@ -372,13 +407,19 @@ static hl_status likelihood_gradient(hl_fit *fit, double *loss)
 static hl_status mean_nll(hl_fit *fit, bool training, double *mean)
 {
     hl_status status = use_solver(fit, training);
+    size_t first, end;
+    hl_ranks_part(fit->ctx, fit->valid.rows, &first, &end);
     if (status == HL_OK)
-        status = hl_flow_logp(fit->flow, fit->valid.rows, fit->valid.x, fit->valid.context, fit->logp);
+        status = hl_flow_logp(fit->flow, end - first, fit->valid.x + first * fit->dim,
+                              fit->context ? fit->valid.context + first * fit->context : NULL, fit->logp + first);
+    status = hl_ranks_agree(fit->ctx, status == HL_IMPRECISE ? HL_OK : status);
+    if (status == HL_OK)
+        status = hl_ranks_complete(fit->ctx, fit->valid.rows, fit->logp);
     *mean = 0;
     for (size_t r = 0; r < fit->valid.rows; r++)
         *mean -= fit->valid.weights ? fit->logp[r] * (fit->valid.weights[r] / fit->valid_weight)
                                     : fit->logp[r] / (double)fit->valid.rows;
-    return status == HL_IMPRECISE ? HL_OK : status;
+    return status;
 }
 
 /* To the best parameters, with an optimiser that knows nothing of what came after them. */
@@ -438,12 +479,6 @@ static double rate_factor(hl_fit *fit, hl_loss loss)
     return hl_schedule_cosine(fit->iteration - change, o->iterations - change, o->warmup, o->last_rate);
 }
 
-/* Evaluations of all kinds, each about as dear as one of f. */
-static double work_of(const hl_ode_counts *c)
-{
-    return (double)(c->f + c->diagonal + c->jvp + c->vjp);
-}
-
 hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration)
 {
     static const hl_fit_phase phases[] = { [HL_LOSS_LIKELIHOOD] = HL_FIT_LIKELIHOOD,
@@ -456,21 +491,20 @@ static hl_status iterate(hl_fit *fit, hl_fit_report *report)
 {
     hl_loss loss = loss_at(fit, fit->iteration);
     bool solves = loss == HL_LOSS_LIKELIHOOD;
+    double *sum = NULL, *more;
     report->phase = hl_fit_phase_at(fit, fit->iteration);
-    hl_flow_reset(fit->flow);
     load_batch(fit);
-    hl_status status =
-        solves ? likelihood_gradient(fit, &report->loss)
-               : hl_matcher_gradient(fit->matcher, fit->iteration, fit->x, fit->c, &report->loss, fit->gradient);
-    hl_ode_summary counts = hl_flow_report(fit->flow);
+    hl_status status = batch_gradient(fit, loss, &sum);
+    if (status != HL_OK)
+        return status;
+    more = sum + fit->size;
     double rows = (double)fit->options.batch;
-    report->evaluations = solves ? work_of(&counts.forward) / rows : 1;
-    report->backward = solves ? work_of(&counts.backward) / rows : 1;
-    if (status == HL_OK && !isfinite(report->loss))
-        status = hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the loss of iteration %zu is not finite", fit->iteration + 1);
-    if (status == HL_OK)
-        status = hl_optimizer_step(fit->optimizer, fit->gradient, rate_factor(fit, loss), &report->gradient_norm);
-    return status;
+    report->loss = more[SUM_LOSS];
+    report->evaluations = solves ? more[SUM_FORWARD] / rows : 1;
+    report->backward = solves ? more[SUM_BACKWARD] / rows : 1;
+    if (!isfinite(report->loss))
+        return hl_fail(fit->ctx, HL_ERR_NOT_FINITE, "the loss of iteration %zu is not finite", fit->iteration + 1);
+    return hl_optimizer_step(fit->optimizer, sum, rate_factor(fit, loss), &report->gradient_norm);
 }
 
 hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
@@ -531,8 +565,8 @@ size_t hl_fit_iteration(const hl_fit *fit)
 
 hl_status hl_fit_probe(hl_fit *fit, double *seconds)
 {
-    double start = hl_clock(), loss;
-    hl_status status = likelihood_gradient(fit, &loss);
+    double start = hl_clock(), *sum;
+    hl_status status = batch_gradient(fit, HL_LOSS_LIKELIHOOD, &sum);
     *seconds = hl_clock() - start;
     return status;
 }

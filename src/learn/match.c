@@ -130,24 +130,27 @@ static void pair_group(hl_matcher *m, size_t first, size_t count, const double *
         m->pair[i] += first;
 }
 
-/* Which noise goes with which row. */
-static void pair_noise(hl_matcher *m, const double *x)
+/* Noise for the rows of the groups that `first` up to `end` are in, and which of it goes with which row. */
+static void draw_noise(hl_matcher *m, size_t iteration, size_t first, size_t end, const double *x)
 {
-    size_t batch = m->how.batch;
-    for (size_t i = 0; i < batch; i++)
-        m->pair[i] = i;
-    for (size_t first = 0; first < batch && m->how.transport; first += GROUP)
-        pair_group(m, first, batch - first < GROUP ? batch - first : GROUP, x);
+    size_t batch = m->how.batch, dim = m->dim;
+    for (size_t at = first / GROUP * GROUP; at < end; at += GROUP) {
+        size_t count = batch - at < GROUP ? batch - at : GROUP;
+        for (size_t i = at * dim; i < (at + count) * dim; i++)
+            m->z[i] = hl_random_normal(m->how.seed, STREAM_NOISE, iteration * batch * dim + i);
+        for (size_t i = at; i < at + count; i++)
+            m->pair[i] = i;
+        if (m->how.transport)
+            pair_group(m, at, count, x);
+    }
 }
 
-/* t, x_t and context to the buffers; `target` becomes x - z, or for scores x_t. */
-static void load(hl_matcher *m, size_t iteration, const double *x, const double *context)
+/* t, x_t and context go to the buffers; `target` becomes x - z, or for scores x_t. */
+void hl_matcher_load(hl_matcher *m, size_t iteration, size_t first, size_t end, const double *x, const double *context)
 {
     size_t batch = m->how.batch, dim = m->dim, element = hl_dtype_size(m->dtype);
-    for (size_t i = 0; i < batch * dim; i++)
-        m->z[i] = hl_random_normal(m->how.seed, STREAM_NOISE, iteration * batch * dim + i);
-    pair_noise(m, x);
-    for (size_t r = 0; r < batch; r++) {
+    draw_noise(m, iteration, first, end, x);
+    for (size_t r = first; r < end; r++) {
         /* times are spread evenly over the batch: less noise than with independent ones */
         double u = hl_random_uniform(m->how.seed, STREAM_TIME, iteration * batch + r);
         double t = ((double)r + u) / (double)batch, angle = acos(-1) / 2 * (1 - t), rate = acos(-1) * tan(angle);
@@ -161,36 +164,36 @@ static void load(hl_matcher *m, size_t iteration, const double *x, const double 
             m->target[i] = m->how.score ? place : x[i] - noise[k];
         }
     }
-    hl_to_precision(m->dtype, batch * m->context, context, m->c);
+    hl_to_precision(m->dtype, (end - first) * m->context, context + first * m->context,
+                    m->c + first * m->context * element);
 }
 
 /* ---- losses ---- */
 
 /* From f, in z, to the loss; its gradient to f replaces z. */
-static double flow_loss(hl_matcher *m)
+static double flow_loss(hl_matcher *m, size_t first, size_t end)
 {
-    size_t size = m->how.batch * m->dim;
-    double loss = 0;
-    for (size_t i = 0; i < size; i++) {
+    double size = (double)(m->how.batch * m->dim), loss = 0;
+    for (size_t i = first * m->dim; i < end * m->dim; i++) {
         double error = m->z[i] - m->target[i];
-        loss += error * error / (double)size;
-        m->z[i] = 2 * error / (double)size;
+        loss += error * error / size;
+        m->z[i] = 2 * error / size;
     }
     return loss;
 }
 
 /* The same; the gradient to the divergence replaces `div`. */
-static double score_loss(hl_matcher *m)
+static double score_loss(hl_matcher *m, size_t first, size_t end)
 {
-    size_t dim = m->dim, size = m->how.batch * dim, element = hl_dtype_size(m->dtype);
-    double loss = 0;
-    for (size_t r = 0; r < m->how.batch; r++) {
-        double share = m->share[r] / (double)size, divergence;
+    size_t dim = m->dim, element = hl_dtype_size(m->dtype);
+    double size = (double)(m->how.batch * dim), loss = 0;
+    for (size_t r = first; r < end; r++) {
+        double share = m->share[r] / size, divergence;
         hl_from_precision(m->dtype, 1, m->div + r * element, &divergence);
         loss += share * divergence;
         hl_to_precision(m->dtype, 1, &share, m->div + r * element);
         for (size_t i = r * dim; i < (r + 1) * dim; i++) {
-            double f = m->z[i], rest = 1 / (double)size - share;
+            double f = m->z[i], rest = 1 / size - share;
             loss += rest * f * f - share * m->target[i] * f;
             m->z[i] = 2 * rest * f - share * m->target[i];
         }
@@ -198,21 +201,20 @@ static double score_loss(hl_matcher *m)
     return loss;
 }
 
-hl_status hl_matcher_gradient(hl_matcher *m, size_t iteration, const double *x, const double *context, double *loss,
-                              double *gradient)
+hl_status hl_matcher_gradient(hl_matcher *m, size_t first, size_t end, double *loss, double *gradient)
 {
-    size_t batch = m->how.batch, values = batch * m->dim;
-    bool score = m->how.score;
-    load(m, iteration, x, context);
-    hl_status status = hl_operator_eval(m->op, batch, m->x, m->t, m->c, m->f, NULL, score ? m->div : NULL);
+    size_t rows = end - first, values = rows * m->dim, element = hl_dtype_size(m->dtype);
+    double *z = m->z + first * m->dim;
+    char *x = m->x + first * m->dim * element, *f = m->f + first * m->dim * element, *t = m->t + first * element;
+    char *c = m->c + first * m->context * element, *div = m->how.score ? m->div + first * element : NULL;
+    hl_status status = hl_operator_eval(m->op, rows, x, t, c, f, NULL, div);
     if (status != HL_OK)
         return status;
-    hl_from_precision(m->dtype, values, m->f, m->z);
-    *loss = score ? score_loss(m) : flow_loss(m);
-    hl_to_precision(m->dtype, values, m->z, m->f);
-    status =
-        hl_operator_vjp(m->op, batch, m->x, m->t, m->c, m->f, NULL, score ? m->div : NULL, NULL, NULL, NULL, m->piece);
+    hl_from_precision(m->dtype, values, f, z);
+    *loss += m->how.score ? score_loss(m, first, end) : flow_loss(m, first, end);
+    hl_to_precision(m->dtype, values, z, f);
+    status = hl_operator_vjp(m->op, rows, x, t, c, f, NULL, div, NULL, NULL, NULL, m->piece);
     if (status == HL_OK)
-        hl_from_precision(m->dtype, m->size, m->values, gradient);
+        hl_add_from_precision(m->dtype, m->size, m->values, gradient);
     return status;
 }

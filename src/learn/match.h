@@ -16,9 +16,12 @@ typedef struct hl_matching {
 /* Borrows the flow's network, the only one, until it is freed. */
 hl_status hl_matcher_create(hl_flow *flow, const hl_matching *how, hl_matcher **matcher);
 void hl_matcher_free(hl_matcher *matcher); /* takes NULL */
-/* The loss of a batch (x: batch x dim, context: batch x context), a mean over rows and dimensions, and its gradient to all
- * parameters, which replaces what `gradient` holds. Everything random is a function of (seed, iteration). */
-hl_status hl_matcher_gradient(hl_matcher *matcher, size_t iteration, const double *x, const double *context,
-                              double *loss, double *gradient);
+/* Take the rows `first` up to `end` of a batch (x: batch x dim, context: batch x context) to their noise levels. Everything random is a
+ * function of (seed, iteration, place in the batch). */
+void hl_matcher_load(hl_matcher *matcher, size_t iteration, size_t first, size_t end, const double *x,
+                     const double *context);
+/* What some of the rows that were loaded add to the loss, a mean over the rows and dimensions of the batch, and to its gradient to all
+ * parameters. */
+hl_status hl_matcher_gradient(hl_matcher *matcher, size_t first, size_t end, double *loss, double *gradient);
 
 #endif

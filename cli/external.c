@@ -29,10 +29,24 @@ static int find_directory(char *path, size_t size)
     return 0;
 }
 
+static const char *const places[] = { "", "/" HL_LIBEXEC }; /* from that directory */
+
+bool cli_find_beside(const char *name, char *path, size_t size)
+{
+    char directory[PATH_MAX];
+    if (find_directory(directory, sizeof directory) != 0)
+        return false;
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, size, "%s%s/%s", directory, places[i], name);
+        if (access(path, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Becomes the program, or returns an exit status. */
 static int start(const cli_command *command, int argc, char **argv)
 {
-    static const char *const places[] = { "", "/" HL_LIBEXEC };
     char directory[PATH_MAX], program[PATH_MAX + 64];
     char **call = calloc((size_t)argc + 2, sizeof *call);
     int error = call ? find_directory(directory, sizeof directory) : ENOMEM;

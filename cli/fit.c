@@ -233,6 +233,8 @@ static int conclude(fit_job *j, hl_status status, hl_density *model, const hl_de
     if (failed)
         cli_fail(&cli_fit, CLI_FAILED, "iteration %zu failed: %s", outcome->failed_iteration,
                  hl_context_message(j->ctx));
+    if (!cli_is_first_rank())
+        return failed ? CLI_FAILED : CLI_OK;
     hl_status saved = model ? hl_density_save(model, j->set->out) : HL_OK;
     if (saved != HL_OK)
         return cli_fail_library(&cli_fit, j->ctx, saved);
@@ -276,7 +278,7 @@ static int fit(fit_job *j)
 
 static int run(int argc, char **argv)
 {
-    fit_settings set = { .threads = (uint64_t)hl_threads_available(), .save_every = 20 };
+    fit_settings set = { .threads = (uint64_t)cli_threads(), .save_every = 20 };
     fit_job j = { .set = &set };
     const char *path[2];
     int result = cli_parse(&cli_fit, argc, argv, &set, path);
@@ -292,6 +294,8 @@ static int run(int argc, char **argv)
         hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     result = status == HL_OK ? cli_make_settings(&cli_fit, j.ctx, &set.chosen, &j.settings)
                              : cli_fail_library(&cli_fit, NULL, status);
+    if (result == CLI_OK)
+        result = cli_use_ranks(&cli_fit, j.ctx);
     if (result == CLI_OK)
         result = fit(&j);
     fit_free_rows(&j);

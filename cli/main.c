@@ -66,13 +66,18 @@ static int dispatch(int argc, char **argv)
         return CLI_OK;
     }
     const cli_command *command = cli_find_command(commands, name);
-    return command ? command->run(argc - 2, argv + 2) : cli_unknown(NULL, commands, name);
+    if (!command)
+        return cli_unknown(NULL, commands, name);
+    int refused = command == &cli_fit ? CLI_OK : cli_refuse_ranks(command);
+    return refused ? refused : command->run(argc - 2, argv + 2);
 }
 
 int main(int argc, char **argv)
 {
     cli_catch_interrupt();
-    int status = dispatch(argc, argv);
+    int status = cli_ranks_start();
+    if (status == CLI_OK)
+        status = dispatch(argc, argv);
     cli_unlock();
-    return cli_finish(status);
+    return cli_ranks_end(cli_finish(status));
 }

@@ -63,6 +63,8 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_out
     if (!*checkpoint)
         return cli_fail(command, CLI_FAILED, "out of memory");
     sprintf(*checkpoint, "%s.ckpt", o->model);
+    if (!cli_is_first_rank())
+        return CLI_OK; /* which looks after the files */
     if (strcmp(o->model, "-") == 0)
         return cli_fail(command, CLI_WRONG, "-o -: a model needs a file");
     if (cli_check_paths(command, sizeof paths / sizeof *paths, paths) != CLI_OK)
@@ -100,6 +102,8 @@ int cli_check_resume(const cli_command *command, const char *model, const char *
 int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log)
 {
     *log = NULL;
+    if (!cli_is_first_rank())
+        return CLI_OK;
     if (path && resume)
         *log = fopen(path, "r+");
     if (path && !*log)

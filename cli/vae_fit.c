@@ -203,7 +203,7 @@ static int fit(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = (uint64_t)hl_threads_available(), .save_every = 20 };
+    settings set = { .threads = (uint64_t)cli_threads(), .save_every = 20 };
     job j = { .set = &set };
     const char *path[2];
     int result = cli_parse(&vae_command_fit, argc, argv, &set, path);

@@ -25,6 +25,7 @@ printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E
 have c++ || have g++ || optional="$optional g++"
 have gfortran || have flang || optional="$optional gfortran"
 have gnuplot || optional="$optional gnuplot-nox"
+{ have mpicc && have mpirun; } || optional="$optional libopenmpi-dev openmpi-bin"
 /usr/bin/python3 -c 'import numpy' >/dev/null 2>&1 || optional="$optional python3-numpy"
 
 if [ -z "$needed$optional" ]; then
@@ -42,6 +43,7 @@ Hollow needs
 it can do without
   a C++ compiler (tests that the headers work from C++),
   a Fortran compiler (tests the example in Fortran; Debian: gfortran),
+  an MPI (training on several ranks; Debian: libopenmpi-dev, openmpi-bin),
   gnuplot (draws pictures; Debian: gnuplot-nox), Python with numpy (tests the Python package; Debian: python3-numpy) and clang-format (for developers: make format).
 END
 }

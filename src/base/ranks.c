@@ -99,6 +99,22 @@ hl_status hl_ranks_complete(hl_context *ctx, size_t count, double *values)
     return status;
 }
 
+hl_status hl_ranks_most(hl_context *ctx, double *value)
+{
+    size_t ranks = hl_context_ranks(ctx);
+    if (ranks == 1)
+        return HL_OK;
+    double *all = hl_calloc(ctx, ranks, sizeof *all);
+    if (!all)
+        return HL_ERR_NOMEM;
+    all[ctx->ranks.rank] = *value;
+    hl_status status = hl_ranks_complete(ctx, ranks, all);
+    for (size_t k = 0; k < ranks && status == HL_OK; k++)
+        *value = all[k] > *value ? all[k] : *value;
+    hl_free(ctx, all);
+    return status;
+}
+
 typedef struct verdict {
     hl_status status;
     char message[512];

@@ -8,6 +8,8 @@
 void hl_ranks_part(const hl_context *ctx, size_t count, size_t *first, size_t *end);
 /* Each rank has the elements of its part (hl_ranks_part) of `values`; afterwards all have all. */
 hl_status hl_ranks_complete(hl_context *ctx, size_t count, double *values);
+/* The largest value of all ranks. */
+hl_status hl_ranks_most(hl_context *ctx, double *value);
 /* The same status on all ranks: the first that is not HL_OK, with its message. */
 hl_status hl_ranks_agree(hl_context *ctx, hl_status status);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ranks.h"
 #include "flow/flow.h"
 #include "learn/checkpoint.h"
 #include "learn/density.h"
@@ -352,8 +353,10 @@ static bool tell(run *r, double left)
 
 static hl_status save(run *r)
 {
+    bool first = r->ctx->ranks.rank == 0; /* the one that writes */
     r->saved = hl_clock();
-    return r->job && r->job->checkpoint ? hl_fit_save(r->fit, r->outcome->settings, r->job->checkpoint) : HL_OK;
+    return first && r->job && r->job->checkpoint ? hl_fit_save(r->fit, r->outcome->settings, r->job->checkpoint)
+                                                 : HL_OK;
 }
 
 /* ---- the loop ---- */
@@ -378,6 +381,18 @@ static hl_status after_iteration(run *r, bool *over, hl_density_end *end)
         return HL_OK;
     *over = false;
     return hl_clock() - r->saved > every ? hl_checkpoint_tell(r->ctx, r->job, save(r)) : HL_OK;
+}
+
+/* All ranks end where one does: its user stopped it, or its time is over. */
+static hl_status end_together(run *r, hl_status status, bool *over, hl_density_end *end)
+{
+    double wish = status == HL_STOPPED ? 2 : status == HL_OK && *over ? 1 : 0;
+    hl_status agreed = status == HL_OK || status == HL_STOPPED ? hl_ranks_most(r->ctx, &wish) : status;
+    if (agreed != HL_OK || wish == 0)
+        return agreed;
+    *over = true;
+    *end = wish == 2 ? HL_DENSITY_END_STOPPED : HL_DENSITY_END_TIME;
+    return wish == 2 ? HL_STOPPED : HL_OK;
 }
 
 /* Is the flow, when two fifths of its time are over, too far behind the mixtures to add anything? */
@@ -408,7 +423,7 @@ static hl_status train(run *r, hl_density_end *end)
         status = hl_fit_step(r->fit, &r->report);
         *end = HL_DENSITY_END_ERROR;
         if (status == HL_OK)
-            status = after_iteration(r, &over, end);
+            status = end_together(r, after_iteration(r, &over, end), &over, end);
         if (status == HL_OK && !over && is_behind(r)) {
             over = true;
             *end = HL_DENSITY_END_BEHIND;
@@ -479,7 +494,8 @@ static hl_status create(run *r, const hl_settings *settings)
     if (status != HL_OK)
         return status;
     describe(r);
-    if (r->job && r->job->resume)
+    status = hl_ranks_compare(r->ctx, "table or settings", r->outcome->settings, strlen(r->outcome->settings));
+    if (status == HL_OK && r->job && r->job->resume)
         status = hl_fit_load(r->fit, r->outcome->settings, r->job->checkpoint);
     return status;
 }
@@ -499,7 +515,7 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     hl_density_end end = HL_DENSITY_END_ERROR;
     hl_status status = hl_fit_table_load(&r->table, data, settings);
     if (status == HL_OK)
-        status = fit_mixtures(r, settings);
+        status = hl_ranks_agree(r->ctx, fit_mixtures(r, settings));
     if (status == HL_OK)
         status = hl_fit_members_map(&r->members, &r->table);
     if (status == HL_OK)

@@ -1,0 +1,121 @@
+/* ranks.c - one command on several processes that mpirun started. The plug-in that knows MPI is loaded only then.
+ *
+ * All ranks run the same command. Rank 0 talks and writes; the others are silent, and what went wrong on one of them alone is told when rank 0
+ * had the time to tell it. */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "mpi/hollow_mpi.h"
+
+static hl_ranks ranks = { .size = 1 };
+static size_t near = 1; /* ranks on this machine */
+static hollow_mpi_end_fn *end;
+static FILE *kept;     /* what a silent rank says */
+static int errors = 2; /* where it would go */
+
+/* What starters of MPI programs tell them. */
+static size_t started(const char *const *names)
+{
+    for (; *names; names++) {
+        const char *value = getenv(*names);
+        if (value && *value >= '0' && *value <= '9')
+            return (size_t)strtoull(value, NULL, 10);
+    }
+    return 0;
+}
+
+static int silence(void)
+{
+    kept = tmpfile();
+    errors = dup(2);
+    if (!kept || errors < 0 || !freopen("/dev/null", "w", stdout) || dup2(fileno(kept), 2) < 0)
+        return cli_fail(NULL, CLI_FAILED, "rank %zu: cannot keep what it says", ranks.rank);
+    cli_set_quiet();
+    return CLI_OK;
+}
+
+int cli_ranks_start(void)
+{
+    static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", NULL };
+    static const char *const numbers[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", NULL };
+    size_t count = started(sizes);
+    char path[PATH_MAX + 64];
+    if (count < 2)
+        return CLI_OK;
+    void *library = cli_find_beside("hollow-mpi.so", path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
+    hollow_mpi_start_fn *start = NULL;
+    if (library) {
+        *(void **)&start = dlsym(library, "hollow_mpi_start");
+        *(void **)&end = dlsym(library, "hollow_mpi_end");
+    }
+    if (!start || !end) {
+        const char *why = library || !*path ? "" : dlerror();
+        if (started(numbers) == 0) /* one of them says it */
+            cli_fail(NULL, CLI_WRONG,
+                     "started as %zu ranks, but this hollow was built without MPI%s%s; install an MPI (Debian: "
+                     "libopenmpi-dev) and build again, or start one process",
+                     count, why && *why ? ": " : "", why ? why : "");
+        return CLI_WRONG;
+    }
+    if (start(&ranks, &near) != 0)
+        return cli_fail(NULL, CLI_FAILED, "MPI could not be started");
+    return ranks.rank > 0 ? silence() : CLI_OK;
+}
+
+/* The last words of a rank, if rank 0 has none of its own. */
+static void tell(void)
+{
+    char line[1000];
+    sleep(5); /* rank 0 ends all others */
+    rewind(kept);
+    while (fgets(line, sizeof line, kept))
+        dprintf(errors, "rank %zu: %s", ranks.rank, line);
+}
+
+int cli_ranks_end(int status)
+{
+    bool together = status == CLI_OK || status >= CLI_STOPPED;
+    if (!end)
+        return status;
+    if (!together && ranks.rank > 0)
+        tell();
+    end(together ? 0 : status);
+    return status;
+}
+
+bool cli_is_first_rank(void)
+{
+    return ranks.rank == 0;
+}
+
+int cli_threads(void)
+{
+    int threads = hl_threads_available();
+    return near > 1 && threads > 1 ? (threads > (int)near ? threads / (int)near : 1) : threads;
+}
+
+int cli_use_ranks(const cli_command *command, hl_context *ctx)
+{
+    if (ranks.size < 2)
+        return CLI_OK;
+    hl_status status = hl_context_set_ranks(ctx, &ranks);
+    if (status == HL_OK)
+        status = hl_ranks_compare(ctx, "version of hollow", hl_version(), strlen(hl_version()));
+    cli_say(command, "%zu ranks, %d thread%s each", ranks.size, hl_context_threads(ctx),
+            hl_context_threads(ctx) > 1 ? "s" : "");
+    return status == HL_OK ? CLI_OK : cli_fail_library(command, ctx, status);
+}
+
+int cli_refuse_ranks(const cli_command *command)
+{
+    if (ranks.size < 2)
+        return CLI_OK;
+    return cli_fail(command, CLI_WRONG,
+                    "mpirun started %zu of it, which would all do the same; 'hollow fit' alone runs on several ranks; "
+                    "for scoring and sampling in parts see --part of logp and --first of sample",
+                    ranks.size);
+}

@@ -1,0 +1,118 @@
+#!/bin/sh
+# test_cli_ranks.sh HOLLOW - trainings on several ranks that mpirun starts: the same bytes as on one, whatever happens to a rank.
+# Without MPI it is skipped.
+. "$(dirname "$0")/cli_support.sh"
+
+directory=$(dirname "$hollow")
+if ! command -v mpirun >/dev/null 2>&1 || [ ! -f "$directory/hollow-mpi.so" ]; then
+    echo "there is no MPI: skipped"
+    exit 77
+fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export TMPDIR=/tmp # a long one does not fit the names of sockets
+
+# ranks N ARGUMENT ...: run hollow on N ranks.
+ranks() {
+    count=$1
+    shift
+    command="mpirun -n $count hollow $*"
+    mpirun -n "$count" --oversubscribe "$hollow" "$@" >"$out" 2>"$err"
+    got=$?
+}
+
+# table ROWS COLUMNS: numbers that are not independent, by a generator of our own.
+table() {
+    awk -v rows="$1" -v columns="$2" 'BEGIN {
+        for (c = 1; c <= columns; c++) printf "x%d%s", c, c < columns ? "," : "\n"
+        s = 1
+        for (r = 0; r < rows; r++)
+            for (c = 1; c <= columns; c++) {
+                sum = 0
+                for (k = 0; k < 4; k++) { s = (s * 16807) % 2147483647; sum += s / 2147483647 - .5 }
+                x = sum + .6 * last
+                last = x
+                printf "%.6f%s", x, c < columns ? "," : "\n"
+            }
+    }'
+}
+
+# same NAME OPTION ...: one process and 2, 3, 4 ranks write the same model for $work/NAME.csv.
+same() {
+    name=$1
+    shift
+    expect 0 fit "$work/$name.csv" -o "$work/one" --quiet "$@"
+    for n in 2 3 4; do
+        threads=$((n % 2 + 1))
+        ranks $n fit "$work/$name.csv" -o "$work/many" --threads $threads "$@"
+        if [ $got = 0 ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
+        if head -1 "$err" | grep -q "$n ranks"; then pass; else fail "$command: does not say '$n ranks' first"; fi
+        rm -f "$work/many"
+    done
+}
+
+table 501 2 >"$work/two.csv"
+table 203 43 >"$work/wide.csv"
+table 120 600 >"$work/wider.csv"
+same two --iters 12 --batch 200
+same two --iters 4 --members flow --loss nll --batch 150
+same wide --iters 3 --members flow --batch 130
+same wider --iters 2 --members flow --loss flow-matching --batch 100
+
+# Only rank 0 writes: nothing is left beside the model.
+if [ "$(find "$work" -name 'many*' | wc -l)" = 0 ]; then pass; else fail "files of other ranks are left"; fi
+
+# A rank that is killed ends the run; its checkpoint goes on to the same bits with another number of ranks, and none is left behind.
+long="--iters 60 --members flow --batch 200 --save-every 0"
+# shellcheck disable=SC2086
+expect 0 fit "$work/two.csv" -o "$work/one" --quiet $long
+for kill in 1 2; do
+    rm -f "$work/killed" "$work/killed.ckpt"
+    # shellcheck disable=SC2086
+    mpirun -n 3 --oversubscribe "$hollow" fit "$work/two.csv" -o "$work/killed" $long >"$out" 2>"$err" &
+    run=$!
+    tries=0
+    while [ ! -s "$work/killed.ckpt" ] && [ $tries -lt 600 ]; do
+        sleep 0.05
+        tries=$((tries + 1))
+    done
+    victim=$(pgrep -f "fit $work/two.csv -o $work/killed" | grep -v "^$run\$" | sed -n "$((kill + 1))p")
+    [ -z "$victim" ] || kill -9 "$victim" 2>/dev/null
+    wait $run
+    if [ -f "$work/killed" ]; then
+        echo "the run was over before rank $kill could be killed"
+    elif [ -s "$work/killed.ckpt" ]; then
+        sleep 1
+        if pgrep -f "fit $work/two.csv -o $work/killed" >/dev/null; then fail "processes are left behind"; else pass; fi
+        # shellcheck disable=SC2086
+        ranks $((kill + 1)) fit "$work/two.csv" -o "$work/killed" $long --resume
+        if [ $got = 0 ] && cmp -s "$work/one" "$work/killed"; then pass; else fail "$command: not the bits of a run that was not killed"; fi
+    else
+        fail "no checkpoint after the kill"
+    fi
+done
+
+# Errors are told once, and end all ranks.
+ranks 2 fit "$work/nosuch.csv" -o "$work/many"
+if [ $got = 2 ] && [ "$(grep -c "cannot open" "$err")" = 1 ]; then pass; else fail "$command: status $got, or not told once"; fi
+ranks 2 logp "$work/one" "$work/two.csv"
+if [ $got = 2 ]; then pass; else fail "$command: status $got instead of 2"; fi
+stderr_has "--part"
+
+# Ranks that see different files.
+command="mpirun with two tables"
+table 400 2 >"$work/other.csv"
+mpirun --oversubscribe -n 1 "$hollow" fit "$work/two.csv" -o "$work/many" --iters 2 : \
+    -n 1 "$hollow" fit "$work/other.csv" -o "$work/many" --iters 2 >"$out" 2>"$err"
+got=$?
+if [ $got != 0 ] && [ ! -f "$work/many" ]; then pass; else fail "$command: status $got"; fi
+stderr_has "another table or settings than rank 0"
+
+# Without the plug-in nothing is done N times.
+cp "$hollow" "$work/hollow"
+command="mpirun -n 2 hollow without its plug-in"
+mpirun --oversubscribe -n 2 "$work/hollow" fit "$work/two.csv" -o "$work/many" >"$out" 2>"$err"
+got=$?
+if [ $got = 2 ] && [ ! -f "$work/many" ]; then pass; else fail "$command: status $got"; fi
+stderr_has "built without MPI"
+
+finish test_cli_ranks

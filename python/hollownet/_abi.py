@@ -300,6 +300,8 @@ class hl_report_tolerance(Structure): ...
 
 class hl_density_report(Structure): ...
 
+class hl_ranks(Structure): ...
+
 class hl_root_options(Structure): ...
 
 class hl_root_row(Structure): ...
@@ -338,6 +340,7 @@ hl_event_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
 hl_progress_fn = CFUNCTYPE(c_int, c_void_p, c_void_p)
 hl_noise_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
 hl_sde_form_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32, c_int32)
+hl_gather_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 
 hl_struct_size._fields_ = [
     ("name", c_char_p),
@@ -1011,6 +1014,12 @@ hl_density_report._fields_ = [
     ("evaluation_rows", c_size_t),
     ("evaluations", c_void_p),
 ]
+hl_ranks._fields_ = [
+    ("rank", c_size_t),
+    ("size", c_size_t),
+    ("gather", hl_gather_fn),
+    ("user", c_void_p),
+]
 hl_root_options._fields_ = [
     ("method", c_char_p),
     ("tolerance", c_double),
@@ -1236,6 +1245,7 @@ STRUCTS: dict[str, Any] = {
     "hl_report_distance": hl_report_distance,
     "hl_report_tolerance": hl_report_tolerance,
     "hl_density_report": hl_density_report,
+    "hl_ranks": hl_ranks,
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
     "hl_sde_band_values": hl_sde_band_values,
@@ -1567,6 +1577,10 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_report_save": (c_int, [c_void_p, c_char_p]),
     "hl_report_density": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_report_density_numbers": (POINTER(hl_density_report), [c_void_p]),
+    "hl_context_set_ranks": (c_int, [c_void_p, c_void_p]),
+    "hl_context_ranks": (c_size_t, [c_void_p]),
+    "hl_context_gathered": (c_double, [c_void_p]),
+    "hl_ranks_compare": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t]),
     "hl_root_methods": (POINTER(c_char_p), []),
     "hl_root_create": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_root_free": (None, [c_void_p]),

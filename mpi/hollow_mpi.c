@@ -1,5 +1,5 @@
 /* hollow_mpi.c - ranks by MPI: a plug-in that the program loads when mpirun started it. Nothing else of Hollow knows MPI. */
-#include "mpi/hollow_mpi.h"
+#include "hollow_mpi.h"
 
 #include <limits.h>
 #include <mpi.h>

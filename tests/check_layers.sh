@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_layers.sh ROOT - each layer of src/ includes only headers of its own and earlier layers, or public ones; public
-# headers, program/ and examples/ include only public headers and those of their own directory; cli/ and problems/ also those of
+# headers, program/, mpi/ and examples/ include only public headers and those of their own directory; cli/ and problems/ also those of
 # program/, bench/ and paper/ those of program/ and problems/. Programs bench/bench_NAME.c reach internals, like tests. Before it
 # looks at ROOT, the check proves itself on a small tree with planted violations.
 set -eu
@@ -10,13 +10,13 @@ set -eu
 find_violations() {
     (
         cd "$1"
-        find src include program cli examples problems bench paper -type f \( -name '*.c' -o -name '*.h' -o -name '*.def' -o \
+        find src include program mpi cli examples problems bench paper -type f \( -name '*.c' -o -name '*.h' -o -name '*.def' -o \
             -name '*.inc' \) ! -path 'bench/bench_*.c' 2>/dev/null | LC_ALL=C sort | tr '\n' '\0' | xargs -0 -r awk '
             BEGIN {
                 count = split("base io kernel graph op ad exec nn ode flow learn vae sde report", order, " ")
                 for (i = 1; i <= count; i++)
                     rank[order[i]] = i
-                may["cli", "program"] = may["problems", "program"] = 1
+                may["cli", "program"] = may["cli", "mpi"] = may["problems", "program"] = 1
                 may["bench", "program"] = may["bench", "problems"] = may["paper", "program"] = may["paper", "problems"] = 1
             }
             function bad(why) { print FILENAME ":" FNR ": " why }

@@ -100,4 +100,6 @@ typedef struct bench_density_options {
 } bench_density_options;
 int bench_density(const bench_density_options *options);
 
+int bench_scale(size_t iterations); /* 0: 20 */
+
 #endif

@@ -31,8 +31,8 @@ static const cli_option options[] = {
       "rows of a batch, instead of the case's own; density: to train on, default 20000", 1, 1000000, NULL },
     { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
       0, 0, clock_names },
-    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning, sde, density: of training", 1, 1000000,
-      NULL },
+    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning, sde, density, scale: of training", 1,
+      1000000, NULL },
     { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N", "learning: of a network, at most; default 30000",
       5000, 10000000, NULL },
     { "out", CLI_TEXT, offsetof(settings, out), "DIR",
@@ -75,7 +75,8 @@ static const char text[] =
     "cost, on the stiff test set and on stiff hollow networks. sde learns stochastic\n"
     "equations that are known, from snapshots and from trajectories, and tells the\n"
     "errors; with --out it goes on where an earlier run ended. density gives data of known density to 'hollow fit'\n"
-    "and compares the model with the truth. Without a name it runs ddim.\n"
+    "and compares the model with the truth. scale trains on 1, 2 and 4 ranks of MPI and\n"
+    "tells the gain and the time that they wait for each other. Without a name it runs ddim.\n"
     "\n"
     "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
     "  a       2        16      64     64    512\n"
@@ -92,7 +93,7 @@ static const char text[] =
 
 static int run(int argc, char **argv);
 const cli_command bench_command = { "bench",
-                                    "[ddim|conditioners|learning|solvers|sde|density] [--option VALUE ...]",
+                                    "[ddim|conditioners|learning|solvers|sde|density|scale] [--option VALUE ...]",
                                     "time against the machine's limits, as JSON lines",
                                     text,
                                     options,
@@ -100,8 +101,8 @@ const cli_command bench_command = { "bench",
                                     1,
                                     run };
 
-static const char *const names[] = { "ddim", "conditioners", "learning", "solvers", "sde", "density", NULL };
-enum { DDIM, CONDITIONERS, LEARNING, SOLVERS, SDE, DENSITY };
+static const char *const names[] = { "ddim", "conditioners", "learning", "solvers", "sde", "density", "scale", NULL };
+enum { DDIM, CONDITIONERS, LEARNING, SOLVERS, SDE, DENSITY, SCALE };
 
 static int run_one(int which, const settings *set)
 {
@@ -137,6 +138,8 @@ static int run_one(int which, const settings *set)
     if (which == DENSITY)
         return bench_density(
             &(bench_density_options){ set->data, (size_t)set->iterations, (size_t)set->rows, threads });
+    if (which == SCALE)
+        return bench_scale((size_t)set->iterations);
     if (threads > 1 && cpu)
         return cli_fail(&bench_command, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", threads);
     if (which == DDIM)

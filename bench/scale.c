@@ -1,0 +1,126 @@
+/* scale.c - `hollow bench scale`: a training on several ranks that mpirun starts, against one rank. Every run must write the same model. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+enum { COLUMNS = 43, ROWS = 4000, BATCH = 1024, MOST_RANKS = 4, SEED = 31 };
+
+typedef struct timing {
+    double seconds, gathered; /* in all; of them, waiting for other ranks */
+} timing;
+
+/* Columns that depend on each other. */
+static hl_status write_table(hl_context *ctx, const char *path)
+{
+    hl_table_writer *writer = NULL;
+    hl_status status = hl_table_writer_create(ctx, path, COLUMNS, NULL, &writer);
+    for (size_t r = 0; r < ROWS && status == HL_OK; r++) {
+        double x[COLUMNS], last = 0;
+        for (size_t i = 0; i < COLUMNS; i++)
+            last = x[i] = 0.7 * last + hl_random_normal(SEED, 0, r * COLUMNS + i);
+        status = hl_table_write_rows(writer, 1, x);
+    }
+    if (status == HL_OK)
+        status = hl_table_writer_finish(writer);
+    hl_table_writer_free(writer);
+    return status;
+}
+
+/* The number after "key": in a line of JSON; NaN if there is none. */
+static double member(const char *line, const char *key)
+{
+    char quoted[60];
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *at = strstr(line, quoted);
+    return at ? strtod(at + strlen(quoted), NULL) : NAN;
+}
+
+static int run_ranks(const char *hollow, const char *directory, size_t ranks, size_t iterations, timing *t)
+{
+    char command[3 * PATH_MAX + 400], line[10000] = "";
+    char starter[100] = "";
+    if (ranks > 1)
+        snprintf(starter, sizeof starter, "mpirun --oversubscribe -n %zu ", ranks);
+    snprintf(command, sizeof command,
+             "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 %s'%s' fit '%s/table.npy' -o '%s/%zu.hollow' "
+             "--members flow --loss nll --calibrate off --iters %zu --batch %d --threads 1 --json --quiet",
+             starter, hollow, directory, directory, ranks, iterations, BATCH);
+    FILE *pipe = popen(command, "r");
+    bool read = pipe && fgets(line, sizeof line, pipe);
+    if (!pipe || pclose(pipe) != 0 || !read)
+        return cli_fail(&bench_command, CLI_FAILED, "this failed: %s", command);
+    *t = (timing){ member(line, "seconds"), member(line, "gathered_seconds") };
+    return CLI_OK;
+}
+
+/* Do the models of `ranks` and of one have the same bytes? */
+static bool same_model(const char *directory, size_t ranks)
+{
+    char command[2 * PATH_MAX + 60];
+    snprintf(command, sizeof command, "cmp -s '%s/1.hollow' '%s/%zu.hollow'", directory, directory, ranks);
+    return system(command) == 0;
+}
+
+static void print_case(size_t ranks, const timing *t, const timing *one, bool same)
+{
+    cli_json json = { stdout, false };
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "case", "likelihood training, 43 columns, batch 1024, one thread a rank");
+    cli_json_count(&json, "ranks", ranks);
+    cli_json_real(&json, "seconds", t->seconds);
+    cli_json_real(&json, "speedup", one->seconds / t->seconds);
+    cli_json_real(&json, "communication_share", t->gathered / t->seconds);
+    cli_json_bool(&json, "same_model", same);
+    cli_json_close(&json, '}');
+    putchar('\n');
+    fflush(stdout);
+}
+
+static int compare(const char *hollow, const char *directory, size_t iterations)
+{
+    timing one = { 0 }, t;
+    int result = CLI_OK;
+    for (size_t ranks = 1; ranks <= MOST_RANKS && result == CLI_OK; ranks *= 2) {
+        result = cli_interrupted() ? CLI_STOPPED : run_ranks(hollow, directory, ranks, iterations, &t);
+        if (result != CLI_OK)
+            break;
+        if (ranks == 1)
+            one = t;
+        bool same = same_model(directory, ranks);
+        print_case(ranks, &t, &one, same);
+        if (!same)
+            result = cli_fail(&bench_command, CLI_FAILED, "%zu ranks gave another model than one", ranks);
+    }
+    return result;
+}
+
+int bench_scale(size_t iterations)
+{
+    char hollow[PATH_MAX], directory[] = "/tmp/hollow-scale-XXXXXX", path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", hollow, sizeof hollow - 10);
+    if (length <= 0 || !mkdtemp(directory))
+        return cli_fail(&bench_command, CLI_FAILED, "there is no place for the table");
+    hollow[length] = '\0';
+    strcpy(strrchr(hollow, '/'), "/hollow");
+    if (access(hollow, X_OK) != 0) /* installed: this program is in libexec */
+        strcpy(hollow, "hollow");
+    hl_context *ctx = NULL;
+    hl_status status = hl_context_create(NULL, &ctx);
+    snprintf(path, sizeof path, "%s/table.npy", directory);
+    if (status == HL_OK)
+        status = write_table(ctx, path);
+    int result = status == HL_OK ? compare(hollow, directory, iterations ? iterations : 20)
+                                 : cli_fail_library(&bench_command, ctx, status);
+    hl_context_free(ctx);
+    unlink(path);
+    for (size_t ranks = 1; ranks <= MOST_RANKS; ranks *= 2) {
+        snprintf(path, sizeof path, "%s/%zu.hollow", directory, ranks);
+        unlink(path);
+    }
+    rmdir(directory);
+    return result;
+}

@@ -53,7 +53,7 @@ typedef struct job {
     const settings *set;
     hl_context *ctx;
     hl_sde *sde;
-    sde_rows rows, truth;
+    hl_observations *rows, *truth;
     hl_judge *judge;
     size_t dim;
     double nll;
@@ -67,12 +67,12 @@ static int mean_nll(job *j)
     enum { CHUNK = 4096 };
     double *logp = calloc(CHUNK, sizeof *logp);
     hl_status status = logp ? HL_OK : HL_ERR_NOMEM;
-    for (size_t start = 0; start < j->rows.rows && status == HL_OK; start += CHUNK) {
-        size_t count = j->rows.rows - start < CHUNK ? j->rows.rows - start : CHUNK;
-        status =
-            hl_sde_eval(j->sde, count, j->rows.t + start, j->rows.x + start * j->dim, &(hl_sde_values){ .logp = logp });
+    for (size_t start = 0; start < j->rows->rows && status == HL_OK; start += CHUNK) {
+        size_t count = j->rows->rows - start < CHUNK ? j->rows->rows - start : CHUNK;
+        status = hl_sde_eval(j->sde, count, j->rows->t + start, j->rows->x + start * j->dim,
+                             &(hl_sde_values){ .logp = logp });
         for (size_t r = 0; r < count; r++)
-            j->nll -= logp[r] / (double)j->rows.rows;
+            j->nll -= logp[r] / (double)j->rows->rows;
     }
     free(logp);
     return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
@@ -80,7 +80,7 @@ static int mean_nll(job *j)
 
 static int compare(job *j)
 {
-    const sde_rows *d = &j->rows;
+    const hl_observations *d = j->rows;
     hl_sde_data data = { d->rows, d->t, d->x, d->paired ? d->trajectory : NULL };
     hl_judge_options o = { .groups = j->set->groups, .rows = j->set->rows, .seed = j->set->seed };
     hl_status status = hl_judge_create(j->ctx, d->dim, &data, &o, &j->judge);
@@ -99,13 +99,11 @@ static int read_truth(job *j)
         snprintf(name[i], sizeof *name, "%c%zu", i < j->dim ? 'f' : 'g', i % j->dim + 1);
         names[i] = name[i];
     }
-    sde_source source = { .path = j->set->truth,
-                          .time = j->set->source.time,
-                          .model = j->sde,
-                          .extra = wide,
-                          .extra_names = names,
-                          .unordered = true,
-                          .least = 1 };
+    sde_source source = { .path = j->set->truth, .how = { .time = j->set->source.how.time, .model = j->sde } };
+    source.how.extra = wide;
+    source.how.extra_names = names;
+    source.how.unordered = 1;
+    source.how.min_rows = 1;
     if (result == CLI_OK)
         result = sde_read(me, j->ctx, &source, &j->truth);
     free(name);
@@ -115,14 +113,14 @@ static int read_truth(job *j)
 
 static int compare_truth(job *j)
 {
-    size_t d = j->dim, n = j->truth.rows;
+    size_t d = j->dim, n = j->truth->rows;
     double *f = calloc(n * d, sizeof *f), *g = calloc(n * d, sizeof *g);
     j->errors = calloc(2 * d, sizeof *j->errors);
     hl_status status = f && g && j->errors ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK)
-        status = hl_sde_eval(j->sde, n, j->truth.t, j->truth.x, &(hl_sde_values){ .f = f, .g = g });
+        status = hl_sde_eval(j->sde, n, j->truth->t, j->truth->x, &(hl_sde_values){ .f = f, .g = g });
     for (size_t k = 0; k < n * d && status == HL_OK; k++) {
-        const double *truth = j->truth.extra + k / d * 2 * d;
+        const double *truth = j->truth->extra + k / d * 2 * d;
         j->errors[k % d] += fabs(f[k] - truth[k % d]) / (double)n;
         j->errors[d + k % d] += fabs(g[k] - truth[d + k % d]) / (double)n;
     }
@@ -166,7 +164,7 @@ static void print_summary(cli_json *json, const job *j)
     double drift = 0, diffusion = 0;
     sde_print_verdict(json, &v);
     cli_json_real(json, "nll", j->nll);
-    cli_json_count(json, "rows", j->rows.rows);
+    cli_json_count(json, "rows", j->rows->rows);
     cli_json_count(json, "trajectories", v.trajectories);
     for (size_t i = 0; i < d && j->errors; i++) {
         drift += j->errors[i] / (double)d;
@@ -210,8 +208,8 @@ static int eval(job *j, const char *data)
 {
     sde_source source = j->set->source;
     source.path = data;
-    source.model = j->sde;
-    source.least = 2;
+    source.how.model = j->sde;
+    source.how.min_rows = 2;
     j->dim = hl_sde_describe(j->sde).dim;
     int result = sde_read(me, j->ctx, &source, &j->rows);
     if (result == CLI_OK && j->set->truth)
@@ -239,8 +237,8 @@ static int run(int argc, char **argv)
         status = hl_sde_load(j.ctx, path[0], &j.sde);
     result = status == HL_OK ? eval(&j, path[1]) : cli_fail_library(me, j.ctx, status);
     hl_judge_free(j.judge);
-    sde_rows_free(&j.rows);
-    sde_rows_free(&j.truth);
+    hl_observations_free(j.rows);
+    hl_observations_free(j.truth);
     hl_sde_free(j.sde);
     hl_context_free(j.ctx);
     free(j.errors);

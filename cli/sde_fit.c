@@ -20,8 +20,8 @@ static const cli_job learning = { hl_sde_learn_options };
 #define AT(member) offsetof(settings, member)
 static const cli_option options[] = {
     { "o", CLI_TEXT, AT(out), "MODEL", "the model's file; needed", 0, 0, NULL },
-    { "columns", CLI_TEXT, AT(source.columns), "LIST", "the columns of x, such as 'a,b' or 2-3; default all others", 0,
-      0, NULL },
+    { "columns", CLI_TEXT, AT(source.how.columns), "LIST", "the columns of x, such as 'a,b' or 2-3; default all others",
+      0, 0, NULL },
     SDE_SOURCE_OPTIONS(settings, source),
     { "resume", CLI_FLAG, AT(resume), NULL, "go on from MODEL.ckpt, to the same bits", 0, 0, NULL },
     { "save-every", CLI_REAL, AT(save_every), "SECONDS", "between checkpoints in MODEL.ckpt; default 20", 1e-3, 1e6,
@@ -60,7 +60,7 @@ typedef struct job {
     const settings *set;
     hl_context *ctx;
     hl_settings *settings;
-    sde_rows rows;
+    hl_observations *rows;
     hl_sde *sde;
     hl_sde_outcome *outcome;
     char *checkpoint;
@@ -109,9 +109,9 @@ static const char *place_of(const job *j, const hl_sde_finding *f, char *buffer,
 {
     *buffer = 0;
     if (f->row != SIZE_MAX)
-        sde_place(&j->rows, f->row, f->column, buffer, size);
+        hl_observations_place(j->rows, f->row, f->column, buffer, size);
     else if (f->kind == HL_SDE_FINDING_SAME_TIMES)
-        snprintf(buffer, size, "%s: column '%s'", j->set->source.path, j->rows.name[j->rows.dim]);
+        snprintf(buffer, size, "%s: column '%s'", j->set->source.path, j->rows->name[j->rows->dim]);
     else if (f->kind < HL_SDE_FINDING_LITTLE_MOVEMENT)
         snprintf(buffer, size, "%s", j->set->source.path);
     return buffer;
@@ -265,7 +265,7 @@ static int keep(job *j)
     if (cli_json_wanted())
         sde_print_outcome(j->set->out, o);
     int drawn = j->set->plot
-                    ? sde_plot(j->set->plot, j->sde, &j->rows, o->judge, o->method == HL_SDE_FOKKER_PLANCK, &j->curves)
+                    ? sde_plot(j->set->plot, j->sde, j->rows, o->judge, o->method == HL_SDE_FOKKER_PLANCK, &j->curves)
                     : CLI_OK; /* pictures are of most use where it failed */
     return result == CLI_OK ? drawn : result;
 }
@@ -294,10 +294,7 @@ static int refuse(job *j, hl_status status)
 static int learn(job *j)
 {
     const settings *s = j->set;
-    const sde_rows *d = &j->rows;
-    hl_sde_observations data = {
-        d->rows, d->dim, d->t, d->x, d->paired ? d->trajectory : NULL, (const char *const *)d->name
-    };
+    hl_sde_observations data = hl_observations_rows(j->rows);
     hl_job how = { progress, j, j->checkpoint, j->resume, s->save_every, cli_say_unsaved };
     hl_status status = hl_sde_learn(j->ctx, &data, j->settings, &how, &j->sde, &j->outcome);
     cli_progress_end(&j->progress, true);
@@ -328,7 +325,7 @@ static int fit(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .save_every = 20, .source.least = 2 };
+    settings set = { .threads = 1, .save_every = 20, .source.how.min_rows = 2 };
     const char *path[2];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)
@@ -344,7 +341,7 @@ static int run(int argc, char **argv)
     hl_sde_outcome_free(j.outcome);
     hl_sde_free(j.sde);
     hl_settings_free(j.settings);
-    sde_rows_free(&j.rows);
+    hl_observations_free(j.rows);
     hl_context_free(j.ctx);
     free(j.checkpoint);
     free(j.curves.point);

@@ -13,11 +13,12 @@ typedef struct settings {
 
 static const cli_option options[] = {
     { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
-    { "time", CLI_TEXT, offsetof(settings, source.time), "COL", "the column of times; default the model's", 0, 0,
+    { "time", CLI_TEXT, offsetof(settings, source.how.time), "COL", "the column of times; default the model's", 0, 0,
       NULL },
     { "drop-missing", CLI_FLAG, offsetof(settings, source.drop), NULL, "leave rows with missing values out", 0, 0,
       NULL },
-    { "array", CLI_TEXT, offsetof(settings, source.array), "NAME", "npz: the arrays to read; default all", 0, 0, NULL },
+    { "array", CLI_TEXT, offsetof(settings, source.how.array), "NAME", "npz: the arrays to read; default all", 0, 0,
+      NULL },
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
       "default 1, as there is little to share; changes no bit", 1, 256, NULL },
     { 0 },
@@ -48,7 +49,7 @@ static size_t width_of(const hl_sde *sde, size_t d)
 }
 
 /* Count the rows of which a value is not a number, and name the first. */
-static void tally(const sde_rows *rows, size_t row, const double *values, size_t *failed)
+static void tally(const hl_observations *rows, size_t row, const double *values, size_t *failed)
 {
     char place[400];
     for (size_t i = 0; i < 2 * rows->dim + 1; i++) {
@@ -56,7 +57,7 @@ static void tally(const sde_rows *rows, size_t row, const double *values, size_t
             continue;
         if ((*failed)++ == 0)
             cli_say(me, "%s: the model has no value there, so far is it from its data",
-                    sde_place(rows, row, HL_NO_COLUMN, place, sizeof place));
+                    hl_observations_place(rows, row, HL_NO_COLUMN, place, sizeof place));
         return;
     }
 }
@@ -97,7 +98,7 @@ static hl_status add_bands(hl_sde *sde, size_t count, const double *t, const dou
     return status;
 }
 
-static hl_status write_rows(hl_sde *sde, const sde_rows *rows, output *to, double *values, size_t *failed)
+static hl_status write_rows(hl_sde *sde, const hl_observations *rows, output *to, double *values, size_t *failed)
 {
     size_t d = rows->dim, wide = width_of(sde, d);
     double *f = values + CHUNK * wide, *g = f + CHUNK * d, *logp = g + CHUNK * d, *band = logp + CHUNK;
@@ -121,7 +122,7 @@ static hl_status write_rows(hl_sde *sde, const sde_rows *rows, output *to, doubl
     return status == HL_OK && to->writer ? hl_table_writer_finish(to->writer) : status;
 }
 
-static hl_status write_all(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *out,
+static hl_status write_all(hl_context *ctx, hl_sde *sde, const hl_observations *rows, const char *out,
                            const char *const *names, double *values, size_t *failed)
 {
     size_t wide = width_of(sde, rows->dim);
@@ -148,7 +149,7 @@ static hl_status write_all(hl_context *ctx, hl_sde *sde, const sde_rows *rows, c
     return HL_OK;
 }
 
-static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *out)
+static int grid(hl_context *ctx, hl_sde *sde, const hl_observations *rows, const char *out)
 {
     size_t d = rows->dim, wide = width_of(sde, d);
     char(*name)[32] = calloc(wide, sizeof *name);
@@ -179,7 +180,7 @@ static int grid(hl_context *ctx, hl_sde *sde, const sde_rows *rows, const char *
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .source = { .unordered = true, .least = 1 } };
+    settings set = { .threads = 1, .source.how = { .unordered = 1, .min_rows = 1 } };
     const char *path[3];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)
@@ -189,18 +190,18 @@ static int run(int argc, char **argv)
         return CLI_WRONG;
     hl_context *ctx = NULL;
     hl_sde *sde = NULL;
-    sde_rows rows = { 0 };
+    hl_observations *rows = NULL;
     hl_status status = hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &ctx);
     if (status == HL_OK)
         status = hl_sde_load(ctx, path[0], &sde);
     result = status == HL_OK ? CLI_OK : cli_fail_model(me, ctx, status, path[1]);
     set.source.path = path[1];
-    set.source.model = sde;
+    set.source.how.model = sde;
     if (result == CLI_OK)
         result = sde_read(me, ctx, &set.source, &rows);
     if (result == CLI_OK)
-        result = grid(ctx, sde, &rows, set.out);
-    sde_rows_free(&rows);
+        result = grid(ctx, sde, rows, set.out);
+    hl_observations_free(rows);
     hl_sde_free(sde);
     hl_context_free(ctx);
     return result;

@@ -89,7 +89,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Where the observations are in a column, without the outermost in a thousand. */
-static int find_range(const sde_rows *rows, size_t column, double *low, double *high)
+static int find_range(const hl_observations *rows, size_t column, double *low, double *high)
 {
     double *v = calloc(rows->rows, sizeof *v);
     if (!v)
@@ -141,7 +141,7 @@ static void print_curves(FILE *to, size_t number, hl_sde *sde, double time, doub
     fprintf(to, "E\n");
 }
 
-static int plot_curves(const char *directory, hl_sde *sde, const sde_rows *rows)
+static int plot_curves(const char *directory, hl_sde *sde, const hl_observations *rows)
 {
     static const char *const colours[] = { "#0072b2", "#009e73", "#d55e00" };
     double low, high, times[3];
@@ -222,7 +222,7 @@ static void print_scatter(FILE *to, const char *name, const double *x, size_t ro
     fprintf(to, "nan nan\nE\n");
 }
 
-static int plot_field(const char *directory, hl_sde *sde, const sde_rows *rows)
+static int plot_field(const char *directory, hl_sde *sde, const hl_observations *rows)
 {
     double range[2][2], times[3];
     char when[40] = "";
@@ -278,7 +278,7 @@ static void print_histogram(FILE *to, const char *name, size_t number, const dou
 static const char *const sources[] = { "data", "density", "simulated" };
 
 /* Histograms: a column of panels for each time, a row for each of the first columns. */
-static int plot_histograms(const char *directory, const sde_rows *rows, hl_judge *judge, const size_t *shown,
+static int plot_histograms(const char *directory, const hl_observations *rows, hl_judge *judge, const size_t *shown,
                            size_t times, double *x)
 {
     size_t d = rows->dim, lines = d < SHOWN_COLUMNS ? d : SHOWN_COLUMNS;
@@ -316,8 +316,8 @@ static int plot_histograms(const char *directory, const sde_rows *rows, hl_judge
 }
 
 /* Two dimensions: observations, density and simulations below each other, a column of panels for each time. */
-static int plot_planes(const char *directory, const sde_rows *rows, hl_judge *judge, const size_t *shown, size_t times,
-                       double *x)
+static int plot_planes(const char *directory, const hl_observations *rows, hl_judge *judge, const size_t *shown,
+                       size_t times, double *x)
 {
     static const char *const titles[] = { "observations", "density", "simulations" };
     static const char *const colours[] = { "#444444", "#0072b2", "#d55e00" };
@@ -349,7 +349,7 @@ static int plot_planes(const char *directory, const sde_rows *rows, hl_judge *ju
     return keep(&file, directory, "marginals.png");
 }
 
-static int plot_marginals(const char *directory, const sde_rows *rows, hl_judge *judge)
+static int plot_marginals(const char *directory, const hl_observations *rows, hl_judge *judge)
 {
     size_t groups = hl_judge_groups(judge), times = groups < SHOWN_TIMES ? groups : SHOWN_TIMES, shown[SHOWN_TIMES];
     size_t most = 0;
@@ -366,7 +366,7 @@ static int plot_marginals(const char *directory, const sde_rows *rows, hl_judge 
     return result;
 }
 
-int sde_plot(const char *directory, hl_sde *sde, const sde_rows *rows, hl_judge *judge, bool matching,
+int sde_plot(const char *directory, hl_sde *sde, const hl_observations *rows, hl_judge *judge, bool matching,
              const sde_curves *curves)
 {
     if (!cli_have_gnuplot()) {

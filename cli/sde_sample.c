@@ -56,7 +56,7 @@ typedef struct job {
     const settings *set;
     hl_context *ctx;
     hl_sde *sde;
-    sde_rows start;
+    hl_observations *start;
     hl_simulator *simulator;
     hl_table_writer *writer; /* NULL: rows go into the object */
     cli_json json;
@@ -70,13 +70,12 @@ typedef struct job {
 
 static int read_times(job *j)
 {
-    const char *at = j->set->times;
-    char *end;
+    const char *at = j->set->times, *end;
     for (;; at = end + 1) {
         if (j->times == MOST_TIMES)
             return cli_fail(me, CLI_WRONG, "--times: more than %d times", (int)MOST_TIMES);
         double v;
-        if (!sde_read_time(at, &end, &v) || (*end && *end != ','))
+        if (!(end = hl_time_scan(at, &v)) || (*end && *end != ','))
             return cli_fail(me, CLI_WRONG, "--times: '%s' is not a list of numbers or dates, at '%s'", j->set->times,
                             at);
         if (j->times && !(v > j->time[j->times - 1]))
@@ -89,8 +88,8 @@ static int read_times(job *j)
 
 static int read_end(const char *option, const char *text, double *time)
 {
-    char *end;
-    if (!text || (sde_read_time(text, &end, time) && !*end))
+    const char *end = text ? hl_time_scan(text, time) : "";
+    if (end && !*end)
         return CLI_OK;
     return cli_fail(me, CLI_WRONG, "--%s: '%s' is not a number or a date such as 2020-01-31", option, text);
 }
@@ -100,25 +99,21 @@ static int read_start(job *j, double *from)
 {
     const settings *s = j->set;
     char place[400];
-    sde_source source = { .path = s->start,
-                          .array = s->array,
-                          .dt = 1,
-                          .times_optional = true,
-                          .drop = s->drop,
-                          .model = j->sde,
-                          .unordered = true,
-                          .least = 1 };
+    sde_source source = { .path = s->start, .drop = s->drop, .how = { .array = s->array, .dt = 1, .model = j->sde } };
+    source.how.times_optional = 1;
+    source.how.unordered = 1;
+    source.how.min_rows = 1;
     int result = s->start ? sde_read(me, j->ctx, &source, &j->start) : CLI_OK;
-    if (!s->start || result != CLI_OK || j->start.column[j->dim] == HL_NO_COLUMN || s->t0 || s->times)
+    if (!s->start || result != CLI_OK || !j->start->timed || s->t0 || s->times)
         return result;
-    for (size_t r = 1; r < j->start.rows; r++)
-        if (j->start.t[r] != j->start.t[0])
+    for (size_t r = 1; r < j->start->rows; r++)
+        if (j->start->t[r] != j->start->t[0])
             return cli_fail(
                 me, CLI_WRONG,
                 "%s: time %.10g is not that of the first row, %.10g, and all must start at one: leave the others "
                 "out, or give --t0 or --times",
-                sde_place(&j->start, r, j->dim, place, sizeof place), j->start.t[r], j->start.t[0]);
-    *from = j->start.t[0];
+                hl_observations_place(j->start, r, j->dim, place, sizeof place), j->start->t[r], j->start->t[0]);
+    *from = j->start->t[0];
     return CLI_OK;
 }
 
@@ -243,7 +238,7 @@ static int prepare(job *j)
     const settings *s = j->set;
     int level = (int)s->level;
     hl_noise_system system;
-    j->rows = s->rows ? (size_t)s->rows : s->start ? j->start.rows : 100;
+    j->rows = s->rows ? (size_t)s->rows : s->start ? j->start->rows : 100;
     if (level == NO_LEVEL)
         for (level = 0; j->times > 1 && (j->times - 1) << level < FINE; level++)
             ;
@@ -265,7 +260,7 @@ static hl_status simulate(job *j, size_t first, size_t count)
     for (size_t r = 0; r < count; r++)
         j->t[r] = j->time[0];
     for (size_t r = 0; r < count && j->set->start; r++)
-        memcpy(j->x + r * d, j->start.x + (first + r) % j->start.rows * d, d * sizeof *j->x);
+        memcpy(j->x + r * d, j->start->x + (first + r) % j->start->rows * d, d * sizeof *j->x);
     if (!j->set->start)
         status = hl_sde_sample(j->sde, count, j->t, j->set->seed, first, j->x);
     if (status == HL_OK && j->even)
@@ -337,7 +332,7 @@ static int run(int argc, char **argv)
         result = write_all(&j);
     hl_table_writer_free(j.writer);
     hl_simulator_free(j.simulator);
-    sde_rows_free(&j.start);
+    hl_observations_free(j.start);
     hl_sde_free(j.sde);
     hl_context_free(j.ctx);
     void *const blocks[] = { j.time, j.x, j.t, j.saved, j.line };

@@ -92,6 +92,25 @@ int cli_fail(const cli_command *command, int status, const char *format, ...)
     return status;
 }
 
+/* The library calls an option by its name, "option time", which a user types as --time. */
+static void dash_options(char *text, size_t size, const char *message)
+{
+    static const char word[] = "option ";
+    size_t used = 0;
+    for (const char *at = message; *at && used + 3 < size;) {
+        bool option = strncmp(at, word, sizeof word - 1) == 0 && at[sizeof word - 1] >= 'a' &&
+                      at[sizeof word - 1] <= 'z' && (at == message || at[-1] == ' ');
+        if (option) {
+            text[used++] = '-';
+            text[used++] = '-';
+            at += sizeof word - 1;
+        } else {
+            text[used++] = *at++;
+        }
+    }
+    text[used] = '\0';
+}
+
 int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_status status)
 {
     if (status == HL_STOPPED)
@@ -99,7 +118,9 @@ int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_statu
     const char *message = hl_context_message(ctx);
     bool input = status == HL_ERR_INVALID || status == HL_ERR_SHAPE || status == HL_ERR_IO || status == HL_ERR_FORMAT ||
                  status == HL_ERR_UNSUPPORTED || status == HL_ERR_NOT_FINITE;
-    return cli_fail(command, input ? CLI_WRONG : CLI_FAILED, "%s", *message ? message : hl_status_text(status));
+    char text[2000];
+    dash_options(text, sizeof text, *message ? message : hl_status_text(status));
+    return cli_fail(command, input ? CLI_WRONG : CLI_FAILED, "%s", text);
 }
 
 int cli_finish(int status)

@@ -164,7 +164,7 @@ awk -F, 'NR == 1 { print "who,when,level,note" } NR > 1 { print $1 "," $2 "," $3
 fit 2 "$work/named.csv" "$none"
 refused "named.csv:2: column 'note'" "text 2"
 fit 2 "$work/named.csv" "$none" --columns level
-refused "named.csv: no column of times, t or time" "--time COL" "--dt X"
+refused "named.csv: no column of times, t or time" "name it by --time" "give --dt"
 fit 2 "$work/named.csv" "$none" --columns level --time hour
 refused "named.csv: no column of times, 'hour'"
 fit 2 "$work/named.csv" "$none" --columns height --time when
@@ -546,7 +546,7 @@ stderr_has "--drop-missing"
 expect 0 sde grid "$model" "$work/wild.csv" --drop-missing
 printf 'a,x\n100,40\n' >"$work/wild.csv"
 expect 2 sde grid "$model" "$work/wild.csv"
-stderr_has "name it by --time COL"
+stderr_has "name it by --time"
 if grep -q -e "--dt" "$err"; then fail "$command: it has no --dt"; else pass; fi
 
 # ---- wrong models ----

@@ -14,6 +14,7 @@
 #include "hollow/judge.h"
 #include "hollow/learn.h"
 #include "hollow/net.h"
+#include "hollow/observations.h"
 #include "hollow/ode.h"
 #include "hollow/options.h"
 #include "hollow/params.h"

@@ -108,16 +108,6 @@ HL_REASON_REGRESSION = 1024
 HL_JUDGE_DATA = 0
 HL_JUDGE_DENSITY = 1
 HL_JUDGE_SIMULATED = 2
-HL_REPORT_GOOD = 0
-HL_REPORT_MINOR = 1
-HL_REPORT_WRONG = 2
-HL_REPORT_PAGE = 0
-HL_REPORT_HEAD = 1
-HL_REPORT_BINS = 40
-HL_REPORT_GRID = 99
-HL_REPORT_WORST = 20
-HL_REPORT_CAUSES = 3
-HL_REPORT_TOLERANCES = 5
 HL_SDE_FINDING_CONSTANT = 0
 HL_SDE_FINDING_SAME_TIMES = 1
 HL_SDE_FINDING_TIME_ORDER = 2
@@ -143,6 +133,16 @@ HL_SDE_PHASE_TRAINING = 1
 HL_SDE_LOSS_RESIDUAL = 0
 HL_SDE_LOSS_PENALTY = 1
 HL_SDE_LOSS_STEP = 2
+HL_REPORT_GOOD = 0
+HL_REPORT_MINOR = 1
+HL_REPORT_WRONG = 2
+HL_REPORT_PAGE = 0
+HL_REPORT_HEAD = 1
+HL_REPORT_BINS = 40
+HL_REPORT_GRID = 99
+HL_REPORT_WORST = 20
+HL_REPORT_CAUSES = 3
+HL_REPORT_TOLERANCES = 5
 HL_COLUMN_NUMBERS = 0
 HL_COLUMN_DATES = 1
 HL_COLUMN_LABELS = 2
@@ -284,6 +284,18 @@ class hl_residual_test(Structure): ...
 
 class hl_verdict(Structure): ...
 
+class hl_sde_observations(Structure): ...
+
+class hl_sde_finding(Structure): ...
+
+class hl_sde_outcome(Structure): ...
+
+class hl_sde_progress(Structure): ...
+
+class hl_observation_options(Structure): ...
+
+class hl_observations(Structure): ...
+
 class hl_report_options(Structure): ...
 
 class hl_report_rows(Structure): ...
@@ -307,14 +319,6 @@ class hl_root_options(Structure): ...
 class hl_root_row(Structure): ...
 
 class hl_sde_band_values(Structure): ...
-
-class hl_sde_observations(Structure): ...
-
-class hl_sde_finding(Structure): ...
-
-class hl_sde_outcome(Structure): ...
-
-class hl_sde_progress(Structure): ...
 
 class hl_sde_regress_options(Structure): ...
 
@@ -917,6 +921,90 @@ hl_verdict._fields_ = [
     ("regression", (c_double * 2)),
     ("test", (hl_residual_test * 7)),
 ]
+hl_sde_observations._fields_ = [
+    ("rows", c_size_t),
+    ("dim", c_size_t),
+    ("t", c_void_p),
+    ("x", c_void_p),
+    ("trajectory", c_void_p),
+    ("names", POINTER(c_char_p)),
+]
+hl_sde_finding._fields_ = [
+    ("kind", c_int),
+    ("fatal", c_int),
+    ("row", c_size_t),
+    ("column", c_size_t),
+    ("value", c_double),
+    ("other", c_double),
+]
+hl_sde_outcome._fields_ = [
+    ("rows", c_size_t),
+    ("dim", c_size_t),
+    ("trajectories", c_size_t),
+    ("paired", c_int),
+    ("method", c_int),
+    ("method_chosen", c_int),
+    ("components", c_size_t),
+    ("components_chosen", c_int),
+    ("diffusion_start", c_double),
+    ("drift_scale", c_double),
+    ("form", (c_char * 32)),
+    ("regression", c_int),
+    ("correlated", c_int),
+    ("parameters", c_size_t),
+    ("batch", c_size_t),
+    ("first", c_size_t),
+    ("iterations", c_size_t),
+    ("seconds", c_double),
+    ("judged", c_int),
+    ("verdict", hl_verdict),
+    ("findings", c_size_t),
+    ("finding", c_void_p),
+    ("settings", c_char_p),
+    ("judge", c_void_p),
+]
+hl_sde_progress._fields_ = [
+    ("phase", c_int),
+    ("iteration", c_size_t),
+    ("iterations", c_size_t),
+    ("fraction", c_double),
+    ("kind", c_int),
+    ("loss", c_double),
+    ("nll", c_double),
+    ("lambda", c_double),
+    ("gradient_norm", (c_double * 3)),
+    ("outcome", c_void_p),
+]
+hl_observation_options._fields_ = [
+    ("time", c_char_p),
+    ("trajectory", c_char_p),
+    ("columns", c_char_p),
+    ("array", c_char_p),
+    ("dt", c_double),
+    ("times_optional", c_int),
+    ("drop_missing", c_int),
+    ("model", c_void_p),
+    ("extra", c_size_t),
+    ("extra_names", POINTER(c_char_p)),
+    ("unordered", c_int),
+    ("min_rows", c_size_t),
+]
+hl_observations._fields_ = [
+    ("dim", c_size_t),
+    ("rows", c_size_t),
+    ("trajectories", c_size_t),
+    ("t", c_void_p),
+    ("x", c_void_p),
+    ("extra", c_void_p),
+    ("trajectory", c_void_p),
+    ("paired", c_int),
+    ("timed", c_int),
+    ("dates", c_int),
+    ("snapshots", c_size_t),
+    ("dropped", c_size_t),
+    ("name", c_void_p),
+    ("path", c_char_p),
+]
 hl_report_options._fields_ = [
     ("seed", c_uint64),
     ("draws", c_size_t),
@@ -1038,60 +1126,6 @@ hl_sde_band_values._fields_ = [
     ("g_low", c_void_p),
     ("g_high", c_void_p),
     ("inside", c_void_p),
-]
-hl_sde_observations._fields_ = [
-    ("rows", c_size_t),
-    ("dim", c_size_t),
-    ("t", c_void_p),
-    ("x", c_void_p),
-    ("trajectory", c_void_p),
-    ("names", POINTER(c_char_p)),
-]
-hl_sde_finding._fields_ = [
-    ("kind", c_int),
-    ("fatal", c_int),
-    ("row", c_size_t),
-    ("column", c_size_t),
-    ("value", c_double),
-    ("other", c_double),
-]
-hl_sde_outcome._fields_ = [
-    ("rows", c_size_t),
-    ("dim", c_size_t),
-    ("trajectories", c_size_t),
-    ("paired", c_int),
-    ("method", c_int),
-    ("method_chosen", c_int),
-    ("components", c_size_t),
-    ("components_chosen", c_int),
-    ("diffusion_start", c_double),
-    ("drift_scale", c_double),
-    ("form", (c_char * 32)),
-    ("regression", c_int),
-    ("correlated", c_int),
-    ("parameters", c_size_t),
-    ("batch", c_size_t),
-    ("first", c_size_t),
-    ("iterations", c_size_t),
-    ("seconds", c_double),
-    ("judged", c_int),
-    ("verdict", hl_verdict),
-    ("findings", c_size_t),
-    ("finding", c_void_p),
-    ("settings", c_char_p),
-    ("judge", c_void_p),
-]
-hl_sde_progress._fields_ = [
-    ("phase", c_int),
-    ("iteration", c_size_t),
-    ("iterations", c_size_t),
-    ("fraction", c_double),
-    ("kind", c_int),
-    ("loss", c_double),
-    ("nll", c_double),
-    ("lambda", c_double),
-    ("gradient_norm", (c_double * 3)),
-    ("outcome", c_void_p),
 ]
 hl_sde_regress_options._fields_ = [
     ("form", c_char_p),
@@ -1237,6 +1271,12 @@ STRUCTS: dict[str, Any] = {
     "hl_judge_group": hl_judge_group,
     "hl_residual_test": hl_residual_test,
     "hl_verdict": hl_verdict,
+    "hl_sde_observations": hl_sde_observations,
+    "hl_sde_finding": hl_sde_finding,
+    "hl_sde_outcome": hl_sde_outcome,
+    "hl_sde_progress": hl_sde_progress,
+    "hl_observation_options": hl_observation_options,
+    "hl_observations": hl_observations,
     "hl_report_options": hl_report_options,
     "hl_report_rows": hl_report_rows,
     "hl_report_mean": hl_report_mean,
@@ -1249,10 +1289,6 @@ STRUCTS: dict[str, Any] = {
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
     "hl_sde_band_values": hl_sde_band_values,
-    "hl_sde_observations": hl_sde_observations,
-    "hl_sde_finding": hl_sde_finding,
-    "hl_sde_outcome": hl_sde_outcome,
-    "hl_sde_progress": hl_sde_progress,
     "hl_sde_regress_options": hl_sde_regress_options,
     "hl_sde_regress_report": hl_sde_regress_report,
     "hl_table_options": hl_table_options,
@@ -1563,6 +1599,16 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_judge_get": (hl_judge_group, [c_void_p, c_size_t]),
     "hl_judge_rows": (c_int, [c_void_p, c_size_t, c_int, c_void_p]),
     "hl_judge_verdict": (hl_verdict, [c_void_p]),
+    "hl_sde_learn_options": (POINTER(hl_option), []),
+    "hl_sde_outcome_free": (None, [c_void_p]),
+    "hl_sde_finding_name": (c_char_p, [c_int]),
+    "hl_sde_finding_text": (c_char_p, [c_void_p, c_size_t, c_char_p, c_size_t]),
+    "hl_sde_learn": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_observations_read": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
+    "hl_observations_free": (None, [c_void_p]),
+    "hl_observations_rows": (hl_sde_observations, [c_void_p]),
+    "hl_observations_place": (c_char_p, [c_void_p, c_size_t, c_size_t, c_char_p, c_size_t]),
+    "hl_time_scan": (c_char_p, [c_char_p, c_void_p]),
     "hl_random_bits": (c_uint64, [c_uint64, c_uint64, c_uint64]),
     "hl_random_uniform": (c_double, [c_uint64, c_uint64, c_uint64]),
     "hl_random_normal": (c_double, [c_uint64, c_uint64, c_uint64]),
@@ -1587,11 +1633,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_root_solve": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_sde_replicates": (c_size_t, [c_void_p]),
     "hl_sde_bands": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
-    "hl_sde_learn_options": (POINTER(hl_option), []),
-    "hl_sde_outcome_free": (None, [c_void_p]),
-    "hl_sde_finding_name": (c_char_p, [c_int]),
-    "hl_sde_finding_text": (c_char_p, [c_void_p, c_size_t, c_char_p, c_size_t]),
-    "hl_sde_learn": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_sde_regress": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
     "hl_sde_simple_free": (None, [c_void_p]),
     "hl_sde_simple_report": (hl_sde_regress_report, [c_void_p]),

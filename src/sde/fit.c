@@ -169,7 +169,7 @@ static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
     if (!isfinite(o->lambda) || !(o->last_rate > 0 && o->last_rate <= 1) || !(o->variance_floor > 0) ||
         !(o->between <= 1) || !isfinite(o->smooth) || o->penalty < HL_SDE_L1 || o->penalty > HL_SDE_HUBER ||
         o->method < HL_SDE_FOKKER_PLANCK || o->method > HL_SDE_PSEUDO_LIKELIHOOD)
-        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_create: an option is out of range");
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_create: one of the options is out of range");
     if (o->method == HL_SDE_FOKKER_PLANCK && fit->sde->curvature != HL_SDE_EXACT) {
         if (o->penalty == HL_SDE_HUBER)
             return hl_fail(fit->ctx, HL_ERR_INVALID,

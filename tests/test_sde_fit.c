@@ -37,7 +37,7 @@ static hl_node sine(void *user, hl_graph *g, hl_node t, hl_node x)
 static const hl_sde_known known[5] = { { .drift = 1, .drift_linear = known_row, .diffusion = 1, .drift_form = sine } };
 
 /* What the objective says network n minimises: the density -log p + lambda penalty, the others the penalty. */
-static double loss_of(hl_sde_objective *o, size_t net, const void *const *input, double lambda)
+static double loss_of(hl_sde_objective *o, size_t net, const double *const *input, double lambda)
 {
     static double gradient[20000];
     double loss[2];
@@ -48,7 +48,7 @@ static double loss_of(hl_sde_objective *o, size_t net, const void *const *input,
     return net == 2 ? loss[1] + lambda * loss[0] : loss[0];
 }
 
-static void check_gradient(hl_sde *sde, hl_sde_objective *o, const void *const *input, double lambda, bool stop,
+static void check_gradient(hl_sde *sde, hl_sde_objective *o, const double *const *input, double lambda, bool stop,
                            const char *label)
 {
     static double gradient[20000];
@@ -110,7 +110,7 @@ static void test_gradients(void **state)
         fill_normal_f64(dx, d * ROWS, 4);
         CHECK_OK(ctx, hl_sde_objective_create(sde, &cases[n % CASES], &o));
         snprintf(label, sizeof label, "case %zu, objective %zu, d = %zu", n, n % CASES, d);
-        check_gradient(sde, &o, (const void *[]){ t, x, dt, dx, end }, 0.3, cases[n % CASES].stop_gradient, label);
+        check_gradient(sde, &o, (const double *[]){ t, x, dt, dx, end }, 0.3, cases[n % CASES].stop_gradient, label);
         hl_sde_objective_free(&o);
         hl_sde_free(sde);
     }
@@ -135,8 +135,8 @@ static void test_averaged(void **state)
         t[r] = 5 * hl_random_uniform(2, 1, r);
     fill_normal_f64(x, 2 * ROWS, 3);
     fill_normal_f64(w, ROWS, 4);
-    hl_sde_objective_run(&o, ROWS, (const void *[]){ t, x, none }, 0.3, loss, without);
-    hl_sde_objective_run(&o, ROWS, (const void *[]){ t, x, w }, 0.3, loss, with);
+    hl_sde_objective_run(&o, ROWS, (const double *[]){ t, x, none }, 0.3, loss, without);
+    hl_sde_objective_run(&o, ROWS, (const double *[]){ t, x, w }, 0.3, loss, with);
     for (size_t n = 0; n < HL_SDE_NETS; n++) {
         double largest = 0, worst = 0;
         for (size_t i = 0; i < hl_net_param_count(hl_sde_net(sde, n)); i++) {
@@ -196,7 +196,7 @@ static void test_losses(void **state)
         fill_normal_f64(x, spec.dim * ROWS, 3);
         for (size_t k = 0; k < spec.dim * ROWS; k++)
             x[k] *= 2;
-        hl_sde_objective_run(&o, ROWS, (const void *[]){ t, x }, 0.3, loss, gradient);
+        hl_sde_objective_run(&o, ROWS, (const double *[]){ t, x }, 0.3, loss, gradient);
         CHECK_OK(ctx, hl_sde_eval(sde, ROWS, t, x, &(hl_sde_values){ .residual = r, .logp = logp }));
         for (size_t k = 0; k < ROWS; k++) {
             expected[0] += penalty_of(options.penalty, r[k] * (options.density_form ? exp(logp[k]) : 1));
@@ -306,7 +306,7 @@ static void run_draws(hl_context *ctx, const char *curvature, size_t dim, const 
     double *t = test_malloc(rows * (1 + dim + 2 * probe) * sizeof *t), *x = t + rows, *first = x + rows * dim;
     fill_draws(dim, probe, t, x, first, first + rows * probe);
     assert_in_range(o.total, 1, 20000);
-    hl_sde_objective_run(&o, rows, (const void *[]){ t, x, first, first + rows * probe }, 0.3, loss, gradient);
+    hl_sde_objective_run(&o, rows, (const double *[]){ t, x, first, first + rows * probe }, 0.3, loss, gradient);
     *total = o.total;
     for (size_t k = 0; k < o.total; k++)
         gradient[k] /= DRAWS;

@@ -31,10 +31,11 @@ struct hl_matcher {
     double *z, *target;        /* [batch][dim] */
     double *cost, *work;       /* for the assignment */
     size_t *places, *pair;
-    double *share;             /* scores: b / (1 + b) of each row */
-    char *t, *x, *f, *div, *c; /* a batch in the network's precision */
-    void **piece;              /* where the operator puts each parameter's gradient: */
-    char *values;              /* [size] in the network's precision */
+    double *share;           /* scores: b / (1 + b) of each row */
+    double *t, *x, *f, *div; /* a batch */
+    const double *c;         /* its context: borrowed until the next */
+    void **piece;            /* where the operator puts each parameter's gradient: */
+    char *values;            /* [size] in the network's precision */
 };
 
 /* ---- creation ---- */
@@ -51,15 +52,14 @@ static hl_status make_arrays(hl_matcher *m)
     m->places = hl_calloc(ctx, batch + 1, 3 * sizeof *m->places);
     m->pair = hl_calloc(ctx, batch, sizeof *m->pair);
     m->share = hl_calloc(ctx, batch, sizeof *m->share);
-    m->t = hl_calloc(ctx, batch, element);
-    m->x = hl_calloc(ctx, values, element);
-    m->f = hl_calloc(ctx, values, element);
-    m->div = hl_calloc(ctx, batch, element);
-    m->c = hl_calloc(ctx, hl_size_mul(batch, m->context + 1), element);
+    m->t = hl_calloc(ctx, batch, sizeof *m->t);
+    m->x = hl_calloc(ctx, values, sizeof *m->x);
+    m->f = hl_calloc(ctx, values, sizeof *m->f);
+    m->div = hl_calloc(ctx, batch, sizeof *m->div);
     m->piece = hl_calloc(ctx, params + 1, sizeof *m->piece);
     m->values = hl_calloc(ctx, m->size, element);
     if (!m->z || !m->target || !m->cost || !m->work || !m->places || !m->pair || !m->share || !m->t || !m->x || !m->f ||
-        !m->div || !m->c || !m->piece || !m->values)
+        !m->div || !m->piece || !m->values)
         return HL_ERR_NOMEM;
     char *at = m->values;
     for (size_t p = 0; p < params; p++) {
@@ -104,7 +104,7 @@ void hl_matcher_free(hl_matcher *m)
         return;
     hl_operator_free(m->op);
     void *const blocks[] = { m->z, m->target, m->cost, m->work, m->places, m->pair,  m->share,
-                             m->t, m->x,      m->f,    m->div,  m->c,      m->piece, m->values };
+                             m->t, m->x,      m->f,    m->div,  m->piece,  m->values };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(m->ctx, blocks[i]);
     hl_free(m->ctx, m);
@@ -145,10 +145,11 @@ static void draw_noise(hl_matcher *m, size_t iteration, size_t first, size_t end
     }
 }
 
-/* t, x_t and context go to the buffers; `target` becomes x - z, or for scores x_t. */
+/* t and x_t go to the buffers; `target` becomes x - z, or for scores x_t. */
 void hl_matcher_load(hl_matcher *m, size_t iteration, size_t first, size_t end, const double *x, const double *context)
 {
-    size_t batch = m->how.batch, dim = m->dim, element = hl_dtype_size(m->dtype);
+    size_t batch = m->how.batch, dim = m->dim;
+    m->c = context;
     draw_noise(m, iteration, first, end, x);
     for (size_t r = first; r < end; r++) {
         /* times are spread evenly over the batch: less noise than with independent ones */
@@ -157,27 +158,24 @@ void hl_matcher_load(hl_matcher *m, size_t iteration, size_t first, size_t end, 
         double of_x = m->how.score ? cos(angle) : t, of_z = m->how.score ? sin(angle) : 1 - t;
         const double *noise = m->z + m->pair[r] * dim;
         m->share[r] = rate / (1 + rate);
-        hl_to_precision(m->dtype, 1, &t, m->t + r * element);
+        m->t[r] = t;
         for (size_t i = r * dim, k = 0; k < dim; i++, k++) {
-            double place = of_x * x[i] + of_z * noise[k];
-            hl_to_precision(m->dtype, 1, &place, m->x + i * element);
-            m->target[i] = m->how.score ? place : x[i] - noise[k];
+            m->x[i] = of_x * x[i] + of_z * noise[k];
+            m->target[i] = m->how.score ? m->x[i] : x[i] - noise[k];
         }
     }
-    hl_to_precision(m->dtype, (end - first) * m->context, context + first * m->context,
-                    m->c + first * m->context * element);
 }
 
 /* ---- losses ---- */
 
-/* From f, in z, to the loss; its gradient to f replaces z. */
+/* The loss; its gradient replaces f. */
 static double flow_loss(hl_matcher *m, size_t first, size_t end)
 {
     double size = (double)(m->how.batch * m->dim), loss = 0;
     for (size_t i = first * m->dim; i < end * m->dim; i++) {
-        double error = m->z[i] - m->target[i];
+        double error = m->f[i] - m->target[i];
         loss += error * error / size;
-        m->z[i] = 2 * error / size;
+        m->f[i] = 2 * error / size;
     }
     return loss;
 }
@@ -185,17 +183,16 @@ static double flow_loss(hl_matcher *m, size_t first, size_t end)
 /* The same; the gradient to the divergence replaces `div`. */
 static double score_loss(hl_matcher *m, size_t first, size_t end)
 {
-    size_t dim = m->dim, element = hl_dtype_size(m->dtype);
+    size_t dim = m->dim;
     double size = (double)(m->how.batch * dim), loss = 0;
     for (size_t r = first; r < end; r++) {
-        double share = m->share[r] / size, divergence;
-        hl_from_precision(m->dtype, 1, m->div + r * element, &divergence);
-        loss += share * divergence;
-        hl_to_precision(m->dtype, 1, &share, m->div + r * element);
+        double share = m->share[r] / size;
+        loss += share * m->div[r];
+        m->div[r] = share;
         for (size_t i = r * dim; i < (r + 1) * dim; i++) {
-            double f = m->z[i], rest = 1 / size - share;
+            double f = m->f[i], rest = 1 / size - share;
             loss += rest * f * f - share * m->target[i] * f;
-            m->z[i] = 2 * rest * f - share * m->target[i];
+            m->f[i] = 2 * rest * f - share * m->target[i];
         }
     }
     return loss;
@@ -203,18 +200,12 @@ static double score_loss(hl_matcher *m, size_t first, size_t end)
 
 hl_status hl_matcher_gradient(hl_matcher *m, size_t first, size_t end, double *loss, double *gradient)
 {
-    size_t rows = end - first, values = rows * m->dim, element = hl_dtype_size(m->dtype);
-    double *z = m->z + first * m->dim;
-    char *x = m->x + first * m->dim * element, *f = m->f + first * m->dim * element, *t = m->t + first * element;
-    char *c = m->c + first * m->context * element, *div = m->how.score ? m->div + first * element : NULL;
-    hl_status status = hl_operator_eval(m->op, rows, x, t, c, f, NULL, div);
-    if (status != HL_OK)
-        return status;
-    hl_from_precision(m->dtype, values, f, z);
+    size_t rows = end - first;
+    double *f = m->f + first * m->dim, *div = m->how.score ? m->div + first : NULL;
+    const double *x = m->x + first * m->dim, *t = m->t + first, *c = m->context ? m->c + first * m->context : NULL;
+    hl_operator_eval_rows(m->op, rows, x, t, c, f, div);
     *loss += m->how.score ? score_loss(m, first, end) : flow_loss(m, first, end);
-    hl_to_precision(m->dtype, values, z, f);
-    status = hl_operator_vjp(m->op, rows, x, t, c, f, NULL, div, NULL, NULL, NULL, m->piece);
-    if (status == HL_OK)
-        hl_add_from_precision(m->dtype, m->size, m->values, gradient);
-    return status;
+    hl_operator_vjp_rows(m->op, rows, x, t, c, f, div, m->piece);
+    hl_add_from_precision(m->dtype, m->size, m->values, gradient);
+    return HL_OK;
 }

@@ -17,7 +17,7 @@ typedef struct hl_matching {
 hl_status hl_matcher_create(hl_flow *flow, const hl_matching *how, hl_matcher **matcher);
 void hl_matcher_free(hl_matcher *matcher); /* takes NULL */
 /* Take the rows `first` up to `end` of a batch (x: batch x dim, context: batch x context) to their noise levels. Everything random is a
- * function of (seed, iteration, place in the batch). */
+ * function of (seed, iteration, place in the batch). Borrows the context until the next batch. */
 void hl_matcher_load(hl_matcher *matcher, size_t iteration, size_t first, size_t end, const double *x,
                      const double *context);
 /* What some of the rows that were loaded add to the loss, a mean over the rows and dimensions of the batch, and to its gradient to all

@@ -123,6 +123,12 @@ hl_status hl_net_derive(const hl_net *net, hl_graph *g, const hl_term_nodes *n, 
  * any h [dim, features]. `param` receives the nodes of all parameters. */
 hl_status hl_net_build_tau(const hl_net *net, hl_graph *g, hl_node x, hl_node h, hl_node t, hl_node context,
                            hl_node *param, hl_node *f, hl_node *d);
+/* An operator on rows of doubles: f and, if it is not NULL, the divergence; gradients of gf . f + gdiv . divergence (NULL: zeros), in the
+ * network's precision, to gparam. */
+void hl_operator_eval_rows(hl_operator *op, size_t rows, const double *x, const double *t, const double *context,
+                           double *f, double *divergence);
+void hl_operator_vjp_rows(hl_operator *op, size_t rows, const double *x, const double *t, const double *context,
+                          const double *gf, const double *gdiv, void *const *gparam);
 /* Does any term work in another basis? Then there is a divergence but no D. */
 bool hl_net_turned(const hl_net *net);
 

@@ -13,6 +13,7 @@ struct hl_operator {
     hl_plan *joint;                  /* all of them, results first */
     const void **input, **param;     /* scratch for calls */
     void **output;
+    hl_row_out *row_output;
 };
 
 /* The graph of an operator while it is compiled. */
@@ -125,7 +126,9 @@ hl_status hl_operator_create(const hl_net *net, const hl_operator_options *optio
     op->input = hl_calloc(net->ctx, HL_MAX_ORDER + 6, sizeof *op->input);
     op->param = hl_calloc(net->ctx, net->params + 1, sizeof *op->param);
     op->output = hl_calloc(net->ctx, net->params + HL_MAX_ORDER + 6, sizeof *op->output);
-    hl_status status = op->input && op->param && op->output ? operator_compile(op, o) : HL_ERR_NOMEM;
+    op->row_output = hl_calloc(net->ctx, net->params + HL_MAX_ORDER + 6, sizeof *op->row_output);
+    bool good = op->input && op->param && op->output && op->row_output;
+    hl_status status = good ? operator_compile(op, o) : HL_ERR_NOMEM;
     if (status != HL_OK) {
         hl_operator_free(op);
         return status;
@@ -148,6 +151,7 @@ void hl_operator_free(hl_operator *op)
     hl_free(ctx, op->input);
     hl_free(ctx, op->param);
     hl_free(ctx, op->output);
+    hl_free(ctx, op->row_output);
     hl_free(ctx, op);
 }
 
@@ -261,6 +265,40 @@ hl_status hl_operator_eval_vjp(hl_operator *op, size_t rows, const void *x, cons
         return HL_ERR_INVALID;
     hl_execute(op->joint, rows, op->input, op->param, op->output);
     return HL_OK;
+}
+
+/* x, t and context as rows of doubles; returns how many there are. */
+static size_t set_rows(const hl_operator *op, const double *x, const double *t, const double *context, hl_row_in *in)
+{
+    size_t n = 0;
+    in[n++] = (hl_row_in){ .p = x, .pitch = op->net->dim };
+    if (op->net->time)
+        in[n++] = (hl_row_in){ .p = t, .pitch = 1 };
+    if (op->net->context)
+        in[n++] = (hl_row_in){ .p = context, .pitch = op->net->context };
+    return n;
+}
+
+void hl_operator_eval_rows(hl_operator *op, size_t rows, const double *x, const double *t, const double *context,
+                           double *f, double *divergence)
+{
+    hl_row_in in[3];
+    hl_row_out out[HL_MAX_ORDER + 2] = { { .p = f, .pitch = op->net->dim } };
+    set_rows(op, x, t, context, in);
+    out[op->d_count + 1] = (hl_row_out){ .p = divergence, .pitch = 1 };
+    hl_execute_rows(divergence ? op->all : op->value, rows, in, op->param, out);
+}
+
+void hl_operator_vjp_rows(hl_operator *op, size_t rows, const double *x, const double *t, const double *context,
+                          const double *gf, const double *gdiv, void *const *gparam)
+{
+    hl_row_in in[HL_MAX_ORDER + 5] = { { 0 } };
+    size_t n = set_rows(op, x, t, context, in), first = n;
+    in[n] = (hl_row_in){ .p = gf, .pitch = op->net->dim };
+    in[n + op->d_count + 1] = (hl_row_in){ .p = gdiv, .pitch = 1 };
+    for (size_t i = 0; i < op->net->params; i++)
+        op->row_output[first + i].shared = gparam[i];
+    hl_execute_rows(op->gradient, rows, in, op->param, op->row_output);
 }
 
 const hl_plan *hl_operator_plan(const hl_operator *op)

@@ -186,8 +186,8 @@ static hl_status conditions(work *w, bool weak, bool steps)
     if (status == HL_OK && w->steps)
         status = hl_steps_rows(w->steps, &w->group, first);
     for (size_t g = 0; g < parts && status == HL_OK && w->steps; g++)
-        hl_regress_axpy((count - first) * wide, 1, w->group.rows + (g * count + first) * wide,
-                        w->all.rows + (g % HL_REGRESS_FOLDS * count + first) * wide);
+        hl_axpy((count - first) * wide, 1, w->group.rows + (g * count + first) * wide,
+                w->all.rows + (g % HL_REGRESS_FOLDS * count + first) * wide);
     return status;
 }
 
@@ -204,8 +204,8 @@ static void draw(work *w, size_t number)
     memcpy(w->drawn.rows, w->all.rows, HL_REGRESS_FOLDS * size * sizeof *w->drawn.rows);
     for (size_t g = 0; g < parts; g++)
         if (w->copies[g] != 1)
-            hl_regress_axpy(size, (double)w->copies[g] - 1, w->group.rows + g * size,
-                            w->drawn.rows + g % HL_REGRESS_FOLDS * size);
+            hl_axpy(size, (double)w->copies[g] - 1, w->group.rows + g * size,
+                    w->drawn.rows + g % HL_REGRESS_FOLDS * size);
 }
 
 /* ---- results ---- */
@@ -345,11 +345,11 @@ static void spread(const hl_sde_simple *s, size_t part, const double *z, double 
     size_t own = hl_basis_size(&s->basis[part]), size = hl_basis_size(&r->basis[part]);
     for (size_t i = 0; i < s->dim; i++) {
         hl_basis_eval(&s->basis[part], z, value);
-        double sum = 0, estimate = hl_regress_dot(own, s->coefficient[part] + i * own, value);
+        double sum = 0, estimate = hl_dot(own, s->coefficient[part] + i * own, value);
         estimate = hl_sde_simple_value(s, part, i, estimate);
         hl_basis_eval(&r->basis[part], z, value);
         for (size_t b = 0; b < r->count; b++) {
-            double y = hl_regress_dot(size, r->coefficient[part] + (b * s->dim + i) * size, value);
+            double y = hl_dot(size, r->coefficient[part] + (b * s->dim + i) * size, value);
             double gap = hl_sde_simple_value(s, part, i, y) - estimate;
             sum += gap * gap;
         }

@@ -110,7 +110,7 @@ void hl_sde_simple_factor(hl_sde_simple *s)
         for (size_t i = 0; i < d; i++)
             for (size_t j = 0; j < d; j++)
                 s->factor[i * d + j] = j > i ? 0 : j == i ? 1 : keep * s->correlation[i * d + j];
-        good = hl_regress_cholesky(d, s->factor);
+        good = hl_cholesky(d, s->factor, 0) > 0;
         for (size_t i = 0; i < d && good && keep < 1; i++)
             for (size_t j = 0; j < d; j++)
                 s->correlation[i * d + j] *= i == j ? 1 : keep;
@@ -143,7 +143,7 @@ static void eval_row(const hl_sde_simple *s, const double *z, double *value, dou
             continue;
         hl_basis_eval(&s->basis[part], z, value);
         for (size_t i = 0; i < s->dim; i++) {
-            double y = hl_regress_dot(size, s->coefficient[part] + i * size, value);
+            double y = hl_dot(size, s->coefficient[part] + i * size, value);
             to[i] = hl_sde_simple_value(s, part, i, y);
         }
     }

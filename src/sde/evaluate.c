@@ -11,36 +11,39 @@ enum { STREAM_DRAW = 7 };
 /* Standardise up to HL_SDE_ROWS rows. */
 static void load(hl_sde *s, size_t rows, const double *t, const double *x)
 {
-    size_t d = s->spec.dim, element = hl_dtype_size(s->spec.dtype);
-    double unit = hl_sde_time_unit(s);
-    for (size_t r = 0; r < rows; r++) {
-        double u = (t[r] - s->t_first) / unit;
-        hl_to_precision(s->spec.dtype, 1, &u, s->t + r * element);
-        for (size_t i = 0; x && i < d; i++) {
-            double z = (x[r * d + i] - s->mean[i]) / s->deviation[i];
-            hl_to_precision(s->spec.dtype, 1, &z, s->x + (r * d + i) * element);
-        }
-    }
+    hl_standardise(rows, 1, &s->t_first, &(double){ hl_sde_time_unit(s) }, 1, t, s->t);
+    if (x)
+        hl_standardise(rows, s->spec.dim, s->mean, s->deviation, 1, x, s->x);
 }
 
 /* rows x dim values of an output, times deviation^power times factor. */
-static void store(const hl_sde *s, size_t rows, const char *from, int power, double factor, double *to)
+static void store(const hl_sde *s, size_t rows, const double *from, int power, double factor, double *to)
 {
     size_t d = s->spec.dim;
-    if (!to)
-        return;
-    hl_from_precision(s->spec.dtype, rows * d, from, to);
-    for (size_t k = 0; k < rows * d; k++)
-        to[k] *= power == 0 ? factor : power > 0 ? factor * s->deviation[k % d] : factor / s->deviation[k % d];
+    for (size_t k = 0; to && k < rows * d; k++)
+        to[k] = from[k] * (power == 0  ? factor
+                           : power > 0 ? factor * s->deviation[k % d]
+                                       : factor / s->deviation[k % d]);
 }
 
-static void store_scalar(const hl_sde *s, size_t rows, const char *from, double factor, double shift, double *to)
+static void store_scalar(size_t rows, const double *from, double factor, double shift, double *to)
 {
-    if (!to)
-        return;
-    hl_from_precision(s->spec.dtype, rows, from, to);
-    for (size_t r = 0; r < rows; r++)
-        to[r] = to[r] * factor + shift;
+    for (size_t r = 0; to && r < rows; r++)
+        to[r] = from[r] * factor + shift;
+}
+
+/* Run a plan on the chunk; the rows of output k have width[k] values. */
+static void run(hl_sde *s, hl_plan *plan, size_t rows, size_t outputs, const size_t *width)
+{
+    size_t d = s->spec.dim;
+    const hl_row_in in[] = { { .p = s->t, .pitch = 1 },
+                             { .p = s->x, .pitch = d },
+                             { .p = s->v, .pitch = d },
+                             { .p = s->diagonal, .pitch = d } };
+    hl_row_out out[3];
+    for (size_t k = 0; k < outputs; k++)
+        out[k] = (hl_row_out){ .p = s->out[k], .pitch = width[k] };
+    hl_execute_rows(plan, rows, in, s->param, out);
 }
 
 static double *moved(double *to, size_t by)
@@ -51,40 +54,39 @@ static double *moved(double *to, size_t by)
 /* The diagonal of the Hessian of a flow's log p, to s->diagonal: one run for each unit vector. */
 static void eval_diagonal(hl_sde *s, size_t rows)
 {
-    size_t d = s->spec.dim, element = hl_dtype_size(s->spec.dtype);
-    const double one = 1, zero = 0;
+    size_t d = s->spec.dim;
     for (size_t i = 0; i < d; i++) {
         for (size_t k = 0; k < rows * d; k++)
-            hl_to_precision(s->spec.dtype, 1, k % d == i ? &one : &zero, s->v + k * element);
-        hl_execute(s->bend, rows, (const void *[]){ s->t, s->x, s->v, NULL }, s->param, (void *[]){ s->out[0] });
+            s->v[k] = k % d == i;
+        run(s, s->bend, rows, 1, (const size_t[]){ d });
         for (size_t r = 0; r < rows; r++)
-            memcpy(s->diagonal + (r * d + i) * element, s->out[0] + (r * d + i) * element, element);
+            s->diagonal[r * d + i] = s->out[0][r * d + i];
     }
 }
 
 static void eval_chunk(hl_sde *s, size_t rows, const hl_sde_values *v)
 {
+    size_t d = s->spec.dim;
     double unit = hl_sde_time_unit(s), logs = 0;
-    const void *input[] = { s->t, s->x, s->v, s->diagonal };
-    for (size_t i = 0; i < s->spec.dim; i++)
+    for (size_t i = 0; i < d; i++)
         logs += log(s->deviation[i]);
     if (v->f || v->g || v->dg) {
-        hl_execute(v->dg ? s->slopes : s->drift, rows, input, s->param, (void *[]){ s->out[0], s->out[1], s->out[2] });
+        run(s, v->dg ? s->slopes : s->drift, rows, v->dg ? 3 : 2, (const size_t[]){ d, d, d });
         store(s, rows, s->out[0], 1, 1 / unit, v->f);
         store(s, rows, s->out[1], 1, 1 / sqrt(unit), v->g);
         store(s, rows, s->out[2], 0, 1 / sqrt(unit), v->dg);
     }
     if (v->logp || v->score) {
-        hl_execute(s->density, rows, input, s->param, (void *[]){ s->out[0], s->out[1] });
-        store_scalar(s, rows, s->out[0], 1, -logs, v->logp);
+        run(s, s->density, rows, 2, (const size_t[]){ 1, d });
+        store_scalar(rows, s->out[0], 1, -logs, v->logp);
         store(s, rows, s->out[1], -1, 1, v->score);
     }
     if (v->residual || v->change) {
         if (s->flow.count)
             eval_diagonal(s, rows);
-        hl_execute(s->all, rows, input, s->param, (void *[]){ s->out[0], s->out[1] });
-        store_scalar(s, rows, s->out[0], 1 / unit, 0, v->residual);
-        store_scalar(s, rows, s->out[1], 1 / unit, 0, v->change);
+        run(s, s->all, rows, 2, (const size_t[]){ 1, 1 });
+        store_scalar(rows, s->out[0], 1 / unit, 0, v->residual);
+        store_scalar(rows, s->out[1], 1 / unit, 0, v->change);
     }
 }
 
@@ -129,15 +131,11 @@ static hl_status draw_flow(hl_sde *s, size_t rows, const double *t, uint64_t see
 static void draw_row(hl_sde *s, size_t r, uint64_t seed, uint64_t number, double *x)
 {
     size_t d = s->spec.dim, m = s->spec.components, wide = m * (s->mixture.diagonal ? d : d * d);
-    size_t element = hl_dtype_size(s->spec.dtype);
-    double *logit = s->scratch, *mean = logit + m, *factor = mean + m * d;
     uint64_t stream = UINT64_C(1) << 63 | STREAM_DRAW;
-    hl_from_precision(s->spec.dtype, m, s->out[0] + r * m * element, logit);
-    hl_from_precision(s->spec.dtype, m * d, s->out[1] + r * m * d * element, mean);
-    hl_from_precision(s->spec.dtype, wide, s->out[2] + r * wide * element, factor);
     for (size_t i = 0; i < d; i++)
         x[i] = hl_random_normal(seed, stream, number * (d + 1) + i);
-    hl_mixture_draw(&s->mixture, logit, mean, factor, hl_random_uniform(seed, stream, number * (d + 1) + d), x);
+    hl_mixture_draw(&s->mixture, s->out[0] + r * m, s->out[1] + r * m * d, s->out[2] + r * wide,
+                    hl_random_uniform(seed, stream, number * (d + 1) + d), x);
     for (size_t i = 0; i < d; i++)
         x[i] = s->mean[i] + s->deviation[i] * x[i];
 }
@@ -158,8 +156,8 @@ hl_status hl_sde_sample(hl_sde *s, size_t rows, const double *t, uint64_t seed, 
             continue;
         }
         load(s, count, t + at, NULL);
-        hl_execute(s->mixing, count, (const void *[]){ s->t, s->x }, s->param,
-                   (void *[]){ s->out[0], s->out[1], s->out[2] });
+        size_t m = s->spec.components, wide = m * (s->mixture.diagonal ? d : d * d);
+        run(s, s->mixing, count, 3, (const size_t[]){ m, m * d, wide });
         for (size_t r = 0; r < count; r++)
             draw_row(s, r, seed, first + at + r, x + (at + r) * d);
     }

@@ -9,7 +9,7 @@
 #include "sde/sde.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_END, STREAM_PROBE, STREAM_PLACE };
-enum { FEW_TIMES = 20, HEAD = 1, INPUTS = 6 };
+enum { FEW_TIMES = 20, HEAD = 1 };
 enum { SMOOTH_DIM = 5 }; /* in more, rows of a batch have no neighbours: in ten, drift came out worse by half */
 
 struct hl_sde_fit {
@@ -22,7 +22,7 @@ struct hl_sde_fit {
     size_t rows, items, iteration, epoch, *item, *shuffle;
     double *t, *x, *gradient; /* standardised data: [rows], [rows][dim] */
     /* a batch: t, x, dt, dx, end; or t, x, the place's t and x if the residual has its own, two probes */
-    char *input[INPUTS];
+    double *input[HL_SDE_INPUTS];
     double *place; /* draws at random times, in the user's units: t, then x; then residuals and weights */
     double logs;   /* sum of log deviation */
 };
@@ -132,11 +132,8 @@ static void standardise(hl_sde_fit *fit, const hl_sde_data *data)
 {
     const hl_sde *s = fit->sde;
     size_t d = s->spec.dim;
-    for (size_t r = 0; r < data->rows; r++) {
-        fit->t[r] = (data->t[r] - s->t_first) / hl_sde_time_unit(s);
-        for (size_t i = 0; i < d; i++)
-            fit->x[r * d + i] = (data->x[r * d + i] - s->mean[i]) / s->deviation[i];
-    }
+    hl_standardise(data->rows, 1, &s->t_first, &(double){ hl_sde_time_unit(s) }, 1, data->t, fit->t);
+    hl_standardise(data->rows, d, s->mean, s->deviation, 1, data->x, fit->x);
     for (size_t i = 0; i < d; i++)
         fit->logs += log(s->deviation[i]);
     for (size_t r = 0; r < data->rows; r++) {
@@ -182,7 +179,7 @@ static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
 static hl_status make_arrays(hl_sde_fit *fit, size_t rows)
 {
     hl_context *ctx = fit->ctx;
-    size_t d = fit->sde->spec.dim, element = hl_dtype_size(fit->sde->spec.dtype);
+    size_t d = fit->sde->spec.dim;
     size_t total = hl_sde_param_total(fit->sde);
     fit->rows = rows;
     fit->t = hl_calloc(ctx, rows, sizeof *fit->t);
@@ -192,9 +189,9 @@ static hl_status make_arrays(hl_sde_fit *fit, size_t rows)
     fit->gradient = hl_calloc(ctx, total + 2 * d, sizeof *fit->gradient);
     fit->place = hl_calloc(ctx, hl_size_mul(fit->options.batch, d + 3), sizeof *fit->place);
     bool good = fit->t && fit->x && fit->item && fit->shuffle && fit->gradient && fit->place;
-    for (size_t k = 0; k < INPUTS; k++) {
+    for (size_t k = 0; k < HL_SDE_INPUTS; k++) {
         size_t width = k >= 4 && fit->objective.probe ? fit->objective.probe : k % 2 ? d : 1;
-        fit->input[k] = hl_calloc(ctx, hl_size_mul(fit->options.batch, width), element);
+        fit->input[k] = hl_calloc(ctx, hl_size_mul(fit->options.batch, width), sizeof **fit->input);
         good = good && fit->input[k];
     }
     return good ? HL_OK : HL_ERR_NOMEM;
@@ -280,7 +277,7 @@ void hl_sde_fit_free(hl_sde_fit *fit)
     for (size_t n = 0; n < HL_SDE_NETS; n++)
         hl_optimizer_free(fit->optimizer[n]);
     hl_sde_objective_free(&fit->objective);
-    for (size_t k = 0; k < INPUTS; k++)
+    for (size_t k = 0; k < HL_SDE_INPUTS; k++)
         hl_free(fit->ctx, fit->input[k]);
     void *const blocks[] = { fit->t, fit->x, fit->item, fit->shuffle, fit->gradient, fit->place };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
@@ -308,36 +305,29 @@ static void shuffle(hl_sde_fit *fit, size_t epoch)
 /* Random signs for place r of the batch: a function of the seed and the number of the item in the run. */
 static void load_probes(hl_sde_fit *fit, size_t r, size_t number)
 {
-    static const double sign[] = { -1, 1 };
-    hl_dtype dtype = fit->sde->spec.dtype;
-    size_t size = fit->objective.probe, words = (2 * size + 63) / 64, element = hl_dtype_size(dtype);
+    size_t size = fit->objective.probe, words = (2 * size + 63) / 64;
     uint64_t bits = 0;
     for (size_t k = 0; k < 2 * size; k++, bits >>= 1) {
         if (k % 64 == 0)
             bits = hl_random_bits(fit->options.seed, STREAM_PROBE, number * words + k / 64);
-        hl_to_precision(dtype, 1, &sign[bits & 1], fit->input[4 + k / size] + (r * size + k % size) * element);
+        fit->input[4 + k / size][r * size + k % size] = bits & 1 ? 1 : -1;
     }
 }
 
 /* Row `row` of the data, and its step to the next, to place r of the batch. */
 static void load_row(hl_sde_fit *fit, size_t r, size_t row, size_t number)
 {
-    hl_dtype dtype = fit->sde->spec.dtype;
-    size_t d = fit->sde->spec.dim, element = hl_dtype_size(dtype);
-    hl_to_precision(dtype, 1, &fit->t[row], fit->input[0] + r * element);
-    hl_to_precision(dtype, d, fit->x + row * d, fit->input[1] + r * d * element);
+    size_t d = fit->sde->spec.dim;
+    fit->input[0][r] = fit->t[row];
+    memcpy(fit->input[1] + r * d, fit->x + row * d, d * sizeof *fit->x);
     if (!pseudo(fit)) {
         load_probes(fit, r, number);
         return;
     }
-    double dt = fit->t[row + 1] - fit->t[row];
-    double end = (double)(hl_random_bits(fit->options.seed, STREAM_END, number) & 1);
-    hl_to_precision(dtype, 1, &dt, fit->input[2] + r * element);
-    hl_to_precision(dtype, 1, &end, fit->input[4] + r * element);
-    for (size_t i = 0; i < d; i++) {
-        double dx = fit->x[(row + 1) * d + i] - fit->x[row * d + i];
-        hl_to_precision(dtype, 1, &dx, fit->input[3] + (r * d + i) * element);
-    }
+    fit->input[2][r] = fit->t[row + 1] - fit->t[row];
+    fit->input[4][r] = (double)(hl_random_bits(fit->options.seed, STREAM_END, number) & 1);
+    for (size_t i = 0; i < d; i++)
+        fit->input[3][r * d + i] = fit->x[(row + 1) * d + i] - fit->x[row * d + i];
 }
 
 /* Batch `iteration` of an endless row of epochs. */
@@ -354,24 +344,19 @@ static void load_batch(hl_sde_fit *fit)
 static hl_status load_places(hl_sde_fit *fit)
 {
     const hl_sde *s = fit->sde;
-    hl_dtype dtype = s->spec.dtype;
-    size_t d = s->spec.dim, element = hl_dtype_size(dtype), batch = fit->options.batch, first = fit->iteration * batch;
+    size_t d = s->spec.dim, batch = fit->options.batch, first = fit->iteration * batch;
     double *t = fit->place, *x = t + batch;
     for (size_t r = 0; r < batch; r++)
         t[r] =
             s->t_first + (s->t_last - s->t_first) * hl_random_uniform(fit->options.seed, STREAM_PLACE, 2 * (first + r));
     hl_status status = hl_sde_sample(fit->sde, batch, t, hl_random_bits(fit->options.seed, STREAM_PLACE, 0), first, x);
-    memcpy(fit->input[2], fit->input[0], batch * element);
-    memcpy(fit->input[3], fit->input[1], batch * d * element);
+    memcpy(fit->input[2], fit->input[0], batch * sizeof *t);
+    memcpy(fit->input[3], fit->input[1], batch * d * sizeof *x);
     for (size_t r = 0; r < batch; r++) {
         if (hl_random_uniform(fit->options.seed, STREAM_PLACE, 2 * (first + r) + 1) >= fit->options.between)
             continue;
-        double u = (t[r] - s->t_first) / hl_sde_time_unit(s);
-        hl_to_precision(dtype, 1, &u, fit->input[2] + r * element);
-        for (size_t i = 0; i < d; i++) {
-            double z = (x[r * d + i] - s->mean[i]) / s->deviation[i];
-            hl_to_precision(dtype, 1, &z, fit->input[3] + (r * d + i) * element);
-        }
+        hl_standardise(1, 1, &s->t_first, &(double){ hl_sde_time_unit(s) }, 1, t + r, fit->input[2] + r);
+        hl_standardise(1, d, s->mean, s->deviation, 1, x + r * d, fit->input[3] + r * d);
     }
     return status;
 }
@@ -383,15 +368,12 @@ static void load_weights(hl_sde_fit *fit)
     enum { NEIGHBOURS = 512 };
     static const double span = 1, most = 10; /* of standardised time; an |R| that is larger counts as this */
     const hl_sde *s = fit->sde;
-    hl_dtype dtype = s->spec.dtype;
     size_t d = s->spec.dim, n = fit->options.batch, at = fit->options.between > 0 ? 2 : 0;
-    double *t = fit->place, *x = t + n, *r = x + n * d, *w = r + n;
+    const double *t = fit->input[at], *x = fit->input[at + 1];
+    double *r = fit->place, *w = fit->input[4];
     double scale = -0.5 / (fit->options.smooth * fit->options.smooth * (double)d);
-    hl_execute(s->all, n, (const void *[]){ fit->input[at], fit->input[at + 1] }, s->param,
-               (void *[]){ fit->input[4], fit->input[5] });
-    hl_from_precision(dtype, n, fit->input[4], r);
-    hl_from_precision(dtype, n, fit->input[at], t);
-    hl_from_precision(dtype, n * d, fit->input[at + 1], x);
+    hl_execute_rows(s->all, n, (const hl_row_in[]){ { .p = t, .pitch = 1 }, { .p = x, .pitch = d }, { 0 }, { 0 } },
+                    s->param, (const hl_row_out[]){ { .p = r, .pitch = 1 }, { 0 } });
     for (size_t i = 0; i < n; i++) {
         size_t first = i / NEIGHBOURS * NEIGHBOURS;
         double share = 1 / (double)(n - first < NEIGHBOURS ? n - first : NEIGHBOURS);
@@ -408,7 +390,6 @@ static void load_weights(hl_sde_fit *fit)
             w[k] += kernel * r[i];
         }
     }
-    hl_to_precision(dtype, n, w, fit->input[4]);
 }
 
 /* ---- stepping ---- */
@@ -443,9 +424,9 @@ hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report)
         return status;
     if (o->smooth > 0)
         load_weights(fit);
-    const void *input[INPUTS]; /* those that there are, in order */
+    const double *input[HL_SDE_INPUTS]; /* those that there are, in order */
     size_t skipped = !pseudo(fit) && !(o->between > 0) ? 2 : 0;
-    for (size_t k = 0; k + skipped < INPUTS; k++)
+    for (size_t k = 0; k + skipped < HL_SDE_INPUTS; k++)
         input[k] = fit->input[k < 2 ? k : k + skipped];
     hl_sde_objective_run(&fit->objective, o->batch, input, report->lambda, loss, gradient);
     status = check_gradient(fit, loss);

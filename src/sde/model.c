@@ -158,17 +158,17 @@ static hl_status make_arrays(hl_sde *s)
     s->deviation = hl_calloc(ctx, d, sizeof *s->deviation);
     s->scratch = hl_calloc(ctx, wide + s->mixture.components * (d + 1) + d, sizeof *s->scratch);
     s->param = hl_calloc(ctx, params, sizeof *s->param);
-    s->t = hl_calloc(ctx, HL_SDE_ROWS, element);
-    s->x = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, d), element);
-    s->v = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, element);
-    s->diagonal = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, element);
+    s->t = hl_calloc(ctx, HL_SDE_ROWS, sizeof(double));
+    s->x = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, d), sizeof(double));
+    s->v = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, sizeof(double));
+    s->diagonal = hl_calloc(ctx, s->flow.count ? hl_size_mul(HL_SDE_ROWS, d) : 1, sizeof(double));
     bool good = s->mean && s->deviation && s->scratch && s->param && s->t && s->x && s->v && s->diagonal;
     for (size_t k = 0; k < HL_SDE_KNOWN; k++) {
         s->fixed[k] = hl_calloc(ctx, !s->known ? 1 : k == 0 ? d * d : k == 4 ? 2 : d, element);
         good = good && s->fixed[k];
     }
     for (size_t k = 0; k < 4; k++) {
-        s->out[k] = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, k == 2 ? wide : s->mixture.components * d), element);
+        s->out[k] = hl_calloc(ctx, hl_size_mul(HL_SDE_ROWS, k == 2 ? wide : s->mixture.components * d), sizeof(double));
         good = good && s->out[k];
     }
     if (!good)

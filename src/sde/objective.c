@@ -204,12 +204,12 @@ hl_status hl_sde_objective_create(hl_sde *s, const hl_sde_fit_options *options, 
     if (!o->result || !o->values)
         return HL_ERR_NOMEM;
     char *at = o->values;
-    o->result[0] = at;
-    o->result[1] = at + element;
+    o->result[0].shared = at;
+    o->result[1].shared = at + element;
     at += 2 * element;
     for (size_t n = 0; n < HL_SDE_NETS; n++)
         for (size_t i = 0; i < s->net[n]->params; i++) {
-            o->result[next++] = at;
+            o->result[next++].shared = at;
             at += hl_shape_size(&s->net[n]->param[i].shape) * element;
         }
     return compile(o, options);
@@ -225,16 +225,19 @@ void hl_sde_objective_free(hl_sde_objective *o)
     *o = (hl_sde_objective){ 0 };
 }
 
-void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
+void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const double *const *input, double lambda, double *loss,
                           double *gradient)
 {
     hl_sde *s = o->sde;
+    hl_row_in in[HL_SDE_INPUTS];
     size_t params = 0;
     for (size_t n = 0; n < HL_SDE_NETS; n++)
         params += s->net[n]->params;
     hl_to_precision(s->spec.dtype, 1, &lambda, &o->lambda);
     s->param[params + HL_SDE_KNOWN] = &o->lambda;
-    hl_execute(o->plan, rows, input, s->param, o->result);
+    for (size_t k = 0; k < o->plan->inputs; k++)
+        in[k] = (hl_row_in){ .p = input[k], .pitch = o->plan->input[k].elements };
+    hl_execute_rows(o->plan, rows, in, s->param, o->result);
     hl_from_precision(s->spec.dtype, 2, o->values, loss);
     hl_from_precision(s->spec.dtype, o->total, o->values + 2 * hl_dtype_size(s->spec.dtype), gradient);
 }

@@ -310,9 +310,9 @@ static void values_at(const hl_regress *p, const double *z, double *value, doubl
     hl_basis_eval(&p->basis[0], z, value);
     hl_basis_eval(&p->basis[1], z, noise);
     for (size_t i = 0; i < p->dim; i++)
-        f[i] = hl_regress_dot(p->size[0], p->theta + hl_regress_drift(p, i), value);
+        f[i] = hl_dot(p->size[0], p->theta + hl_regress_drift(p, i), value);
     for (size_t e = 0; e < p->entries; e++)
-        a[e] = hl_regress_dot(hl_regress_noise_size(p, e), p->theta + hl_regress_noise(p, e), noise);
+        a[e] = hl_dot(hl_regress_noise_size(p, e), p->theta + hl_regress_noise(p, e), noise);
 }
 
 void hl_regress_values(const hl_regress *p, size_t row, double *value, double *f, double *a)

@@ -10,6 +10,7 @@
 #define HL_REGRESS_H
 
 #include "base/base.h"
+#include "base/linear.h"
 #include "hollow/sde_regress.h"
 
 enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3, HL_REGRESS_CANDIDATES = 64 };
@@ -76,16 +77,6 @@ char *hl_sde_simple_text(const hl_sde_simple *simple);
 hl_status hl_sde_simple_parse(hl_context *ctx, const char *path, const char *text, size_t dim, hl_sde_simple **simple);
 /* Lower triangular factor of `correlation`, which is shrunk towards the identity until it has one. */
 void hl_sde_simple_factor(hl_sde_simple *simple);
-
-/* ---- linear algebra (regress_solve.c) ---- */
-
-double hl_regress_dot(size_t n, const double *a, const double *b);
-void hl_regress_axpy(size_t n, double a, const double *x, double *y); /* y += a x */
-/* a (n x n, lower half) to its Cholesky factor; false if it is not positive definite. */
-bool hl_regress_cholesky(size_t n, double *a);
-void hl_regress_solve(size_t n, const double *l, double *x);
-/* Rows b (n x columns) to L^-1 b, where l (n x n) is lower triangular. */
-void hl_regress_forward(size_t n, const double *l, size_t columns, double *b);
 
 /* ---- the problem (regress.c) ---- */
 

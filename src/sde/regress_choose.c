@@ -47,7 +47,7 @@ static void add_noise(work *w, size_t set, double share)
             const double *row = w->c->rows + q * size + r * n;
             for (size_t i = 0; i < n; i++)
                 if (row[i] != 0)
-                    hl_regress_axpy(i + 1, row[i], row, to + i * n);
+                    hl_axpy(i + 1, row[i], row, to + i * n);
         }
     for (size_t k = 0; k < n * n; k++)
         to[k] = (to[k] * share - w->normal[set * n * n + k]) / (folds - 1);
@@ -68,7 +68,7 @@ static void normal_job(void *user, int thread)
             const double *row = mean + r * n;
             for (size_t i = 0; i < n; i++)
                 if (row[i] != 0)
-                    hl_regress_axpy(i + 1, row[i], row, to + i * n);
+                    hl_axpy(i + 1, row[i], row, to + i * n);
         }
         add_noise(w, set, share);
     }
@@ -121,7 +121,7 @@ static bool factor(const double *normal, const double *noise, size_t wide, size_
             l[i * n + j] = ((1 - keep) * a[index[j]] - share * b[index[j]]) * scale[i] * scale[j];
         l[i * n + i] += ridge + (scale[i] == 0);
     }
-    return hl_regress_cholesky(n, l);
+    return hl_cholesky(n, l, 0) > 0;
 }
 
 /* theta (n) of the chosen columns; `l` and `scale` are scratch. As much of the noise is taken out of the equations as leaves
@@ -141,7 +141,8 @@ static void solve(const double *normal, const double *noise, size_t wide, size_t
         ridge *= 10;
     for (size_t k = 0; k < n; k++)
         theta[k] = (y[index[k]] - share * noisy[index[k]]) * scale[k];
-    hl_regress_solve(n, l, theta);
+    hl_solve_lower(n, l, n, theta);
+    hl_solve_lower_transposed(n, l, n, theta);
     for (size_t k = 0; k < n; k++)
         theta[k] *= scale[k];
 }

@@ -116,9 +116,9 @@ static void add(block *b, size_t part, const double *z, double weight, const dou
     double *sum = b->sum + part * n * (n + 1), *square = b->square + part * n * n;
     for (size_t k = 0; k < n; k++, sum += n + 1, square += n) {
         double u = weight * z[k], v = u * scale, w = u * weight * variance;
-        hl_regress_axpy(n, v, regressor, sum);
+        hl_axpy(n, v, regressor, sum);
         sum[n] += u * y;
-        hl_regress_axpy(k + 1, w, z, square);
+        hl_axpy(k + 1, w, z, square);
     }
 }
 
@@ -179,11 +179,11 @@ static bool whiten(const hl_steps *s, block *b, hl_conditions *c, size_t row)
             l[k] += b->square[q * n * n + k];
     for (size_t k = 0; k < n; k++)
         l[k * n + k] = l[k * n + k] * (1 + 1e-8) + 1e-300;
-    if (!hl_regress_cholesky(n, l))
+    if (!(hl_cholesky(n, l, 0) > 0))
         return false;
     for (size_t q = 0; q < s->parts; q++) {
         double *sum = b->sum + q * n * (n + 1), *to = c->rows + (q * c->count + row) * columns;
-        hl_regress_forward(n, l, n + 1, sum);
+        hl_solve_lower_rows(n, l, n, n + 1, sum);
         memset(to, 0, n * columns * sizeof *to);
         for (size_t k = 0; k < n; k++, to += columns) {
             for (size_t a = 0; a < n; a++)

@@ -297,12 +297,12 @@ static void add_row(const hl_weak *w, size_t r, double *to, double *value)
     for (size_t k = 0; k < w->tests; k++, to += cell_width(w)) {
         double phi = eval_test(w, &w->test[k], z, slope, bend);
         for (size_t i = 0; i < p->dim; i++) {
-            hl_regress_axpy(p->size[0], slope[i], value, to + hl_regress_drift(p, i));
+            hl_axpy(p->size[0], slope[i], value, to + hl_regress_drift(p, i));
             to[p->columns] += slope[i] * known[i] + 0.5 * bend[i] * known[p->dim + i];
         }
         for (size_t e = 0; e < p->entries; e++)
-            hl_regress_axpy(hl_regress_noise_size(p, e), e < p->dim ? 0.5 * bend[e] : bend[e], noise,
-                            to + hl_regress_noise(p, e));
+            hl_axpy(hl_regress_noise_size(p, e), e < p->dim ? 0.5 * bend[e] : bend[e], noise,
+                    to + hl_regress_noise(p, e));
         to[p->columns + 1] += phi;
     }
 }
@@ -426,7 +426,7 @@ static void covariance_job(void *user, int thread)
             row_values(w, w->index[q], v, value);
             for (size_t k = 0; k < r2; k++) {
                 mean[k] += v[k];
-                hl_regress_axpy(k + 1, v[k], v, s + k * r2);
+                hl_axpy(k + 1, v[k], v, s + k * r2);
             }
         }
         for (size_t k = 0; k < r2; k++)
@@ -467,10 +467,10 @@ static void add_block(hl_weak *w, size_t j, size_t k)
         const double *s = w->variance + l * 4 * r * r;
         for (size_t a = 0; a < r; a++) {
             double *to = w->factor + (j * r + a) * n + k * r;
-            hl_regress_axpy(r, dj * dk, s + a * 2 * r, to);
-            hl_regress_axpy(r, dj * wk, s + a * 2 * r + r, to);
-            hl_regress_axpy(r, wj * dk, s + (r + a) * 2 * r, to);
-            hl_regress_axpy(r, wj * wk, s + (r + a) * 2 * r + r, to);
+            hl_axpy(r, dj * dk, s + a * 2 * r, to);
+            hl_axpy(r, dj * wk, s + a * 2 * r + r, to);
+            hl_axpy(r, wj * dk, s + (r + a) * 2 * r, to);
+            hl_axpy(r, wj * wk, s + (r + a) * 2 * r + r, to);
         }
     }
 }
@@ -499,7 +499,7 @@ static hl_status factor(hl_weak *w)
             if (!w->p->started)
                 memset(w->factor + i * n, 0, i * sizeof *w->factor);
         }
-        if (hl_regress_cholesky(n, w->factor))
+        if (hl_cholesky(n, w->factor, 0) > 0)
             return HL_OK;
     }
     return hl_fail(w->p->ctx, HL_ERR_NO_SOLUTION, "hl_sde_regress: the covariance of the conditions is not positive");
@@ -517,7 +517,7 @@ static void add_wave(const hl_weak *w, size_t j, size_t l, double share, const d
     for (size_t k = 0; k < r; k++) {
         double *row = to + (j * r + k) * (columns + 1);
         const double *c = from + k * wide;
-        hl_regress_axpy(columns, weight, c, row);
+        hl_axpy(columns, weight, c, row);
         row[columns] += jump * c[columns + 1] - weight * c[columns];
     }
 }
@@ -534,7 +534,7 @@ static void rows_job(void *user, int thread)
         for (size_t j = 0; j < w->waves; j++)
             for (size_t l = 0; l < m; l++)
                 add_wave(w, j, l, 1 / w->count[q * m + l], cell_of(w, q, l), to);
-        hl_regress_forward(w->waves * r, w->factor, columns, to);
+        hl_solve_lower_rows(w->waves * r, w->factor, w->waves * r, columns, to);
     }
 }
 
@@ -572,11 +572,11 @@ static void group_job(void *user, int thread)
                     add_row(w, w->index[k], cell, w->scratch + (size_t)thread * w->scratch_size);
                     own++;
                 }
-            hl_regress_axpy(size, -own / all, cell_of(w, q, l), cell);
+            hl_axpy(size, -own / all, cell_of(w, q, l), cell);
             for (size_t j = 0; j < w->waves && own > 0; j++)
                 add_wave(w, j, l, 1 / all, cell, to);
         }
-        hl_regress_forward(w->waves * r, w->factor, columns, to);
+        hl_solve_lower_rows(w->waves * r, w->factor, w->waves * r, columns, to);
     }
 }
 

@@ -2,6 +2,8 @@
 #ifndef HL_SDE_H
 #define HL_SDE_H
 
+#include "base/linear.h"
+#include "exec/plan.h"
 #include "flow/flow.h"
 #include "hollow/sde.h"
 #include "hollow/simulate.h"
@@ -105,6 +107,7 @@ bool hl_sde_flow_draw(const hl_sde_flow *flow, size_t rows, double *x);
 enum {
     HL_SDE_NETS = 3,
     HL_SDE_KNOWN = 7,
+    HL_SDE_INPUTS = 6, /* of an objective, at most */
     HL_SDE_ROWS = 256,
     HL_SDE_SPAN = 5 /* of standardised time */,
     HL_SDE_NAME = 256
@@ -132,9 +135,9 @@ struct hl_sde {
     hl_plan *drift, *slopes, *density, *all, *mixing; /* f, g; f, g, D g; log p, s; R, d log p/dt; logit, mean, A */
     hl_plan
         *bend; /* flow: v H v, elementwise, of an input v and the Hessian H of log p; its diagonal is input to `all` */
-    char *t, *x, *v, *diagonal, *out[4]; /* v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
-    char (*name)[HL_SDE_NAME];           /* of the columns, then of time */
-    hl_sde_method method;                /* of the last training */
+    double *t, *x, *v, *diagonal, *out[4]; /* a chunk, standardised; v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
+    char (*name)[HL_SDE_NAME];             /* of the columns, then of time */
+    hl_sde_method method;                  /* of the last training */
     char *note;
 };
 /* Default names and an empty note (file.c). */
@@ -171,11 +174,11 @@ typedef struct hl_sde_objective {
     hl_sde *sde;
     hl_sde_method method;
     hl_plan *plan;
-    size_t total;  /* values of all gradients */
-    size_t probe;  /* signs of each of the two probes of a row; 0: the curvature is not estimated */
-    void **result; /* of the plan: sums of the two losses, then gradients */
-    char *values;  /* where they are, in the model's precision */
-    double lambda; /* the place of the graph's parameter, in the model's precision */
+    size_t total;       /* values of all gradients */
+    size_t probe;       /* signs of each of the two probes of a row; 0: the curvature is not estimated */
+    hl_row_out *result; /* of the plan: sums of the two losses, then gradients */
+    char *values;       /* where they are, in the model's precision */
+    double lambda;      /* the place of the graph's parameter, in the model's precision */
 } hl_sde_objective;
 hl_status hl_sde_objective_create(hl_sde *sde, const hl_sde_fit_options *options, hl_sde_objective *o);
 void hl_sde_objective_free(hl_sde_objective *o);
@@ -183,7 +186,7 @@ void hl_sde_objective_free(hl_sde_objective *o);
  * `gradient` (total). input: t, x, and for pairs the step dt, its dx, and which end (0 or 1) the density sees; or for
  * options.between the t and x of the residual, and two probes where the curvature is estimated, or for options.smooth the
  * weights of the residual; in the model's precision, standardised. */
-void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const void *const *input, double lambda, double *loss,
+void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const double *const *input, double lambda, double *loss,
                           double *gradient);
 
 /* ---- fits (fit.c) ---- */

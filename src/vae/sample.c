@@ -1,6 +1,7 @@
 /* sample.c - rows to latent values and back. */
 #include <string.h>
 
+#include "exec/plan.h"
 #include "vae/rows.h"
 
 enum { CHUNK = 256 };
@@ -12,19 +13,12 @@ hl_status hl_vae_decode(hl_vae *v, size_t rows, const double *z, double *mean)
     if (rows && (!z || !mean))
         return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_decode: z or the result is NULL");
     hl_status status = hl_vae_compile(v);
-    size_t latent = v->spec.latent, size = hl_dtype_size(v->spec.dtype);
-    void *in = hl_calloc(v->ctx, CHUNK * latent, size), *out = hl_calloc(v->ctx, hl_size_mul(CHUNK, v->dim), size);
-    if (status == HL_OK && (!in || !out))
-        status = HL_ERR_NOMEM;
     for (size_t at = 0, n; at < rows && status == HL_OK; at += n) {
         n = rows - at < CHUNK ? rows - at : CHUNK;
-        hl_to_precision(v->spec.dtype, n * latent, z + at * latent, in);
-        status = hl_plan_run(v->plans.mean, n, (const void *[]){ in }, hl_params_values(v->params), &out);
-        if (status == HL_OK)
-            hl_from_precision(v->spec.dtype, n * v->dim, out, mean + at * v->dim);
+        hl_execute_rows(v->plans.mean, n, &(hl_row_in){ .p = z + at * v->spec.latent, .pitch = v->spec.latent },
+                        hl_params_values(v->params), &(hl_row_out){ .p = mean + at * v->dim, .pitch = v->dim });
+        status = hl_check_stop(v->ctx);
     }
-    hl_free(v->ctx, in);
-    hl_free(v->ctx, out);
     return status;
 }
 

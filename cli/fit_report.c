@@ -272,19 +272,28 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     putchar('\n');
 }
 
+static const double STILL_FALLING = 0.01; /* nats in a twentieth of the iterations */
+
 /* Of a model without training. */
 static void say_untrained(const fit_job *j, const hl_density_outcome *o)
 {
     const char *members = hl_settings_text(j->settings, "members");
-    if (!members || strcmp(members, "mixture") != 0)
+    if (o->end == HL_DENSITY_END_BEHIND)
+        cli_say(&cli_fit, "no flow is trained: brief trials of it ended %.2f nats behind", o->flow - o->mixture);
+    else if (!members || strcmp(members, "mixture") != 0)
         cli_say(&cli_fit, "no flow is trained: to judge one, %zu validation row%s too few", o->valid_rows,
                 o->valid_rows == 1 ? " is" : "s are");
     cli_say(&cli_fit, "the model is a mixture of %zu part%s", o->parts, o->parts == 1 ? "" : "s");
 }
 
-/* What the flow added to the mixtures. */
+/* What the flow added to the mixtures, and whether more iterations may add more. */
 static void say_gain(const fit_job *j, const hl_density_outcome *o)
 {
+    if (o->fall > STILL_FALLING)
+        cli_say(&cli_fit,
+                "the flow's validation still fell at the last iteration, by %.3f nats since the validation before; "
+                "more --iters or --recipe best may give a better model",
+                o->fall);
     if (isnan(o->mixture))
         return;
     if (!o->iteration)
@@ -298,7 +307,7 @@ static void say_gain(const fit_job *j, const hl_density_outcome *o)
     else
         cli_say(&cli_fit, "the flow gained %.4f nats a row over a mixture of %zu (on the rows that chose it)",
                 o->mixture - o->best, o->parts);
-    if (o->end == HL_DENSITY_END_BEHIND)
+    if (o->end == HL_DENSITY_END_BEHIND && o->iteration)
         cli_say(&cli_fit, "its training ended at iteration %zu, as it was %.2f nats behind", o->iteration,
                 o->flow - o->mixture);
 }

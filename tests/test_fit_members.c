@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "directory.h"
-#include "hollow/density_fit.h"
+#include "learn/density_fit.h"
 
 enum { ROWS = 2600, DIM = 2, TEST = 1000 };
 
@@ -244,6 +244,56 @@ static void test_weights(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Trials: columns with a long tail are mapped, with the same scores for any number of threads; and a flow that they show to be far
+ * behind the mixtures is not trained. */
+static void test_trials(void **state)
+{
+    (void)state;
+    enum { MANY = 2100, JUDGES = 300 };
+    static double x[(MANY + JUDGES) * DIM];
+    hl_fit_variant found[2];
+    for (size_t r = 0; r < MANY + JUDGES; r++) {
+        double z = hl_random_normal(21, 0, r);
+        x[DIM * r] = exp(2 * z);
+        x[DIM * r + 1] = exp(2 * (0.5 * z * z + 0.5 * hl_random_normal(21, 1, r)));
+    }
+    hl_density_data data = { .dim = DIM,
+                             .train = { .rows = MANY, .x = x },
+                             .valid = { .rows = JUDGES, .x = x + MANY * DIM } };
+    for (int threads = 1; threads <= 2; threads++) {
+        hl_context *ctx = test_context(NULL, threads);
+        hl_fit_table table = { .ctx = ctx };
+        hl_fit_members members = { 0 };
+        hl_settings *s = settings_of(ctx, (const char *const[]){ "iters", "500", "recipe", "fast", NULL });
+        CHECK_OK(ctx, hl_fit_table_load(&table, &data, s));
+        CHECK_OK(ctx, hl_fit_members_fit(&table, s, &members));
+        CHECK_OK(ctx, hl_fit_try(&members, &table, s, &found[threads - 1]));
+        hl_fit_members_free(&members);
+        hl_fit_table_free(&table);
+        hl_settings_free(s);
+        test_context_free(ctx, NULL);
+    }
+    CHECK(found[0].mapped && !found[0].by_rule && !found[0].hopeless && isfinite(found[0].score), "mapped");
+    CHECK(memcmp(&found[0].score, &found[1].score, sizeof found->score) == 0, "the same bits");
+    hl_context *ctx = test_context(NULL, 1);
+    hl_settings *s = settings_of(ctx, (const char *const[]){ "iters", "500", "recipe", "fast", NULL });
+    hl_density *model = NULL;
+    hl_density_outcome *o = NULL;
+    for (size_t r = 0; r < MANY + JUDGES; r++) { /* narrow spots, one in each row and each column of a board */
+        size_t spot = hl_random_bits(22, 0, r) % 16;
+        x[DIM * r] = (double)spot + 1e-3 * hl_random_normal(22, 1, r);
+        x[DIM * r + 1] = (double)(spot * 7 % 16) + 1e-3 * hl_random_normal(22, 2, r);
+    }
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
+    CHECK(o->end == HL_DENSITY_END_BEHIND && o->iteration == 0, "not trained");
+    CHECK(o->flow > o->mixture + 1 && o->best == o->mixture, "far behind");
+    CHECK(!hl_density_flow(model), "no flow");
+    hl_density_outcome_free(o);
+    hl_density_free(model);
+    hl_settings_free(s);
+    test_context_free(ctx, NULL);
+}
+
 static int stop_mixing(const void *report, void *user)
 {
     (void)user;
@@ -370,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_few_rows),
         cmocka_unit_test(test_normal),
         cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_trials),
         cmocka_unit_test(test_stop),
         cmocka_unit_test_teardown(test_stop_weighing, empty_directory),
         cmocka_unit_test(test_memory),

@@ -73,7 +73,7 @@ typedef struct hl_finding {
 
 /* ---- reports ---- */
 
-/* What the callback of hl_job gets. While mixtures are fitted, reports of HL_FIT_MIXING have the seconds alone, and a callback that stops
+/* What the callback of hl_job gets. While mixtures are fitted and flows are tried, reports of HL_FIT_MIXING have the seconds alone, and a callback that stops
  * there ends the call without a model. The report of HL_FIT_START comes before training, when the data are checked. */
 typedef struct hl_density_progress {
     hl_fit_phase phase;
@@ -130,6 +130,7 @@ typedef struct hl_density_outcome {
      * `best` is the weighted sum; and what the flow gained over the mixtures, in nats a row, with its standard error, on `gain_rows` rows that
      * chose nothing. NaN if there are none. The members themselves: hl_density_get_member. */
     double mixture, flow, gain, gain_error;
+    double fall; /* by how much the last of all iterations was better than the best before; 0 if it was not */
     size_t gain_rows, parts; /* parts: of the mixture that weighs most */
     int decorrelated;        /* nonzero: linear correlations were taken out */
     size_t findings;

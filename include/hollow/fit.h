@@ -70,7 +70,7 @@ typedef enum hl_fit_phase {
     HL_FIT_FLOW_MATCHING,
     HL_FIT_SCORE_MATCHING,
     HL_FIT_LIKELIHOOD,
-    HL_FIT_MIXING /* of hl_density_fit: mixtures are fitted, before the start */
+    HL_FIT_MIXING /* of hl_density_fit: mixtures are fitted, and flows tried, before the start */
 } hl_fit_phase;
 /* "start", "flow matching", "score matching", "likelihood", "mixtures"; NULL if it is none of these. */
 HL_API const char *hl_fit_phase_name(hl_fit_phase phase);

@@ -28,11 +28,13 @@ typedef struct run {
     const hl_job *job;
     hl_fit_table table;
     hl_fit_members members;
+    hl_fit_variant variant; /* how the flow is trained */
     hl_fit_plan plan;
     hl_density *model;
     hl_fit *fit;
     hl_fit_pace pace;
     hl_fit_report report; /* of the last iteration */
+    double fall;          /* by how much the last validation was better than the best before; 0 if it was not */
     double validation;    /* the last, in the units of the data; NaN before the first */
     double scale;         /* from the flow's -log p to what is behind the columns' forms */
     double form_scale;    /* and from there to the units of the data */
@@ -129,6 +131,7 @@ static void conclude(run *r, hl_density_end end)
     o->best_iteration = r->report.best_iteration;
     o->best = isfinite(r->report.best) ? r->report.best + r->scale : NAN;
     o->normal = r->table.valid.rows ? normal_nll(r) : NAN;
+    o->fall = end == HL_DENSITY_END_DONE ? r->fall : 0;
     o->seconds = hl_clock() - r->start;
     o->verdict = judge(r);
 }
@@ -246,7 +249,7 @@ static hl_status weigh_members(run *r)
     hl_density_outcome *o = &r->outcome->seen;
     double weight[2] = { 0, 1 };
     hl_status status = HL_OK;
-    o->flow = isfinite(r->report.best) ? r->report.best + r->scale : NAN;
+    o->flow = isfinite(r->report.best) ? r->report.best + r->scale : r->variant.score;
     o->best = o->mixture = m->together;
     o->parts = m->mixture[m->share[1] > m->share[0]]->parts;
     if (r->report.iteration > 0)
@@ -288,7 +291,7 @@ static hl_status finish_model(run *r)
 
 /* ---- reports and checkpoints ---- */
 
-/* The context's stop while mixtures are fitted: its own, then, now and then, that of the job. */
+/* The context's stop while mixtures are fitted and flows are tried: its own, then, now and then, that of the job. */
 static int stop_mixtures(void *user)
 {
     run *r = user;
@@ -309,7 +312,7 @@ static int stop_mixtures(void *user)
     return r->job->progress(&progress, r->job->user) != 0;
 }
 
-static hl_status fit_mixtures(run *r, const hl_settings *settings)
+static hl_status prepare(run *r, const hl_settings *settings)
 {
     hl_context *ctx = r->ctx;
     r->stop = ctx->stop;
@@ -318,6 +321,8 @@ static hl_status fit_mixtures(run *r, const hl_settings *settings)
     ctx->stop = stop_mixtures;
     ctx->stop_user = r;
     hl_status status = hl_fit_members_fit(&r->table, settings, &r->members);
+    if (status == HL_OK)
+        status = hl_fit_try(&r->members, &r->table, settings, &r->variant);
     ctx->stop = r->stop;
     ctx->stop_user = r->stop_user;
     return status;
@@ -420,7 +425,10 @@ static hl_status train(run *r, hl_density_end *end)
         *end = hl_fit_iteration(r->fit) < r->outcome->seen.iterations ? HL_DENSITY_END_PATIENCE : HL_DENSITY_END_DONE;
         if (hl_fit_is_done(r->fit))
             break;
+        double before = r->report.best;
         status = hl_fit_step(r->fit, &r->report);
+        if (r->report.validated)
+            r->fall = r->report.best < before && isfinite(before) ? before - r->report.best : 0;
         *end = HL_DENSITY_END_ERROR;
         if (status == HL_OK)
             status = end_together(r, after_iteration(r, &over, end), &over, end);
@@ -484,7 +492,7 @@ static hl_status create_model(run *r)
 static hl_status create(run *r, const hl_settings *settings)
 {
     const hl_fit_table *t = &r->table;
-    hl_status status = hl_fit_choose(t, settings, &r->plan);
+    hl_status status = hl_fit_choose(t, settings, &r->variant, &r->plan);
     if (status == HL_OK)
         status = create_model(r);
     hl_fit_data train_rows = { t->train.rows, t->train.x, t->context ? t->train.c : NULL, t->train.w };
@@ -515,11 +523,11 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     hl_density_end end = HL_DENSITY_END_ERROR;
     hl_status status = hl_fit_table_load(&r->table, data, settings);
     if (status == HL_OK)
-        status = hl_ranks_agree(r->ctx, fit_mixtures(r, settings));
-    if (status == HL_OK)
+        status = hl_ranks_agree(r->ctx, prepare(r, settings));
+    if (status == HL_OK && r->variant.mapped)
         status = hl_fit_members_map(&r->members, &r->table);
     if (status == HL_OK)
-        status = hl_fit_decorrelate(&r->table, settings);
+        status = hl_fit_decorrelate(&r->table, settings, &r->variant);
     hl_fit_table_hash(&r->table);
     hand_over_findings(r);
     if (status == HL_OK)
@@ -531,8 +539,8 @@ static hl_status fit(run *r, const hl_density_data *data, const hl_settings *set
     if (tell(r, NAN)) {
         end = HL_DENSITY_END_STOPPED;
         status = stop(r);
-    } else if (r->members.alone) {
-        end = HL_DENSITY_END_DONE;
+    } else if (r->members.alone || r->variant.hopeless) {
+        end = r->members.alone ? HL_DENSITY_END_DONE : HL_DENSITY_END_BEHIND;
     } else {
         status = train(r, &end);
     }

@@ -5,6 +5,7 @@
  *   density_fit_check.c        findings
  *   density_fit_members.c      mixtures beside the flow; weights
  *   density_fit_decorrelate.c  linear correlations are taken out
+ *   density_fit_trial.c        brief runs choose what the flow sees, its size and rate
  *   density_fit_choose.c       sizes and training by columns and rows
  *   density_fit_pace.c         how long it will take
  *   density_fit.c              the call, the loop, the outcome */
@@ -80,8 +81,18 @@ hl_status hl_fit_check_copies(hl_fit_table *table);
 /* The numbers that training sees are final: take their hash. */
 void hl_fit_table_hash(hl_fit_table *table);
 
-/* Take correlations out where that is good, or as the settings say. */
-hl_status hl_fit_decorrelate(hl_fit_table *table, const hl_settings *settings);
+/* How the flow is trained, as trials found or, by_rule, as rules have it. */
+typedef struct hl_fit_variant {
+    bool mapped, decorrelated; /* what it sees */
+    bool by_rule;              /* decorrelated or not by the rule; no trial was made */
+    bool hopeless;             /* too far behind the mixtures */
+    double rate;               /* factor of the learning rate */
+    double half;               /* the score after half of a trial; 0 without */
+    double score; /* mean -log p of validation rows after the trial, in the units of the data; NaN without */
+} hl_fit_variant;
+
+/* Take correlations out as the settings say; else as the variant says, if there are strong ones. */
+hl_status hl_fit_decorrelate(hl_fit_table *table, const hl_settings *settings, const hl_fit_variant *variant);
 
 /* ---- members ---- */
 
@@ -109,14 +120,14 @@ typedef struct hl_fit_members {
     bool alone;      /* no flow is trained */
     double *report;  /* rows that choose nothing, standardised, context first */
     size_t report_rows;
-    bool flow_mapped; /* the flow is to see mapped columns */
+    bool flow_mapped; /* without trials, the flow is to see mapped columns */
 } hl_fit_members;
 
 /* Fit the mixtures to a standardised table; some of its validation rows go to the report. HL_STOPPED if the context's stop says so.
  * Free the members on failure as well. */
 hl_status hl_fit_members_fit(hl_fit_table *table, const hl_settings *settings, hl_fit_members *members);
 void hl_fit_members_free(hl_fit_members *members);
-/* The table's rows become those of mapped columns, if the flow is to see these. */
+/* The table's rows become those of mapped columns. */
 hl_status hl_fit_members_map(const hl_fit_members *members, hl_fit_table *table);
 /* Weights of densities by EM on rows, with a prior of two rows each; less than 1 % becomes 0. */
 void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, double *weight);
@@ -133,11 +144,16 @@ typedef struct hl_fit_plan {
     double reach;   /* a flow that is further behind the mixtures, in nats, is given up */
 } hl_fit_plan;
 
-/* What the settings leave open, by columns and rows. Free the plan on failure as well. */
-hl_status hl_fit_choose(const hl_fit_table *table, const hl_settings *settings, hl_fit_plan *plan);
+/* What the settings leave open, by the variant, columns and rows. Free the plan on failure as well. */
+hl_status hl_fit_choose(const hl_fit_table *table, const hl_settings *settings, const hl_fit_variant *variant,
+                        hl_fit_plan *plan);
 void hl_fit_plan_free(hl_context *ctx, hl_fit_plan *plan);
 /* All that decides the bits of the result, in one line; written as snprintf does. */
 int hl_fit_describe(const hl_fit_table *table, const hl_fit_plan *plan, const hl_flow *flow, char *to, size_t size);
+
+/* Brief runs of the flow on copies of a standardised table; HL_STOPPED if the context's stop says so. */
+hl_status hl_fit_try(const hl_fit_members *members, const hl_fit_table *table, const hl_settings *settings,
+                     hl_fit_variant *best);
 
 /* ---- time ---- */
 

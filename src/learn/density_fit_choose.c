@@ -71,7 +71,9 @@ static size_class class_of(const hl_fit_table *t, const hl_settings *s)
         c.hidden_made = FEW_HIDDEN;
         c.features = FEW_FEATURES;
         c.width = FEW_WIDTH;
-    } else if (!alone) { /* what the flow lacks after half of the iterations, the mixtures make up for */
+        return c;
+    }
+    if (!alone) { /* what the flow lacks after half of the iterations, the mixtures make up for */
         c.iterations /= 2;
     }
     return c;
@@ -126,9 +128,8 @@ static hl_status read_image(hl_context *ctx, const char *text, size_t image[3])
     return hl_fail(ctx, HL_ERR_INVALID, "image: '%.40s' is not HEIGHTxWIDTH or CHANNELSxHEIGHTxWIDTH", text);
 }
 
-static hl_status choose_flow(const hl_fit_table *t, const hl_settings *s, hl_fit_plan *plan)
+static hl_status choose_flow(const hl_fit_table *t, const hl_settings *s, const size_class *c, hl_fit_plan *plan)
 {
-    const size_class own = class_of(t, s), *c = &own;
     const char *kind = hl_settings_text(s, "model"), *conditioner = text_or(s, "conditioner", c->conditioner);
     bool made = strcmp(conditioner, "made") == 0, cnf = !kind || strcmp(kind, "cnf") == 0;
     hl_net_spec *net = &plan->flow.net;
@@ -189,9 +190,9 @@ static size_t iterations(const hl_settings *s, const size_class *c)
     return (size_t)(shares[hl_settings_choice(s, "recipe", 0)] * (double)c->iterations);
 }
 
-static void choose_training(const hl_fit_table *t, const hl_settings *s, hl_fit_plan *plan)
+static void choose_training(const hl_fit_table *t, const hl_settings *s, const size_class *c, double rate,
+                            hl_fit_plan *plan)
 {
-    const size_class own = class_of(t, s), *c = &own;
     double rows = (double)t->train.rows;
     hl_fit_options *o = &plan->options;
     *o = (hl_fit_options){
@@ -218,7 +219,7 @@ static void choose_training(const hl_fit_table *t, const hl_settings *s, hl_fit_
     o->matching = (size_t)round(3 * c->matching) * o->iterations / 3;
     o->optimizer = (hl_optimizer_options){
         .method = hl_settings_text(s, "optimizer"),
-        .rate = hl_settings_real(s, "lr", c->rate),
+        .rate = hl_settings_real(s, "lr", rate * c->rate),
         .weight_decay = hl_settings_real(s, "weight-decay", for_few(rows, DECAY_ROWS, DECAY)),
         .clip = or_none(s, "clip"),
         .average = or_none(s, "average"),
@@ -229,10 +230,12 @@ static void choose_training(const hl_fit_table *t, const hl_settings *s, hl_fit_
     plan->reach = rows > FEW ? REACH + REACH_COLUMN * (double)t->dim : INFINITY;
 }
 
-hl_status hl_fit_choose(const hl_fit_table *t, const hl_settings *settings, hl_fit_plan *plan)
+hl_status hl_fit_choose(const hl_fit_table *t, const hl_settings *settings, const hl_fit_variant *variant,
+                        hl_fit_plan *plan)
 {
-    hl_status status = choose_flow(t, settings, plan);
-    choose_training(t, settings, plan);
+    const size_class c = class_of(t, settings);
+    hl_status status = choose_flow(t, settings, &c, plan);
+    choose_training(t, settings, &c, variant->rate, plan);
     return status;
 }
 

@@ -63,7 +63,7 @@ static double tails(const hl_fit_rows *rows, size_t dim, double *moment)
     return moment[(dim - 1) / 2];
 }
 
-/* The rows become u; back to y if that is no gain: then *good is false. */
+/* The rows become u; back to y, unless always, if that is no gain: then *good is false. */
 static hl_status solve_if_linear(hl_fit_table *t, bool always, double *work, bool *good)
 {
     size_t bytes = t->train.rows * t->dim * sizeof(double);
@@ -81,7 +81,8 @@ static hl_status solve_if_linear(hl_fit_table *t, bool always, double *work, boo
     return HL_OK;
 }
 
-static hl_status decorrelate(hl_fit_table *t, bool always)
+/* always: also weak correlations; tried: strong ones, whatever the tails. */
+static hl_status decorrelate(hl_fit_table *t, bool always, bool tried)
 {
     double *work = hl_calloc(t->ctx, t->dim, sizeof *work);
     bool good = false;
@@ -91,7 +92,7 @@ static hl_status decorrelate(hl_fit_table *t, bool always)
         correlations(&t->train, t->dim, work, t->factor);
         double least = factorise(t->train.rows, t->dim, t->factor);
         if (always || least < WEAK)
-            status = solve_if_linear(t, always, work, &good);
+            status = solve_if_linear(t, always || tried, work, &good);
     }
     hl_free(t->ctx, work);
     if (!good) {
@@ -101,7 +102,7 @@ static hl_status decorrelate(hl_fit_table *t, bool always)
     return status;
 }
 
-hl_status hl_fit_decorrelate(hl_fit_table *t, const hl_settings *settings)
+hl_status hl_fit_decorrelate(hl_fit_table *t, const hl_settings *settings, const hl_fit_variant *variant)
 {
     const char *kind = hl_settings_text(settings, "model"), *conditioner = hl_settings_text(settings, "conditioner");
     const char *wish = hl_settings_text(settings, "decorrelate");
@@ -114,5 +115,7 @@ hl_status hl_fit_decorrelate(hl_fit_table *t, const hl_settings *settings)
                        t->dim);
     if (t->dim < 2 || !enough || (wish && !asked) || (!asked && (!made || t->dim > MOST_COLUMNS)))
         return HL_OK;
-    return decorrelate(t, asked);
+    if (!asked && !variant->by_rule && !variant->decorrelated)
+        return HL_OK;
+    return decorrelate(t, asked, !variant->by_rule);
 }

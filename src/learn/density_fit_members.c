@@ -579,8 +579,6 @@ static void map_rows(const hl_fit_members *m, const hl_fit_table *t, hl_fit_rows
 hl_status hl_fit_members_map(const hl_fit_members *m, hl_fit_table *t)
 {
     size_t judged = t->valid.rows < HL_FIT_VALIDATION_ROWS ? t->valid.rows : HL_FIT_VALIDATION_ROWS;
-    if (!m->flow_mapped)
-        return HL_OK;
     t->valid_slope = hl_calloc(t->ctx, t->valid.rows, sizeof *t->valid_slope);
     if (!t->valid_slope)
         return HL_ERR_NOMEM;

@@ -4,14 +4,23 @@
 #include "learn/tmixture.h"
 
 enum { POOLED_ROWS = 3000, ROWS_PER_PART = 4 };
-enum { EM_STEPS = 120, START_STEPS = 10, QUICK_STARTS = 3, SMALL_PARTS = 16, HEAVY = 8 /* degrees of freedom */ };
+enum {
+    EM_STEPS = 120,
+    START_STEPS = 10,
+    QUICK_STARTS = 3,
+    SMALL_PARTS = 16,
+    LARGE_PARTS = 128,
+    HEAVY = 8 /* degrees of freedom */
+};
+
+static const double CLEARLY = 0.02; /* nats by which a size is worse, so that larger ones are not tried */
 
 typedef struct choice {
     hl_context *ctx;
     size_t dim, given, folds;
     const hl_tmixture_fold *fold;
     hl_tmixture_plan best;
-    double score;
+    double score, last; /* of the best plan; of the last */
 } choice;
 
 static bool is_misfit(hl_status status)
@@ -39,6 +48,7 @@ static hl_status try_plan(choice *c, hl_tmixture_plan plan)
         count += (double)c->fold[f].held_rows;
         steps += taken;
     }
+    c->last = sum / count;
     if (sum / count > c->score) {
         c->score = sum / count;
         c->best = plan;
@@ -47,8 +57,8 @@ static hl_status try_plan(choice *c, hl_tmixture_plan plan)
     return HL_OK;
 }
 
-/* A few steps of EM from several starts; the likelihood of the rows says from which to go on. Large mixtures try only the kind of start
- * that was best for the size before, and the last. */
+/* A few steps of EM from several starts; the likelihood of the rows says from which to go on. Large mixtures try two starts of the kind that was
+ * best for the size before, and the last; from LARGE_PARTS on they take this kind. */
 static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_plan *plan)
 {
     static const hl_tmixture_start starts[] = { HL_START_COLUMNS, HL_START_SCORES,  HL_START_WHITE,
@@ -59,13 +69,18 @@ static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_pla
     double best = -INFINITY;
     uint64_t seed = plan->seed;
     hl_tmixture_plan next = *plan;
+    size_t same = 0;
     next.steps = START_STEPS;
+    if (plan->parts >= LARGE_PARTS) {
+        plan->start = before;
+        return HL_OK;
+    }
     for (size_t i = 0; i < count && plan->parts > 1; i++) {
         hl_tmixture *m = NULL;
         double score = 0;
         next.start = starts[i];
         next.seed = seed + i;
-        if (plan->parts > SMALL_PARTS && i + 1 < count && starts[i] != before)
+        if (plan->parts > SMALL_PARTS && i + 1 < count && (starts[i] != before || ++same > 2))
             continue;
         hl_status status = hl_tmixture_fit(c->ctx, c->dim, c->given, &rows_only, &next, &m, NULL, &score);
         hl_tmixture_free(m);
@@ -80,7 +95,7 @@ static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_pla
     return HL_OK;
 }
 
-/* Sizes 1, 2, 4, ... (quick: 1, 4, 16, ...) until two in a row are no better: of normal and of t parts, large ones only of the kind that is better so far. */
+/* Sizes 1, 2, 4, ... (quick: 1, 4, 16, ...) until one is clearly worse or two in a row are no better: of normal and of t parts, large ones only of the kind that is better so far. */
 static hl_status try_sizes(choice *c, size_t most, const hl_tmixture_plan *given)
 {
     static const double kinds[] = { INFINITY, HEAVY };
@@ -101,7 +116,7 @@ static hl_status try_sizes(choice *c, size_t most, const hl_tmixture_plan *given
             plan.nu = one_kind ? c->best.nu : kinds[i];
             status = i && one_kind ? HL_OK : try_plan(c, plan);
         }
-        worse = c->score > before ? 0 : worse + 1;
+        worse = c->score > before ? 0 : c->last < c->score - CLEARLY ? 2 : worse + 1;
     }
     return status;
 }

@@ -320,7 +320,7 @@ static hl_status prepare(run *r, const hl_settings *settings)
     r->asked = -INFINITY;
     ctx->stop = stop_mixtures;
     ctx->stop_user = r;
-    hl_status status = hl_fit_members_fit(&r->table, settings, &r->members);
+    hl_status status = hl_ranks_agree(ctx, hl_fit_members_fit(&r->table, settings, &r->members));
     if (status == HL_OK)
         status = hl_fit_try(&r->members, &r->table, settings, &r->variant);
     ctx->stop = r->stop;

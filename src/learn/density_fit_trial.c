@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ranks.h"
 #include "flow/flow.h"
 #include "learn/density_fit.h"
 
@@ -76,8 +77,9 @@ static hl_status run_flow(const trial *t, const hl_fit_table *own, hl_fit_plan *
         status = hl_flow_init(flow, plan->options.seed + 1);
     if (status == HL_OK)
         status = hl_fit_create(flow, &train, &valid, &plan->options, &fit);
+    status = hl_ranks_agree(own->ctx, status);
     while (status == HL_OK && report.iteration < plan->options.iterations) {
-        status = hl_check_stop(own->ctx);
+        status = hl_ranks_agree(own->ctx, hl_check_stop(own->ctx));
         if (status == HL_OK)
             status = hl_fit_step(fit, &report);
     }
@@ -95,9 +97,9 @@ static hl_status try_variant(const trial *t, hl_fit_variant *v)
     hl_kept_failure kept;
     v->score = INFINITY;
     hl_failure_keep(t->table->ctx, &kept);
-    hl_status status = transform_rows(t, v, &own);
+    hl_status status = hl_ranks_agree(t->table->ctx, transform_rows(t, v, &own));
     if (status == HL_OK && v->decorrelated == (own.factor != NULL)) {
-        status = hl_fit_choose(&own, t->settings, v, &plan);
+        status = hl_ranks_agree(t->table->ctx, hl_fit_choose(&own, t->settings, v, &plan));
         if (status == HL_OK)
             status = run_flow(t, &own, &plan, &v->score);
         hl_fit_plan_free(own.ctx, &plan);

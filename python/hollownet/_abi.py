@@ -699,6 +699,7 @@ hl_density_outcome._fields_ = [
     ("flow", c_double),
     ("gain", c_double),
     ("gain_error", c_double),
+    ("fall", c_double),
     ("gain_rows", c_size_t),
     ("parts", c_size_t),
     ("decorrelated", c_int),

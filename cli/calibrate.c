@@ -76,8 +76,11 @@ static void print(const hl_density *model)
     hl_flow_solver s = hl_density_solver(model);
     hl_density_accuracy a = hl_density_get_accuracy(model);
     if (!cli_json_wanted()) {
-        printf("%s, rtol %g, atol %g: 99 %% of rows within %.2g nats, all within %.2g, %.1f evaluations a row\n",
-               s.method, s.rtol, s.atol, a.typical, a.worst, a.evaluations);
+        printf("%s, rtol %g, atol %g", s.method, s.rtol, s.atol);
+        if (s.even_steps)
+            printf(", %zu even steps to begin with", s.even_steps);
+        printf(": 99 %% of rows within %.2g nats, all within %.2g, %.1f evaluations a row\n", a.typical, a.worst,
+               a.evaluations);
         return;
     }
     cli_json json = { stdout, false };
@@ -85,6 +88,7 @@ static void print(const hl_density *model)
     cli_json_text(&json, "method", s.method);
     cli_json_exact(&json, "rtol", s.rtol);
     cli_json_exact(&json, "atol", s.atol);
+    cli_json_count(&json, "even_steps", s.even_steps);
     cli_json_real(&json, "typical", a.typical);
     cli_json_real(&json, "worst", a.worst);
     cli_json_real(&json, "evaluations", a.evaluations);

@@ -156,6 +156,8 @@ static void print_density(const char *path, const hl_density *model, const subje
     print_members(model);
     if (flow.kind && hl_flow_is_continuous(flow.kind)) {
         printf("solver         %s, rtol %g, atol %g", solver.method, solver.rtol, solver.atol);
+        if (solver.even_steps)
+            printf(", %zu even steps to begin with", solver.even_steps);
         printf(solver.steps ? ", %zu steps\n" : "\n", solver.steps);
         hl_density_accuracy a = hl_density_get_accuracy(model);
         if (a.evaluations > 0)
@@ -359,6 +361,7 @@ static void json_density(cli_json *json, const hl_density *model, const subject 
         cli_json_exact(json, "rtol", solver.rtol);
         cli_json_exact(json, "atol", solver.atol);
         cli_json_count(json, "steps", solver.steps);
+        cli_json_count(json, "even_steps", solver.even_steps);
         cli_json_exact(json, "typical_error", hl_density_get_accuracy(model).typical);
         cli_json_exact(json, "worst_error", hl_density_get_accuracy(model).worst);
         cli_json_exact(json, "evaluations", hl_density_get_accuracy(model).evaluations);

@@ -226,6 +226,8 @@ static int prepare(logp_job *j, const settings *set)
     solver.method = set->solver ? set->solver : solver.method;
     solver.rtol = set->rtol > 0 ? set->rtol : solver.rtol;
     solver.atol = set->atol > 0 ? set->atol : solver.atol;
+    if (set->solver || set->rtol > 0 || set->atol > 0)
+        solver.even_steps = 0;
     j->x_index = calloc(dim, sizeof *j->x_index);
     j->c_index = calloc(context + 1, sizeof *j->c_index);
     j->x = calloc(LOGP_CHUNK * dim, sizeof *j->x);

@@ -86,7 +86,8 @@ static void test_files(void **state)
         hl_flow_solver s = hl_density_solver(model), t = hl_density_solver(back);
         hl_density_accuracy a = hl_density_get_accuracy(model), b = hl_density_get_accuracy(back);
         assert_string_equal(s.method, t.method);
-        CHECK(s.rtol == t.rtol && s.atol == t.atol && s.start_error == t.start_error, "solver");
+        CHECK(s.rtol == t.rtol && s.atol == t.atol && s.start_error == t.start_error && s.even_steps == t.even_steps,
+              "solver");
         CHECK(a.typical == b.typical && a.worst == b.worst && a.evaluations == b.evaluations, "accuracy");
         CHECK((s.start_error > 0) == calibrated && (a.evaluations > 0) == calibrated, "only where it was calibrated");
         CHECK_OK(ctx, hl_density_logp(model, ROWS, x, c, logp[0]));
@@ -187,11 +188,11 @@ static void test_fit(void **state)
 /* Row 0: slowly; row 1: fast to a slow solution; row 2: van der Pol; row 3: a corner right after the start. */
 static int problems(void *user, const hl_rows *at, double *dy)
 {
-    (void)user;
+    size_t first = user ? *(const size_t *)user : 0; /* the problem of row 0 */
     for (size_t r = 0; r < at->count; r++) {
         const double *y = at->y + 2 * r, t = at->t[r];
         double *f = dy + 2 * r;
-        switch (at->index[r]) {
+        switch (first + at->index[r]) {
         case 0:
             f[0] = -y[0] * cos(t);
             f[1] = sin(t) - y[1];
@@ -242,11 +243,86 @@ static void test_start(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A smooth row keeps to its even steps, with the bits of equal ones; a hard one leaves them, and both are solved as alone. */
+static void test_even(void **state)
+{
+    static const char *const methods[] = { "bosh3", "dopri5", "tsit5", "dopri8" };
+    hl_system system = { .n = 2, .rhs = problems };
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (size_t m = 0; m < 4; m++) {
+        double y[3][8], loose = 1e-3;
+        hl_ode_row info[3][4];
+        hl_ode_options o[3] = { { .even_steps = 5 }, { .steps = 5 }, { 0 } };
+        for (int k = 0; k < 3; k++) {
+            double t[4] = { 0 }, start[8] = { 1, 0, 3, 0, 2, 0, 0, 0 };
+            hl_ode *ode;
+            o[k].method = methods[m];
+            o[k].rtol = o[k].atol = loose;
+            CHECK_OK(ctx, hl_ode_create(ctx, &system, &o[k], &ode));
+            hl_ode_solve(ode, k == 1 ? 1 : 4, t, 2, memcpy(y[k], start, sizeof start), info[k]);
+            for (size_t r = 0; k == 0 && r < 4; r++) {
+                double one[2] = { start[2 * r], start[2 * r + 1] }, at = 0;
+                system.user = &r;
+                hl_ode *alone;
+                CHECK_OK(ctx, hl_ode_create(ctx, &system, &o[k], &alone));
+                CHECK_OK(ctx, hl_ode_solve(alone, 1, &at, 2, one, NULL));
+                assert_memory_equal(one, y[0] + 2 * r, sizeof one);
+                hl_ode_free(alone);
+                system.user = NULL;
+            }
+            hl_ode_free(ode);
+        }
+        assert_int_equal(info[0][0].steps, 5);
+        assert_int_equal(info[0][0].rejected, 0);
+        assert_memory_equal(y[0], y[1], 2 * sizeof(double));
+        for (size_t r = 1; r < 4; r++) {
+            CHECK(info[0][r].status == HL_OK && info[0][r].rejected > 0, "hard rows leave the even steps");
+            CHECK_LE(fabs(y[0][2 * r] - y[2][2 * r]), 100 * loose, "and are solved by steps that adapt");
+        }
+    }
+    hl_ode *ode;
+    hl_ode_options both = { .even_steps = 3, .steps = 3 };
+    CHECK_STATUS(ctx, hl_ode_create(ctx, &system, &both, &ode), HL_ERR_INVALID);
+    test_context_free(ctx, NULL);
+}
+
+/* A model whose second member, a mixture, has all the density far away: the error there is that of the sum, and evaluations are those of log p. */
+static void test_sum(void **state)
+{
+    static double x[600 * 2], logp[600];
+    hl_context *ctx = test_context(NULL, 1);
+    hl_settings *settings;
+    hl_density *model;
+    static const char *const names[] = { "a", "b" };
+    hl_density_data data = { .dim = 2, .names = names, .train = { .rows = 600, .x = x } };
+    (void)state;
+    for (size_t r = 0; r < 600; r++) {
+        x[2 * r] = hl_random_normal(4, 1, r);
+        x[2 * r + 1] = sin(2 * x[2 * r]) + 0.2 * hl_random_normal(4, 2, r);
+    }
+    CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &settings));
+    CHECK_OK(ctx, hl_settings_set(settings, "iters", "30"));
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, settings, NULL, &model, NULL));
+    if (hl_density_flow(model) && hl_density_members(model) > 1) {
+        CHECK_OK(ctx, hl_density_calibrate(model, 256, x, NULL, 0));
+        hl_density_accuracy a = hl_density_get_accuracy(model);
+        hl_flow_reset(hl_density_flow(model));
+        CHECK_OK(ctx, hl_density_logp(model, 256, x, NULL, logp));
+        CHECK_LE(fabs((double)hl_flow_report(hl_density_flow(model)).forward.f / 256 - a.evaluations), 1e-9, "counts");
+        CHECK_LE(a.worst, 1e-2, "worst");
+    }
+    hl_settings_free(settings);
+    hl_density_free(model);
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accuracy), cmocka_unit_test(test_files), cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_memory),   cmocka_unit_test(test_fit),   cmocka_unit_test(test_start),
+        cmocka_unit_test(test_even),     cmocka_unit_test(test_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

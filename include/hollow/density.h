@@ -72,8 +72,8 @@ typedef struct hl_density_accuracy {
     double evaluations; /* of the network, for a row */
 } hl_density_accuracy;
 HL_API hl_density_accuracy hl_density_get_accuracy(const hl_density *model);
-/* Set the solver to the method and the tolerance that take the fewest evaluations of the network for 99 % of the rows within
- * `accuracy` nats (0: 5e-4) of the exact log p, and none farther than 20 times that. At most 256 of the rows are looked at, and
+/* Set the solver to the method, the tolerance and the number of even steps, if any, that take the fewest evaluations of the
+ * network for 99 % of the rows within `accuracy` nats (0: 5e-4) of the exact log p of the model, and none farther than 20 times that. At most 256 of the rows are looked at, and
  * 16 more with one value ten deviations away. HL_IMPRECISE: none gets there, and the solver is as before. The choice does not
  * depend on the machine. For continuous flows only: HL_ERR_UNSUPPORTED. */
 HL_API hl_status hl_density_calibrate(hl_density *model, size_t rows, const double *x, const double *context,

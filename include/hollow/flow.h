@@ -63,6 +63,7 @@ typedef struct hl_flow_solver {
     double rtol, atol;      /* defaults 1e-5 for float32, 1e-6 and 1e-8 for float64 */
     size_t steps;           /* > 0: this many equal steps instead */
     double start_error;     /* see hl_ode_options; default .01 */
+    size_t even_steps;      /* see hl_ode_options; for log p and samples, not for gradients; default 0 */
     size_t max_evaluations; /* for a row; default 100000 */
     hl_trace trace;
     uint64_t seed; /* of the random e */

@@ -83,8 +83,11 @@ typedef struct hl_ode_options {
     double rtol, atol;     /* error of a step, per value: atol + rtol |y|; defaults 1e-6, 1e-8 */
     const double *weights; /* n factors of the error of each value, 0 to leave one out; default 1; copied */
     size_t steps;          /* > 0: this many equal steps, no error control (Runge-Kutta and ab) */
-    size_t rows;           /* rows solved together, and the most that a recorded solve may have; default 256 */
-    double first_step;     /* default chosen from f */
+    /* > 0: a row begins with this many equal steps and keeps to them as long as the error of each is within the tolerance; from the
+     * first step that is not on its steps adapt. Where the number fits, this takes fewer evaluations. Runge-Kutta, not recorded. */
+    size_t even_steps;
+    size_t rows;       /* rows solved together, and the most that a recorded solve may have; default 256 */
+    double first_step; /* default chosen from f */
     double
         start_error; /* how large that choice makes the first error, very roughly and in units of the tolerance; default
                              * .01. With 10 smooth systems take fewer steps, and others a rejected step more */

@@ -72,6 +72,8 @@ static char *solver_text(const hl_density *m)
     hl_json_put_integer(&w, "steps", (int64_t)m->solver.steps);
     if (m->solver.start_error > 0)
         hl_json_put_real(&w, "start_error", m->solver.start_error);
+    if (m->solver.even_steps)
+        hl_json_put_integer(&w, "even_steps", (int64_t)m->solver.even_steps);
     if (m->accuracy.evaluations > 0) {
         hl_json_open(&w, "accuracy", '{');
         hl_json_put_real(&w, "typical", m->accuracy.typical);
@@ -317,7 +319,7 @@ static double read_positive(const hl_json *j, const char *key)
 static hl_status read_solver(const reader *r, hl_density *m)
 {
     const hl_json *j = r->solver.root, *rtol = hl_json_get(j, "rtol"), *atol = hl_json_get(j, "atol");
-    const hl_json *steps = hl_json_get(j, "steps");
+    const hl_json *steps = hl_json_get(j, "steps"), *even = hl_json_get(j, "even_steps");
     const char *method = hl_json_text(hl_json_get(j, "method"));
     if (!method || strlen(method) >= sizeof m->method || !hl_json_is_number(rtol) || !hl_json_is_number(atol) ||
         !hl_json_is_integer(steps) || steps->integer < 0 || steps->integer > 1000000)
@@ -329,6 +331,9 @@ static hl_status read_solver(const reader *r, hl_density *m)
     hl_density_accuracy a = { read_positive(accuracy, "typical"), read_positive(accuracy, "worst"),
                               read_positive(accuracy, "evaluations") };
     s.start_error = read_positive(j, "start_error");
+    if (even && (!hl_json_is_integer(even) || even->integer < 0 || even->integer > 1000000))
+        return bad(r, "its solver is missing or wrong");
+    s.even_steps = even ? (size_t)even->integer : 0;
     if (s.start_error < 0 || a.typical < 0 || a.worst < 0 || a.evaluations < 0)
         return bad(r, "its solver is missing or wrong");
     hl_status status = hl_density_set_solver(m, &s);

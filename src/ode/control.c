@@ -69,9 +69,9 @@ static void fail(hl_rk_slot *slot, hl_status status)
     slot->info.status = status;
 }
 
-static void plan_equal(const hl_ode *ode, const hl_rk_job *job, hl_rk_slot *slot)
+static void plan_equal(const hl_rk_job *job, hl_rk_slot *slot, size_t steps)
 {
-    size_t steps = ode->options.steps, next = slot->info.steps + 1;
+    size_t next = slot->info.steps + 1;
     slot->last = next == steps;
     slot->next = slot->last ? job->end : slot->start + (job->end - slot->start) * ((double)next / (double)steps);
 }
@@ -84,8 +84,8 @@ void hl_rk_plan_step(hl_ode *ode, const hl_rk_job *job, size_t i)
     slot->theta = 1;
     if (!job->replay && slot->info.evaluations + cost > ode->options.max_evaluations) {
         fail(slot, HL_ERR_BUDGET);
-    } else if (!s->adaptive) {
-        plan_equal(ode, job, slot);
+    } else if (!s->adaptive || slot->even) {
+        plan_equal(job, slot, s->adaptive ? ode->options.even_steps : ode->options.steps);
         s->h[i] = slot->next - slot->t;
     } else {
         double left = fabs(job->end - slot->t), size = fmin(slot->proposal, ode->options.max_step);
@@ -116,6 +116,7 @@ void hl_rk_rejected(const hl_ode *ode, hl_rk_slot *slot)
     const hl_rk_state *s = ode->state;
     double factor = slot->verdict ? .25 : fmax(.9 * pow(slot->info.error, -.85 / (s->m->error_order + 1)), .2);
     slot->rejected = true;
+    slot->even = false;
     slot->proposal = fabs(slot->info.step) * factor;
     if (slot->verdict >= HL_RK_NOT_FINITE)
         slot->info.component = slot->verdict - HL_RK_NOT_FINITE;

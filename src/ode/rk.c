@@ -66,6 +66,9 @@ static hl_status check_options(hl_ode *ode, const hl_rk_state *s)
     if (s->ab && o->gradient == HL_REPLAY)
         return hl_fail(ode->ctx, HL_ERR_UNSUPPORTED,
                        "HL_REPLAY does not replay %s: take a Runge-Kutta method, as rk4 with options.steps", o->method);
+    if (o->even_steps && (o->steps || o->gradient || s->ab))
+        return hl_fail(ode->ctx, HL_ERR_INVALID,
+                       "even_steps needs error control (no options.steps) and a solve that is not recorded");
     if (o->gradient == HL_ADJOINT)
         return hl_fail(ode->ctx, HL_ERR_UNSUPPORTED,
                        "HL_ADJOINT is for the adams and bdf methods; with %s take HL_REPLAY, which is exact",
@@ -186,6 +189,7 @@ static void load(hl_ode *ode, hl_rk_job *job)
     for (size_t row; s->active < s->slots && hl_ode_take(ode, job->rows, &job->taken, &row);) {
         hl_rk_slot *slot = &s->slot[s->active];
         *slot = (hl_rk_slot){ .row = row, .start = job->t[row], .t = job->t[row], .error_before = 1e-4, .theta = 1 };
+        slot->even = ode->options.even_steps > 0;
         size_t bad = hl_first_bad(job->y + row * n, n);
         if (bad < n) {
             refuse(job, slot, bad);
@@ -218,7 +222,8 @@ static int start(hl_ode *ode, hl_rk_job *job, size_t first)
     if (job->event && s->active > first && (value = hl_rk_first_events(ode, job, first)) < 0)
         return value;
     retire(ode, job);
-    return s->adaptive && !job->replay && s->active > first ? hl_rk_first_steps(ode, job, first) : 0;
+    bool guess = s->adaptive && !ode->options.even_steps && !job->replay;
+    return guess && s->active > first ? hl_rk_first_steps(ode, job, first) : 0;
 }
 
 /* A callback stopped the solve: what is not finished stays as it is. */

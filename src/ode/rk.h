@@ -25,6 +25,7 @@ typedef struct hl_rk_slot {
     double error_before; /* of the last accepted step */
     bool rejected;       /* the last try was rejected */
     bool last;           /* the step ends at the end */
+    bool even;           /* keeps to options.even_steps: none of its steps was rejected */
     bool passed;         /* this try is good so far */
     bool crossed;        /* the event changed sign in this step */
     bool done;           /* leaves its slot */

@@ -1,9 +1,9 @@
 /* ranks.c - one command on several processes that mpirun started. The plug-in that knows MPI is loaded only then.
  *
- * All ranks run the same command. Rank 0 talks and writes; the others are silent, and what went wrong on one of them alone is told when rank 0
- * had the time to tell it. */
+ * All ranks run the same command. Rank 0 talks and writes; the others are silent, unless something went wrong on one of them alone. */
 #include <dlfcn.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,9 +11,12 @@
 #include "cli.h"
 #include "mpi/hollow_mpi.h"
 
+static const double PATIENCE = 10; /* seconds that a rank that failed waits for the others to fail, too */
+
 static hl_ranks ranks = { .size = 1 };
 static size_t near = 1; /* ranks on this machine */
 static hollow_mpi_end_fn *end;
+static hollow_mpi_abort_fn *abort_all;
 static FILE *kept;     /* what a silent rank says */
 static int errors = 2; /* where it would go */
 
@@ -51,8 +54,9 @@ int cli_ranks_start(void)
     if (library) {
         *(void **)&start = dlsym(library, "hollow_mpi_start");
         *(void **)&end = dlsym(library, "hollow_mpi_end");
+        *(void **)&abort_all = dlsym(library, "hollow_mpi_abort");
     }
-    if (!start || !end) {
+    if (!start || !end || !abort_all) {
         const char *why = library || !*path ? "" : dlerror();
         if (started(numbers) == 0) /* one of them says it */
             cli_fail(NULL, CLI_WRONG,
@@ -66,24 +70,17 @@ int cli_ranks_start(void)
     return ranks.rank > 0 ? silence() : CLI_OK;
 }
 
-/* The last words of a rank, if rank 0 has none of its own. */
-static void tell(void)
-{
-    char line[1000];
-    sleep(5); /* rank 0 ends all others */
-    rewind(kept);
-    while (fgets(line, sizeof line, kept))
-        dprintf(errors, "rank %zu: %s", ranks.rank, line);
-}
-
+/* What went wrong on all is told by rank 0; if the others do not end as well, by the rank that it went wrong on. */
 int cli_ranks_end(int status)
 {
-    bool together = status == CLI_OK || status >= CLI_STOPPED;
-    if (!end)
+    char line[1000];
+    if (!end || end(status == CLI_OK ? INFINITY : PATIENCE))
         return status;
-    if (!together && ranks.rank > 0)
-        tell();
-    end(together ? 0 : status);
+    if (kept)
+        rewind(kept);
+    while (kept && fgets(line, sizeof line, kept))
+        dprintf(errors, "rank %zu: %s", ranks.rank, line);
+    abort_all(status);
     return status;
 }
 
@@ -115,7 +112,8 @@ int cli_refuse_ranks(const cli_command *command)
     if (ranks.size < 2)
         return CLI_OK;
     return cli_fail(command, CLI_WRONG,
-                    "mpirun started %zu of it, which would all do the same; 'hollow fit' alone runs on several ranks; "
+                    "mpirun started %zu of it, which would all do the same; 'hollow fit' and 'hollow vae fit' run on "
+                    "several ranks; "
                     "for scoring and sampling in parts see --part of logp and --first of sample",
                     ranks.size);
 }

@@ -138,6 +138,8 @@ static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
     if (status != HL_OK)
         return status == HL_ERR_NOT_FINITE ? cli_fail(&vae_command_fit, CLI_FAILED, "%s", hl_context_message(j->ctx))
                                            : cli_fail_job(&vae_command_fit, j->ctx, status);
+    if (!cli_is_first_rank())
+        return CLI_OK;
     status = hl_vae_save(j->vae, j->set->out);
     if (status != HL_OK)
         return cli_fail_library(&vae_command_fit, j->ctx, status);
@@ -217,6 +219,8 @@ static int run(int argc, char **argv)
         hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     result = status == HL_OK ? cli_make_settings(&vae_command_fit, j.ctx, &set.chosen, &j.settings)
                              : cli_fail_library(&vae_command_fit, NULL, status);
+    if (result == CLI_OK)
+        result = cli_use_ranks(&vae_command_fit, j.ctx);
     if (result == CLI_OK)
         result = fit(&j);
     hl_images_free(j.train);

@@ -4,8 +4,11 @@
 #include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { PIECE = 1 << 30 }; /* bytes of one message; MPI counts them in an int */
+
+static MPI_Comm leaving; /* of ranks that have nothing more to do */
 
 /* One rank after the other, in pieces. */
 static int gather_by_pieces(const void *mine, const size_t *bytes, char *all, const hl_ranks *ranks)
@@ -48,6 +51,7 @@ int hollow_mpi_start(hl_ranks *ranks, size_t *local)
     MPI_Comm machine;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS ||
         MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS ||
+        MPI_Comm_dup(MPI_COMM_WORLD, &leaving) != MPI_SUCCESS ||
         MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine) != MPI_SUCCESS)
         return 1;
     MPI_Comm_size(machine, &near);
@@ -57,9 +61,22 @@ int hollow_mpi_start(hl_ranks *ranks, size_t *local)
     return 0;
 }
 
-void hollow_mpi_end(int status)
+int hollow_mpi_end(double seconds)
 {
-    if (status != 0)
-        MPI_Abort(MPI_COMM_WORLD, status);
-    MPI_Finalize();
+    const struct timespec pause = { .tv_nsec = 1000000 };
+    double start = MPI_Wtime();
+    MPI_Request request;
+    int all = 0;
+    if (MPI_Ibarrier(leaving, &request) != MPI_SUCCESS)
+        return 0;
+    while (MPI_Test(&request, &all, MPI_STATUS_IGNORE) == MPI_SUCCESS && !all && MPI_Wtime() - start < seconds)
+        nanosleep(&pause, NULL);
+    if (all)
+        MPI_Finalize();
+    return all;
+}
+
+void hollow_mpi_abort(int status)
+{
+    MPI_Abort(MPI_COMM_WORLD, status);
 }

@@ -58,6 +58,19 @@ same two --iters 4 --members flow --loss nll --batch 150
 same wide --iters 3 --members flow --batch 130
 same wider --iters 2 --members flow --loss flow-matching --batch 100
 
+# An autoencoder.
+awk 'BEGIN { s = 7; for (r = 0; r < 300; r++) for (c = 0; c < 16; c++) { s = (s * 16807) % 2147483647
+    printf "%d%s", (s / 2147483647 < (c % 4 + 1) / 5), c < 15 ? "," : "\n" } }' >"$work/vae.csv"
+vae="--net fc --latent 2 --posterior hollow --iters 4 --batch 260 --seed 3"
+# shellcheck disable=SC2086
+expect 0 vae fit "$work/vae.csv" -o "$work/one" --quiet $vae
+for n in 2 3; do
+    # shellcheck disable=SC2086
+    ranks $n vae fit "$work/vae.csv" -o "$work/many" $vae
+    if [ $got = 0 ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
+    rm -f "$work/many"
+done
+
 # Only rank 0 writes: nothing is left beside the model.
 if [ "$(find "$work" -name 'many*' | wc -l)" = 0 ]; then pass; else fail "files of other ranks are left"; fi
 

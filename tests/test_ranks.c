@@ -27,11 +27,12 @@ static void add_rows(hl_context *ctx, size_t rank, void *user)
     hl_shares *shares = NULL;
     double *sum;
     size_t first, end, from, to, next;
-    if (hl_shares_create(ctx, s->rows, SIZE, &shares) != HL_OK)
+    if (hl_shares_create(ctx, s->rows, 64, SIZE, &shares) != HL_OK)
         return;
     for (int twice = 0; twice < 2; twice++) { /* the second must not see the first */
         hl_shares_rows(shares, &from, &to);
         for (next = from; hl_shares_next(shares, &first, &end, &sum); next = end) {
+            memset(sum, 0, SIZE * sizeof *sum);
             s->sum[rank][0] = first == next ? 0 : NAN;
             for (size_t r = first; r < end; r++) {
                 s->seen[r]++;

@@ -10,7 +10,7 @@
 
 #include "hollow/ranks.h"
 
-enum { SHARE = 64 /* rows */, LEVELS = 8 * sizeof(size_t) };
+enum { LEVELS = 8 * sizeof(size_t) };
 
 typedef struct node {
     size_t level, index;
@@ -19,9 +19,9 @@ typedef struct node {
 
 struct hl_shares {
     hl_context *ctx;
-    size_t rows, size, count; /* count: of shares in all */
-    size_t next, open;        /* the share to come; nonzero: the last node is being filled */
-    node own[2 * LEVELS];     /* whole nodes of this rank, from left to right */
+    size_t rows, share, size, count; /* count: of shares in all */
+    size_t next, open;               /* the share to come; nonzero: the last node is being filled */
+    node own[2 * LEVELS];            /* whole nodes of this rank, from left to right */
     size_t owned;
     double *memory; /* of own sums */
     double *all;    /* what all ranks gave; NULL if there is one */
@@ -220,15 +220,16 @@ static hl_status make_room(hl_shares *s)
     return s->tree && (s->all || ranks == 1) ? HL_OK : HL_ERR_NOMEM;
 }
 
-hl_status hl_shares_create(hl_context *ctx, size_t rows, size_t size, hl_shares **out)
+hl_status hl_shares_create(hl_context *ctx, size_t rows, size_t share, size_t size, hl_shares **out)
 {
     hl_shares *s = hl_calloc(ctx, 1, sizeof *s);
     if (!s)
         return HL_ERR_NOMEM;
     s->ctx = ctx;
     s->rows = rows;
+    s->share = share;
     s->size = size;
-    s->count = rows / SHARE + (rows % SHARE != 0);
+    s->count = rows / share + (rows % share != 0);
     hl_status status = make_room(s);
     if (status != HL_OK) {
         hl_shares_free(s);
@@ -251,8 +252,8 @@ void hl_shares_free(hl_shares *s)
 void hl_shares_rows(const hl_shares *s, size_t *first, size_t *end)
 {
     hl_ranks_part(s->ctx, s->count, first, end);
-    *first = *first * SHARE < s->rows ? *first * SHARE : s->rows;
-    *end = *end * SHARE < s->rows ? *end * SHARE : s->rows;
+    *first = *first * s->share < s->rows ? *first * s->share : s->rows;
+    *end = *end * s->share < s->rows ? *end * s->share : s->rows;
 }
 
 static void close_share(hl_shares *s)
@@ -271,10 +272,9 @@ bool hl_shares_next(hl_shares *s, size_t *first, size_t *end, double **sum)
         s->next = start;
     if (s->next >= stop)
         return false;
-    *first = s->next * SHARE;
-    *end = *first + SHARE < s->rows ? *first + SHARE : s->rows;
+    *first = s->next * s->share;
+    *end = *first + s->share < s->rows ? *first + s->share : s->rows;
     *sum = s->memory + s->owned * s->size;
-    memset(*sum, 0, s->size * sizeof **sum);
     s->own[s->owned++] = (node){ .index = s->next++, .sum = *sum };
     s->open = 1;
     return true;

@@ -13,14 +13,14 @@ hl_status hl_ranks_most(hl_context *ctx, double *value);
 /* The same status on all ranks: the first that is not HL_OK, with its message. */
 hl_status hl_ranks_agree(hl_context *ctx, hl_status status);
 
-/* A sum of `size` doubles over the rows of a batch. The batch is cut into shares of fixed size; their sums are added by pairs, pairs of
+/* A sum of `size` doubles over the rows of a batch. The batch is cut into shares of `share` rows; their sums are added by pairs, pairs of
  * pairs, ..., whoever computed them. Nothing is allocated after the creation. */
 typedef struct hl_shares hl_shares;
-hl_status hl_shares_create(hl_context *ctx, size_t rows, size_t size, hl_shares **shares);
+hl_status hl_shares_create(hl_context *ctx, size_t rows, size_t share, size_t size, hl_shares **shares);
 void hl_shares_free(hl_shares *shares); /* takes NULL */
 /* The rows that this rank has in all, `first` up to and without `end`. */
 void hl_shares_rows(const hl_shares *shares, size_t *first, size_t *end);
-/* The next share of this rank: its rows, and zeros to add its sum to. False when there is none left; hl_shares_total begins again. */
+/* The next share of this rank: its rows, and where their sum is to be written. False when there is none left; hl_shares_total begins again. */
 bool hl_shares_next(hl_shares *shares, size_t *first, size_t *end, double **sum);
 /* The sum over all rows on all ranks, after the last share. Borrowed until the next hl_shares_next. */
 hl_status hl_shares_total(hl_shares *shares, double **sum);

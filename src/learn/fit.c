@@ -13,6 +13,9 @@
 
 enum { STREAM_SHUFFLE = 1, STREAM_JITTER = 4, STREAM_RESAMPLE = 5 }; /* of random numbers; match.c has others */
 enum { MOST_STEPS = 256, HEAD = 8 };                                 /* HEAD: scalars of a saved state */
+enum {
+    SHARE = 64
+}; /* rows of a batch that stay together: more ranks than shares have nothing to do, smaller ones cost more */
 /* What a share of a batch adds up beside the gradient. */
 enum { SUM_LOSS, SUM_FORWARD, SUM_BACKWARD, SUM_STOPPED, SUM_FAILED, SUMS };
 static const size_t no_epoch = SIZE_MAX;
@@ -132,7 +135,7 @@ static hl_status make_arrays(hl_fit *fit)
     fit->logp = hl_calloc(ctx, batch > fit->valid.rows ? batch : fit->valid.rows, sizeof *fit->logp);
     if (!fit->shuffle || !fit->best_values || !fit->x || !fit->c || !fit->logp)
         return HL_ERR_NOMEM;
-    return hl_shares_create(ctx, batch, fit->size + SUMS, &fit->shares);
+    return hl_shares_create(ctx, batch, SHARE, fit->size + SUMS, &fit->shares);
 }
 
 static hl_status make_optimizer(hl_fit *fit)
@@ -385,6 +388,7 @@ static hl_status batch_gradient(hl_fit *fit, hl_loss loss, double **sum)
     if (!solves)
         hl_matcher_load(fit->matcher, fit->iteration, first, end, fit->x, fit->c);
     while (hl_shares_next(fit->shares, &first, &end, &share)) {
+        memset(share, 0, (size + SUMS) * sizeof *share);
         hl_flow_reset(fit->flow);
         hl_flow_set_draw(fit->flow, fit->iteration * fit->options.batch + first);
         if (status == HL_OK)

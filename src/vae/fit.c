@@ -122,7 +122,7 @@ static hl_status describe(job *j)
 static hl_status save(job *j)
 {
     j->saved = hl_clock();
-    if (!j->how.checkpoint)
+    if (!j->how.checkpoint || j->ctx->ranks.rank > 0)
         return HL_OK;
     size_t size = hl_vae_train_state_size(j->train);
     double *state = hl_calloc(j->ctx, size, sizeof *state);
@@ -156,13 +156,20 @@ static hl_status report(job *j, hl_vae_progress *p)
     p->seconds_left = done > 0 ? p->seconds / done * (double)(p->iterations - p->iteration) : NAN;
     bool stop = hl_check_stop(j->ctx) != HL_OK;
     stop = (j->how.progress && j->how.progress(p, j->how.user)) || stop;
-    return stop ? HL_STOPPED : HL_OK;
+    return hl_ranks_agree(j->ctx, stop ? HL_STOPPED : HL_OK);
+}
+
+/* Is the time over, on any rank? */
+static bool is_late(const job *j, double seconds)
+{
+    double minutes = hl_settings_real(j->settings, "minutes", 0), late = minutes > 0 && seconds > 60 * minutes;
+    return minutes > 0 && hl_ranks_most(j->ctx, &late) == HL_OK && late > 0;
 }
 
 /* HL_OK when it is over, HL_STOPPED if somebody wants it to be. */
 static hl_status run(job *j)
 {
-    double minutes = hl_settings_real(j->settings, "minutes", 0), every = j->how.save_every;
+    double every = j->how.save_every;
     hl_vae_progress p = { .iteration = (size_t)j->train->iteration,
                           .loss = NAN,
                           .validation = j->train->validation,
@@ -179,7 +186,7 @@ static hl_status run(job *j)
         status = hl_vae_train_step(j->train, &p);
         if (status == HL_OK)
             status = report(j, &p);
-        if (status == HL_OK && minutes > 0 && p.seconds > 60 * minutes) {
+        if (status == HL_OK && is_late(j, p.seconds)) {
             j->outcome.end = HL_VAE_END_TIME;
             return HL_OK;
         }
@@ -213,6 +220,8 @@ static hl_status create(job *j)
     if (status == HL_OK)
         status =
             hl_vae_train_create(j->vae, &j->data->train, j->train_rows, j->index, &j->valid, &j->options, &j->train);
+    if (status == HL_OK)
+        status = hl_ranks_compare(j->ctx, "table or settings", j->fingerprint, strlen(j->fingerprint));
     return status == HL_OK && j->how.resume ? resume(j) : status;
 }
 

@@ -10,6 +10,8 @@
 
 enum { STREAM_SHUFFLE = 1, STREAM_NOISE, STREAM_PROBE, STREAM_BITS }; /* with the epoch in the upper half */
 enum { HEAD = 8, FINER = 4, MOST_STEPS = 256 };
+enum { SHARE = 128 }; /* rows of a batch that stay together: a share costs as much as reading all parameters */
+enum { SUM_LOSS, SUM_FAILED, SUMS }; /* what a share adds up beside the gradient */
 
 static const double steps_differ = 0.05; /* nats */
 
@@ -31,11 +33,10 @@ static hl_status make_arrays(hl_vae_train *t)
                 (t->probe = hl_calloc(ctx, hl_size_mul(pairs, latent), size)) &&
                 (t->beta = hl_calloc(ctx, pairs, size)) && (t->weight = hl_calloc(ctx, pairs, size)) &&
                 (t->scratch = hl_calloc(ctx, hl_size_mul(pairs, latent), sizeof *t->scratch)) &&
-                (t->gradient = hl_calloc(ctx, v->params->size, sizeof *t->gradient)) &&
                 (t->best_values = hl_calloc(ctx, v->params->size, sizeof *t->best_values));
     for (size_t i = 0; good && i < HL_VAE_TERMS; i++)
         good = (t->term[i] = hl_calloc(ctx, pairs, size));
-    return good ? HL_OK : HL_ERR_NOMEM;
+    return good ? hl_shares_create(ctx, t->o.batch, SHARE, v->params->size + SUMS, &t->shares) : HL_ERR_NOMEM;
 }
 
 /* The plan for the steps of training as they are now. */
@@ -81,7 +82,8 @@ void hl_vae_train_free(hl_vae_train *t)
     if (!t)
         return;
     hl_context *ctx = t->vae->ctx;
-    void *all[] = { t->shuffle, t->x, t->noise, t->probe, t->beta, t->weight, t->scratch, t->gradient, t->best_values };
+    void *all[] = { t->shuffle, t->x, t->noise, t->probe, t->beta, t->weight, t->scratch, t->best_values };
+    hl_shares_free(t->shares);
     hl_optimizer_free(t->optimizer);
     hl_vae_loss_free(t->loss);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -149,9 +151,21 @@ static void take_batch(hl_vae_train *t, double beta)
     }
 }
 
-static hl_status run(hl_vae_train *t)
+/* The pair `first` of a buffer that has `width` values a pair. */
+static void *at(const hl_vae_train *t, void *buffer, size_t first, size_t width)
 {
-    return hl_vae_loss_run(t->loss, pairs_of(t), t->x, t->noise, t->probe, t->beta, t->weight, t->term);
+    return (char *)buffer + first * width * hl_dtype_size(t->vae->spec.dtype);
+}
+
+/* Terms and gradients of the rows `first` up to `end`. */
+static hl_status run(hl_vae_train *t, size_t first, size_t end)
+{
+    size_t k = t->o.importance, pair = first * k, latent = t->vae->spec.latent;
+    void *term[HL_VAE_TERMS];
+    for (size_t i = 0; i < HL_VAE_TERMS; i++)
+        term[i] = at(t, t->term[i], pair, 1);
+    return hl_vae_loss_run(t->loss, (end - first) * k, at(t, t->x, pair, t->vae->dim), at(t, t->noise, pair, latent),
+                           at(t, t->probe, pair, latent), at(t, t->beta, pair, 1), at(t, t->weight, pair, 1), term);
 }
 
 /* The log weight of a pair, with the ratio times beta. */
@@ -163,10 +177,10 @@ static double log_weight(const hl_vae_train *t, size_t i, double beta)
 }
 
 /* Every pair's share among the k of its row. */
-static void share_weights(hl_vae_train *t, double beta)
+static void share_weights(hl_vae_train *t, size_t first, size_t end, double beta)
 {
     size_t k = t->o.importance;
-    for (size_t row = 0; row < t->o.batch; row++) {
+    for (size_t row = first; row < end; row++) {
         double top = -INFINITY, sum = 0;
         for (size_t i = row * k; i < (row + 1) * k; i++)
             top = fmax(top, log_weight(t, i, beta));
@@ -192,7 +206,7 @@ static hl_status bound_by(hl_vae_train *t, size_t steps, double *bound)
     hl_vae_eval_options o = { .steps = steps, .seed = t->o.seed };
     hl_status status = hl_vae_evaluate(t->vae, &t->valid, &o, NULL, &r);
     *bound = -r.elbo;
-    return status;
+    return hl_ranks_agree(t->vae->ctx, status);
 }
 
 static void fill_report(const hl_vae_train *t, hl_vae_progress *report)
@@ -247,24 +261,44 @@ bool hl_vae_train_is_over(const hl_vae_train *t)
     return !t->pending && no_more_iterations(t);
 }
 
+/* The sums of a batch over all ranks: the gradient, then the others. A share that fails fails on every rank. */
+static hl_status batch_gradient(hl_vae_train *t, double beta, double **sum)
+{
+    size_t first, end, size = t->vae->params->size, k = t->o.importance;
+    hl_status status = HL_OK;
+    double *share;
+    while (hl_shares_next(t->shares, &first, &end, &share)) {
+        double *more = share + size;
+        if (status == HL_OK)
+            status = run(t, first, end);
+        if (status == HL_OK && k > 1) {
+            share_weights(t, first, end, beta);
+            status = run(t, first, end);
+        }
+        hl_params_read_gradients(t->vae->params, share);
+        more[SUM_LOSS] = 0;
+        more[SUM_FAILED] = status != HL_OK;
+        for (size_t i = first * k; i < end * k; i++)
+            more[SUM_LOSS] -= log_weight(t, i, 1);
+    }
+    hl_status gathered = hl_shares_total(t->shares, sum);
+    if (gathered != HL_OK)
+        return gathered;
+    return (*sum)[size + SUM_FAILED] > 0 ? hl_ranks_agree(t->vae->ctx, status) : status;
+}
+
 hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
 {
-    double beta = beta_of(t), sum = 0, rate;
+    double beta = beta_of(t), *sum = NULL, rate;
     if (t->pending)
         return validate(t, report);
     take_batch(t, beta);
-    hl_status status = run(t);
-    if (status == HL_OK && t->o.importance > 1) {
-        share_weights(t, beta);
-        status = run(t);
-    }
+    hl_status status = batch_gradient(t, beta, &sum);
     if (status != HL_OK)
         return status;
-    for (size_t i = 0; i < pairs_of(t); i++)
-        sum -= log_weight(t, i, 1);
     rate = hl_schedule_cosine((size_t)t->iteration, t->o.iterations, t->o.iterations / 50, t->o.last_rate);
-    hl_params_read_gradients(t->vae->params, t->gradient);
-    status = hl_optimizer_step(t->optimizer, t->gradient, rate, &report->gradient_norm);
+    report->loss = sum[t->vae->params->size + SUM_LOSS] / (double)pairs_of(t);
+    status = hl_optimizer_step(t->optimizer, sum, rate, &report->gradient_norm);
     if (status != HL_OK)
         return hl_fail(t->vae->ctx, status,
                        "training diverged in iteration %.0f: the gradient is not finite; try a "
@@ -272,7 +306,6 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
                        t->iteration + 1);
     t->iteration++;
     report->validated = report->steps_doubled = 0;
-    report->loss = sum / (double)pairs_of(t);
     report->beta = beta;
     t->pending = t->valid.rows && ((size_t)t->iteration % t->o.validate_every == 0 || no_more_iterations(t));
     if (t->pending)

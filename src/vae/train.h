@@ -2,6 +2,7 @@
 #ifndef HL_VAE_TRAIN_H
 #define HL_VAE_TRAIN_H
 
+#include "base/ranks.h"
 #include "hollow/learn.h"
 #include "hollow/vae_fit.h"
 #include "vae/loss.h"
@@ -31,7 +32,8 @@ typedef struct hl_vae_train {
     size_t *shuffle; /* [rows] of this epoch */
     size_t epoch;    /* that shuffle is of; SIZE_MAX: none */
     void *x, *noise, *probe, *beta, *weight, *term[HL_VAE_TERMS];
-    double *scratch, *gradient, *best_values;
+    double *scratch, *best_values;
+    hl_shares *shares; /* of a batch */
     /* the state, beside the optimiser's and the best values */
     double iteration, best, best_iteration, validation, misses, ode_steps, validated_steps;
     double pending; /* nonzero: the validation of this iteration was interrupted */

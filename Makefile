@@ -24,6 +24,11 @@ test: build
 test-python: build
 	@scripts/python.sh test $(BUILD)
 
+# Reports in Debian's Chromium, which it installs; SCREENSHOTS=FOLDER keeps pictures of them.
+test-browser: build
+	@WITH_CHROMIUM=1 $(SETUP)
+	@python3 tests/browser.py $(BUILD)/hollow . $(SCREENSHOTS)
+
 wheel: setup
 	@scripts/python.sh wheel $(BUILD)
 
@@ -73,6 +78,7 @@ help:
 	@echo "make           install what is missing and build; the program is $(BUILD)/hollow"
 	@echo "make test      build and run all tests"
 	@echo "make test-python  test the Python package with numpy, scikit-learn, torch, ... from PyPI in a virtual environment"
+	@echo "make test-browser  open reports in Chromium (installs it); SCREENSHOTS=FOLDER keeps pictures"
 	@echo "make wheel     make a Python wheel in $(BUILD)/dist, and test it"
 	@echo "make demo      build and run the demonstration"
 	@echo "make bench     build and run the benchmarks: one line of JSON for each case"

@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "sde.h"
 
 typedef struct settings {
     uint64_t threads, rows, draws, seed;
-    const char *out, *columns, *array;
-    bool drop;
+    const char *out;
+    sde_source source; /* of observations; tables have its columns, array and drop */
 } settings;
 
 static const cli_option options[] = {
@@ -19,22 +19,22 @@ static const cli_option options[] = {
     { "draws", CLI_INTEGER, offsetof(settings, draws), "N", "draws from the model; default 2000", 100, 1e6, NULL },
     { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "of draws and of the choice of rows; default 0", 0,
       9007199254740992.0, NULL },
-    { "columns", CLI_TEXT, offsetof(settings, columns), "LIST", "read these columns of DATA only; others may hold text",
-      0, 0, NULL },
-    { "drop-missing", CLI_FLAG, offsetof(settings, drop), NULL, "leave rows with missing values out", 0, 0, NULL },
-    { "array", CLI_TEXT, offsetof(settings, array), "NAME", "npz: the array to read", 0, 0, NULL },
+    { "columns", CLI_TEXT, offsetof(settings, source.columns), "LIST",
+      "read these columns of DATA only; others may hold text", 0, 0, NULL },
+    SDE_SOURCE_OPTIONS(settings, source),
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
       NULL },
     { 0 },
 };
 
-static const char text[] = "Writes a page of HTML that says how well a density model describes DATA: what log p\n"
-                           "gains over simple models, columns and pairs of data and draws, calibration, the\n"
-                           "least likely rows and the columns responsible, members and solver. DATA should be\n"
-                           "rows that the model was not trained on. Of a large table a sample is evaluated, and\n"
-                           "the page says how many rows. Without DATA the page shows the model alone. The page\n"
-                           "needs no other file and no network. The verdict is printed; --json prints all\n"
-                           "numbers. The exit status does not depend on the verdict.\n";
+static const char text[] = "Writes a page of HTML that says how well a density model describes the rows of DATA, or\n"
+                           "a stochastic equation its observations: what log p gains over simple models, columns\n"
+                           "and pairs of data and draws, calibration, the least likely rows and the columns\n"
+                           "responsible; drift and diffusion over the steps of the data, simulations over time.\n"
+                           "DATA should be rows that the model was not trained on. Of a large table a sample is\n"
+                           "evaluated, and the page says how many rows. Without DATA the page shows a density\n"
+                           "model alone. The page needs no other file and no network. The verdict is printed;\n"
+                           "--json prints all numbers. The exit status does not depend on the verdict.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_report = { "report",
@@ -51,6 +51,8 @@ typedef struct job {
     const char *path[3]; /* model, data */
     hl_context *ctx;
     hl_density *model;
+    hl_sde *sde;
+    sde_rows observations;
     hl_table *table;
     size_t *x_index, *c_index, *index;
     double *x, *c;
@@ -66,7 +68,9 @@ static int no_memory(void)
 
 static hl_status open_table(job *j)
 {
-    hl_table_options how = { .columns = j->set->columns, .drop_missing = j->set->drop, .array = j->set->array };
+    hl_table_options how = { .columns = j->set->source.columns,
+                             .drop_missing = j->set->source.drop,
+                             .array = j->set->source.array };
     hl_density_column *columns = cli_columns_of(j->model);
     hl_status status =
         columns ? cli_open_columns(j->ctx, j->path[1], &how, hl_density_dim(j->model) + hl_density_context(j->model),
@@ -105,6 +109,15 @@ static int read_rows(job *j)
     return status == HL_OK ? CLI_OK : cli_fail_library(&cli_report, j->ctx, status);
 }
 
+static int read_observations(job *j)
+{
+    sde_source source = j->set->source;
+    source.path = j->path[1];
+    source.model = j->sde;
+    source.least = 10;
+    return sde_read(&cli_report, j->ctx, &source, &j->observations);
+}
+
 /* ---- the report ---- */
 
 static const char *file_name(const char *path)
@@ -136,18 +149,26 @@ static int print_json(job *j, const hl_report *report)
     return status == HL_OK ? CLI_OK : cli_fail_library(&cli_report, j->ctx, status);
 }
 
+/* Make it of the model that was loaded. */
+static hl_status compare(job *j, const hl_report_options *how, hl_report **report)
+{
+    const sde_rows *o = &j->observations;
+    hl_report_rows data = { .rows = j->rows, .x = j->x, .context = j->c, .index = j->index, .total = j->total };
+    hl_sde_data observed = { o->rows, o->t, o->x, o->paired ? o->trajectory : NULL };
+    return j->sde ? hl_report_sde(j->sde, &observed, how, report) : hl_report_density(j->model, &data, how, report);
+}
+
 static int make_report(job *j, const char *page)
 {
     char call[400];
     describe_call(j, call, sizeof call);
-    hl_report_rows data = { .rows = j->rows, .x = j->x, .context = j->c, .index = j->index, .total = j->total };
     hl_report_options how = { .seed = j->set->seed,
                               .draws = (size_t)j->set->draws,
                               .title = file_name(j->path[0]),
                               .data = j->path[1] ? file_name(j->path[1]) : NULL,
                               .call = call };
     hl_report *report = NULL;
-    hl_status status = hl_report_density(j->model, &data, &how, &report);
+    hl_status status = compare(j, &how, &report);
     if (status == HL_OK && page)
         status = hl_report_save(report, page);
     int result = CLI_OK;
@@ -199,12 +220,17 @@ static int report(job *j, const char *page)
         return result;
     hl_status status =
         hl_context_create(&(hl_context_options){ .threads = (int)j->set->threads, .stop = cli_stop }, &j->ctx);
+    bool equation = cli_is_model(j->path[0], "hollow-sde");
+    if (equation && !j->path[1])
+        return cli_fail(&cli_report, CLI_WRONG, "%s is a stochastic equation: its report needs DATA", j->path[0]);
     if (status == HL_OK)
-        status = hl_density_load(j->ctx, j->path[0], &j->model);
+        status = equation ? hl_sde_load(j->ctx, j->path[0], &j->sde) : hl_density_load(j->ctx, j->path[0], &j->model);
     if (status != HL_OK)
         return j->path[1] ? cli_fail_model(&cli_report, j->ctx, status, j->path[1])
                           : cli_fail_library(&cli_report, j->ctx, status);
-    if (j->path[1])
+    if (equation)
+        result = read_observations(j);
+    else if (j->path[1])
         result = read_rows(j);
     return result == CLI_OK ? make_report(j, page) : result;
 }
@@ -218,7 +244,9 @@ static int run(int argc, char **argv)
         return result;
     result = report(&j, set.out ? set.out : cli_json_wanted() ? NULL : "report.html");
     hl_table_free(j.table);
+    sde_rows_free(&j.observations);
     hl_density_free(j.model);
+    hl_sde_free(j.sde);
     hl_context_free(j.ctx);
     free(j.index);
     free(j.x_index);

@@ -22,6 +22,7 @@ fi
 printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 ||
     needed="$needed libsundials-dev"
 [ -z "${WITH_CLANG:-}" ] || have clang || needed="$needed clang"
+[ -z "${WITH_CHROMIUM:-}" ] || have chromium || needed="$needed chromium"
 have c++ || have g++ || optional="$optional g++"
 have gfortran || have flang || optional="$optional gfortran"
 have gnuplot || optional="$optional gnuplot-nox"

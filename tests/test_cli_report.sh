@@ -108,6 +108,18 @@ expect 0 fit "$data" -o "$work/conditional" --context c --members mixture --thre
 expect 0 report "$work/conditional" "$work/new.csv" -o "$page" --draws 200
 expect 0 report "$work/conditional" -o "$page" --draws 200
 
+# ---- a stochastic equation ----
+
+awk 'BEGIN { srand(5); print "trajectory,t,x"; for (k = 0; k < 40; k++) { x = 4 * rand() - 2; for (i = 0; i <= 20; i++) {
+    printf "%d,%.9g,%.9g\n", k, i * 0.05, x; x += -x * 0.05 + 0.6 * sqrt(0.05) * sqrt(-2 * log(1 - rand())) * cos(6.283185307 * rand()) } } }' >"$work/paths.csv"
+expect 0 sde fit "$work/paths.csv" -o "$work/s.hollow" --iters 20 --quiet
+expect 0 report "$work/s.hollow" "$work/paths.csv" -o "$page"
+stderr_has "page.html is written"
+expect 0 report "$work/s.hollow" "$work/paths.csv" --json
+json "$out" "j['kind'] == 'sde' and j['rows'] == 840 and j['steps'] == 800 and len(j['columns']) == 1 and abs(j['columns'][0]['noise'] - 1) < 0.3"
+expect 2 report "$work/s.hollow"
+stderr_has "its report needs DATA"
+
 # ---- what is wrong ----
 
 rm -f "$page"

@@ -12,6 +12,7 @@
 #define HOLLOW_REPORT_H
 
 #include "hollow/density.h"
+#include "hollow/judge.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -148,6 +149,51 @@ HL_API hl_status hl_report_density(hl_density *model, const hl_report_rows *data
                                    hl_report **report);
 /* The numbers; NULL if the report is of another kind. Borrowed until the report is freed. */
 HL_API const hl_density_report *hl_report_density_numbers(const hl_report *report);
+
+/* ---- stochastic equations ---- */
+
+enum { HL_REPORT_CELLS = 24, HL_REPORT_QUANTILES = 5 };
+
+/* Steps of a column that begin in a cell of its values, if there are trajectories. Pairs are { drift, diffusion }. */
+typedef struct hl_report_cell {
+    double x; /* mean of the values where the steps begin */
+    size_t steps;
+    double measured[2], error[2]; /* mean step / time, deviation of steps / sqrt(time), and their standard errors */
+    double model[2];              /* mean f, root of the mean g^2, at the same points */
+} hl_report_cell;
+
+/* What the steps of a column say of it. */
+typedef struct hl_report_equation {
+    const char *name;
+    size_t cells; /* 0: no trajectories */
+    hl_report_cell cell[HL_REPORT_CELLS];
+    /* Steps of the data over those that the model makes from the same points in the same time: their deviations, the logarithm's
+     * standard error, and the share of the mean steps that the model leaves, with its p-value. */
+    double noise, noise_error, drift_left, drift_p;
+} hl_report_equation;
+
+/* A stretch of time: distances as hl_judge_group has them, and quantiles 0.05, 0.25, 0.5, 0.75, 0.95 of every column: [dim][quantile]. */
+typedef struct hl_report_time {
+    double t;
+    size_t rows;
+    double travelled, noise, density, simulated;
+    const double *data_quantiles, *simulated_quantiles; /* the second has NaN if simulations failed */
+} hl_report_time;
+
+typedef struct hl_sde_report {
+    size_t rows, dim, trajectories, steps; /* steps: of the trajectories, that were compared */
+    hl_verdict verdict;
+    hl_report_mean logp; /* of the density at the observations */
+    size_t columns;
+    const hl_report_equation *column;
+    size_t times;
+    const hl_report_time *time;
+} hl_sde_report;
+
+/* Compare an equation with observations, which are borrowed during the call. */
+HL_API hl_status hl_report_sde(hl_sde *sde, const hl_sde_data *data, const hl_report_options *options,
+                               hl_report **report);
+HL_API const hl_sde_report *hl_report_sde_numbers(const hl_report *report); /* as hl_report_density_numbers */
 
 #ifdef __cplusplus
 }

@@ -143,6 +143,8 @@ HL_REPORT_GRID = 99
 HL_REPORT_WORST = 20
 HL_REPORT_CAUSES = 3
 HL_REPORT_TOLERANCES = 5
+HL_REPORT_CELLS = 24
+HL_REPORT_QUANTILES = 5
 HL_COLUMN_NUMBERS = 0
 HL_COLUMN_DATES = 1
 HL_COLUMN_LABELS = 2
@@ -311,6 +313,14 @@ class hl_report_distance(Structure): ...
 class hl_report_tolerance(Structure): ...
 
 class hl_density_report(Structure): ...
+
+class hl_report_cell(Structure): ...
+
+class hl_report_equation(Structure): ...
+
+class hl_report_time(Structure): ...
+
+class hl_sde_report(Structure): ...
 
 class hl_ranks(Structure): ...
 
@@ -1105,6 +1115,44 @@ hl_density_report._fields_ = [
     ("evaluation_rows", c_size_t),
     ("evaluations", c_void_p),
 ]
+hl_report_cell._fields_ = [
+    ("x", c_double),
+    ("steps", c_size_t),
+    ("measured", (c_double * 2)),
+    ("error", (c_double * 2)),
+    ("model", (c_double * 2)),
+]
+hl_report_equation._fields_ = [
+    ("name", c_char_p),
+    ("cells", c_size_t),
+    ("cell", (hl_report_cell * 24)),
+    ("noise", c_double),
+    ("noise_error", c_double),
+    ("drift_left", c_double),
+    ("drift_p", c_double),
+]
+hl_report_time._fields_ = [
+    ("t", c_double),
+    ("rows", c_size_t),
+    ("travelled", c_double),
+    ("noise", c_double),
+    ("density", c_double),
+    ("simulated", c_double),
+    ("data_quantiles", c_void_p),
+    ("simulated_quantiles", c_void_p),
+]
+hl_sde_report._fields_ = [
+    ("rows", c_size_t),
+    ("dim", c_size_t),
+    ("trajectories", c_size_t),
+    ("steps", c_size_t),
+    ("verdict", hl_verdict),
+    ("logp", hl_report_mean),
+    ("columns", c_size_t),
+    ("column", c_void_p),
+    ("times", c_size_t),
+    ("time", c_void_p),
+]
 hl_ranks._fields_ = [
     ("rank", c_size_t),
     ("size", c_size_t),
@@ -1288,6 +1336,10 @@ STRUCTS: dict[str, Any] = {
     "hl_report_distance": hl_report_distance,
     "hl_report_tolerance": hl_report_tolerance,
     "hl_density_report": hl_density_report,
+    "hl_report_cell": hl_report_cell,
+    "hl_report_equation": hl_report_equation,
+    "hl_report_time": hl_report_time,
+    "hl_sde_report": hl_sde_report,
     "hl_ranks": hl_ranks,
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
@@ -1626,6 +1678,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_report_save": (c_int, [c_void_p, c_char_p]),
     "hl_report_density": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_report_density_numbers": (POINTER(hl_density_report), [c_void_p]),
+    "hl_report_sde": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_report_sde_numbers": (POINTER(hl_sde_report), [c_void_p]),
     "hl_context_set_ranks": (c_int, [c_void_p, c_void_p]),
     "hl_context_ranks": (c_size_t, [c_void_p]),
     "hl_context_gathered": (c_double, [c_void_p]),

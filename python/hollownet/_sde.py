@@ -16,6 +16,7 @@ from ._errors import DataWarning, FitWarning, make_error
 from ._estimator import Bar, BaseEstimator, Job, NotFittedError
 from ._library import Context, Handle, Model, check_threads, lib
 from ._options import constructor, document, make_settings, read_table
+from ._report import Report, report_sde
 
 _CHUNK = 4096
 _FINE = 512  # steps of a simulation by default, at least, as in `hollow sde sample`
@@ -301,21 +302,37 @@ class SDE(BaseEstimator):
             owner.check(run(simulator.value, count, 0, pointer(clock), interval, steps, pointer(x), pointer(saved)))
         return times, saved
 
+    def _observations(self, t: Any, X: Any, groups: Any) -> tuple[Any, list[Any]]:
+        """The library's struct, and the arrays that it points to."""
+        x = as_rows(X, "X", self._fitted().dim)
+        times = as_column(t, len(x), "t")
+        if groups is None:
+            return abi.hl_sde_data(rows=len(x), t=pointer(times), x=pointer(x)), [x, times]
+        _, numbers = np.unique(np.asarray(groups), return_inverse=True)
+        order = np.lexsort((times, numbers))
+        x, times = np.ascontiguousarray(x[order]), np.ascontiguousarray(times[order])
+        trajectory = np.ascontiguousarray(numbers[order], dtype=np.uintp)
+        data = abi.hl_sde_data(rows=len(x), t=pointer(times), x=pointer(x), trajectory=pointer(trajectory))
+        return data, [x, times, trajectory]
+
+    def report(
+        self, t: Any, X: Any, groups: Any = None, *, random_state: Any = 0, title: str = "Stochastic equation"
+    ) -> Report:
+        """Compare the model with observations: a verdict, numbers, and a page that shows them.
+
+        `groups` says which observations belong to one trajectory; with it, drift and diffusion are compared with
+        the steps.
+        """
+        data, _keep = self._observations(t, X, groups)
+        return report_sde(self._fitted(), data, random_state, title)
+
     def judge(self, t: Any, X: Any, groups: Any = None, *, random_state: Any = None) -> dict[str, Any]:
         """Compare the model with observations, time by time, and say how far it can be trusted.
 
         Returns the verdict as a dict, with a list `groups` of the stretches of time.
         """
         model = self._fitted()
-        x = as_rows(X, "X", model.dim)
-        times = as_column(t, len(x), "t")
-        data = abi.hl_sde_data(rows=len(x), t=pointer(times), x=pointer(x))
-        if groups is not None:
-            _, numbers = np.unique(np.asarray(groups), return_inverse=True)
-            order = np.lexsort((times, numbers))
-            x, times = np.ascontiguousarray(x[order]), np.ascontiguousarray(times[order])
-            trajectory = np.ascontiguousarray(numbers[order], dtype=np.uintp)
-            data = abi.hl_sde_data(rows=len(x), t=pointer(times), x=pointer(x), trajectory=pointer(trajectory))
+        data, _keep = self._observations(t, X, groups)
         options = abi.hl_judge_options(seed=as_seed(random_state))
         with model._locked() as owner:
             arguments = (owner.handle, model.dim, ctypes.byref(data), ctypes.byref(options))

@@ -20,7 +20,7 @@ static int digits_of(hl_report_mean mean)
     return digits > -20 && digits < 12 ? (int)fmax(digits, 1) : 4;
 }
 
-static void tile_mean(hl_page *p, hl_report_mean mean, const char *what)
+void hl_report_tile(hl_page *p, hl_report_mean mean, const char *what)
 {
     hl_page_put(p, "<div class=\"tile\"><b>");
     hl_page_number(p, mean.value, digits_of(mean));
@@ -36,17 +36,17 @@ static void put_tiles(const hl_density_report *d, hl_page *p)
 {
     hl_page_put(p, "<div class=\"tiles\">\n");
     if (d->rows) {
-        tile_mean(p, d->logp, "mean log p of the rows, in nats");
-        tile_mean(p, d->over_independent, "nats a row above independent normal columns");
-        tile_mean(p, d->over_normal, "nats a row above a full normal distribution");
-        tile_mean(p, d->over_mixture,
-                  d->mixture_member ? "nats a row above the best mixture, a member of the model"
-                                    : "nats a row above a mixture");
+        hl_report_tile(p, d->logp, "mean log p of the rows, in nats");
+        hl_report_tile(p, d->over_independent, "nats a row above independent normal columns");
+        hl_report_tile(p, d->over_normal, "nats a row above a full normal distribution");
+        hl_report_tile(p, d->over_mixture,
+                       d->mixture_member ? "nats a row above the best mixture, a member of the model"
+                                         : "nats a row above a mixture");
         hl_page_put(p, "<div class=\"tile\"><b>");
         hl_page_p_value(p, d->distance.p);
         tile(p, "p-value: data and draws have one distribution");
     } else {
-        tile_mean(p, d->draws_logp, "mean log p of the draws, in nats");
+        hl_report_tile(p, d->draws_logp, "mean log p of the draws, in nats");
     }
     hl_page_put(p, "</div>\n");
 }
@@ -79,7 +79,7 @@ static void column_figure(const hl_report_column *c, bool data, hl_page *p)
     hl_plot_close(&plot);
 }
 
-static void cell(hl_page *p, double value, int digits)
+void hl_report_cell_of(hl_page *p, double value, int digits)
 {
     hl_page_put(p, "<td>");
     hl_page_number(p, value, digits);
@@ -92,15 +92,15 @@ static void column_row(const hl_density_report *d, const hl_report_column *c, hl
     hl_page_add(p, "<tr%s><td class=\"name\">", bad ? " class=\"bad\"" : "");
     hl_page_text(p, c->name);
     hl_page_put(p, "</td>");
-    cell(p, c->distance, 3);
+    hl_report_cell_of(p, c->distance, 3);
     hl_page_put(p, "<td>");
     hl_page_p_value(p, c->p);
     hl_page_put(p, "</td>");
-    cell(p, c->wasserstein, 3);
+    hl_report_cell_of(p, c->wasserstein, 3);
     for (size_t k = 0; k < 2; k++)
-        cell(p, c->mean[k], 4);
+        hl_report_cell_of(p, c->mean[k], 4);
     for (size_t k = 0; k < 2; k++)
-        cell(p, c->deviation[k], 4);
+        hl_report_cell_of(p, c->deviation[k], 4);
     hl_page_put(p, "<td>");
     hl_page_percent(p, c->outside);
     hl_page_put(p, "</td><td>");
@@ -182,7 +182,7 @@ static void level_figure(const char *title, const char *label, double band, size
 static void test_row(hl_page *p, const char *name, double value, double p_value, const char *meaning)
 {
     hl_page_add(p, "<tr%s><td class=\"name\">%s</td>", p_value < 0.01 ? " class=\"bad\"" : "", name);
-    cell(p, value, 3);
+    hl_report_cell_of(p, value, 3);
     hl_page_put(p, "<td>");
     hl_page_p_value(p, p_value);
     hl_page_add(p, "</td><td class=\"wrap\">%s</td></tr>\n", meaning);
@@ -262,7 +262,7 @@ static void put_rows(const hl_report *r, hl_page *p)
     for (size_t i = 0; i < d->worst; i++) {
         const hl_report_row *row = &d->row[i];
         hl_page_add(p, "<tr><td>%zu</td>", row->row + 1);
-        cell(p, row->logp, 6);
+        hl_report_cell_of(p, row->logp, 6);
         hl_page_put(p, "<td class=\"name\">");
         for (size_t k = 0; k < row->causes; k++) {
             hl_page_add(p, "%s<a href=\"#pairs\" data-x=\"%zu\" data-y=\"%zu\" data-row=\"%zu\">", k ? "; " : "",
@@ -305,8 +305,8 @@ static void put_members(const hl_report *r, hl_page *p)
             hl_page_put(p, " degrees of freedom");
         }
         hl_page_put(p, m->mapped ? ", on mapped columns</td>" : "</td>");
-        cell(p, m->weight, 4);
-        cell(p, r->set[0].rows ? r->member_logp[i].value : NAN, 5);
+        hl_report_cell_of(p, m->weight, 4);
+        hl_report_cell_of(p, r->set[0].rows ? r->member_logp[i].value : NAN, 5);
         hl_page_put(p, "</tr>\n");
     }
     hl_page_put(p, "</table></div>\n");
@@ -347,18 +347,18 @@ static void put_solver(const hl_report *r, hl_page *p)
                    "<th>mean change</th><th>largest change</th><th>evaluations a row</th></tr>\n");
     for (size_t k = 0; k < d->tolerances; k++) {
         hl_page_put(p, "<tr>");
-        cell(p, d->tolerance[k].rtol, 3);
-        cell(p, d->tolerance[k].logp, 8);
-        cell(p, d->tolerance[k].change, 2);
-        cell(p, d->tolerance[k].largest, 2);
-        cell(p, d->tolerance[k].evaluations, 3);
+        hl_report_cell_of(p, d->tolerance[k].rtol, 3);
+        hl_report_cell_of(p, d->tolerance[k].logp, 8);
+        hl_report_cell_of(p, d->tolerance[k].change, 2);
+        hl_report_cell_of(p, d->tolerance[k].largest, 2);
+        hl_report_cell_of(p, d->tolerance[k].evaluations, 3);
         hl_page_put(p, "</tr>\n");
     }
     hl_page_put(p, "</table></div>\n");
     put_evaluations(d, p);
 }
 
-static void fact(hl_page *p, const char *name)
+void hl_report_fact(hl_page *p, const char *name)
 {
     hl_page_add(p, "</dd>\n<dt>%s</dt><dd>", name);
 }
@@ -379,27 +379,27 @@ static void put_facts(const hl_report *r, hl_page *p)
     } else {
         hl_page_put(p, "none");
     }
-    fact(p, "Draws");
+    hl_report_fact(p, "Draws");
     hl_page_count(p, d->draws);
-    fact(p, "Columns");
+    hl_report_fact(p, "Columns");
     hl_page_count(p, d->dim);
     if (d->context)
         hl_page_add(p, ", given %zu of context", d->context);
-    fact(p, "Parameters");
+    hl_report_fact(p, "Parameters");
     hl_page_count(p, d->parameters);
     if (*r->call) {
-        fact(p, "Call");
+        hl_report_fact(p, "Call");
         hl_page_put(p, "<code>");
         hl_page_text(p, r->call);
         hl_page_put(p, "</code>");
     }
     if (*r->note) {
-        fact(p, "Training");
+        hl_report_fact(p, "Training");
         hl_page_put(p, "<code>");
         hl_page_text(p, r->note);
         hl_page_put(p, "</code>");
     }
-    fact(p, "Version");
+    hl_report_fact(p, "Version");
     hl_page_put(p, "Hollow " HL_VERSION "</dd></dl>\n");
 }
 

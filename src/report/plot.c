@@ -253,8 +253,10 @@ void hl_plot_matrix(hl_page *page, const char *title, size_t n, const size_t *in
 {
     hl_page_put(page, "<figure><figcaption>");
     hl_page_text(page, title);
-    hl_page_add(page, "</figcaption><svg role=\"img\" class=\"matrix%s\" viewBox=\"0 0 %zu %zu\" aria-label=\"",
-                n <= SMALL ? " small" : "", n * SQUARE, n * SQUARE);
+    hl_page_put(page, "</figcaption><svg role=\"img\" class=\"matrix\"");
+    if (n <= SMALL)
+        hl_page_add(page, " style=\"max-width:%zupx\"", n * (SQUARE + 8));
+    hl_page_add(page, " viewBox=\"0 0 %zu %zu\" aria-label=\"", n * SQUARE, n * SQUARE);
     hl_page_text(page, title);
     hl_page_add(page, "\"><rect class=\"paper\" width=\"%zu\" height=\"%zu\"/>", n * SQUARE, n * SQUARE);
     for (int level = -LEVELS; level <= LEVELS; level++) {

@@ -63,12 +63,16 @@ hl_report_level hl_report_get_level(const hl_report *r)
 
 static void put_head(const hl_report *r, hl_page *p)
 {
-    hl_page_put(p, "<header><p class=\"kind\">Density model</p><h1>");
+    hl_page_add(p, "<header><p class=\"kind\">%s</p><h1>",
+                r->kind == HL_REPORT_OF_SDE ? "Stochastic equation" : "Density model");
     hl_page_text(p, r->title);
     hl_page_add(p, "</h1>\n<p class=\"verdict %s\">", level_names[r->level]);
     hl_page_text(p, r->verdict);
     hl_page_put(p, ".</p>\n");
-    hl_density_page_head(r, p);
+    if (r->kind == HL_REPORT_OF_SDE)
+        hl_sde_page_head(r, p);
+    else
+        hl_density_page_head(r, p);
     hl_page_put(p, "</header>\n");
 }
 
@@ -89,7 +93,10 @@ static void put_page(const hl_report *r, hl_page *p)
     hl_page_put(p, hl_page_style);
     hl_page_put(p, "</style>\n</head>\n<body>\n<main>\n");
     put_head(r, p);
-    hl_density_page_body(r, p);
+    if (r->kind == HL_REPORT_OF_SDE)
+        hl_sde_page_body(r, p);
+    else
+        hl_density_page_body(r, p);
     hl_page_put(p, "<footer>Written by Hollow " HL_VERSION
                    ". The same rows, model and options give the same numbers.</footer>\n</main>\n<script>");
     hl_page_put(p, hl_page_script);
@@ -168,11 +175,14 @@ hl_status hl_report_json(const hl_report *r, char *text, size_t capacity, size_t
     hl_json_writer w = { .ctx = r->ctx };
     hl_json_open(&w, NULL, '{');
     hl_json_put_text(&w, "title", r->title);
-    hl_json_put_text(&w, "kind", "density");
+    hl_json_put_text(&w, "kind", r->kind == HL_REPORT_OF_SDE ? "sde" : "density");
     hl_json_put_text(&w, "verdict", r->verdict);
     hl_json_put_text(&w, "level", level_names[r->level]);
     hl_json_put_text(&w, "version", HL_VERSION);
-    hl_density_put_json(r, &w);
+    if (r->kind == HL_REPORT_OF_SDE)
+        hl_sde_put_json(r, &w);
+    else
+        hl_density_put_json(r, &w);
     hl_json_close(&w, '}');
     char *made = hl_json_finish(&w);
     if (!made)

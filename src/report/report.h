@@ -6,7 +6,7 @@
 #include "learn/density.h"
 #include "report/page.h"
 
-typedef enum hl_report_kind { HL_REPORT_OF_DENSITY = 0 } hl_report_kind;
+typedef enum hl_report_kind { HL_REPORT_OF_DENSITY = 0, HL_REPORT_OF_SDE } hl_report_kind;
 
 /* Rows of data, or draws, in the user's units. */
 typedef struct hl_report_set {
@@ -16,6 +16,15 @@ typedef struct hl_report_set {
     size_t *number; /* of the table; NULL for draws */
 } hl_report_set;
 
+/* The drift of two columns on a grid, and where the data are. */
+typedef struct hl_report_field {
+    size_t side; /* points of a side; 0: none */
+    double low[2], high[2];
+    double *f; /* side x side x 2 */
+    size_t points;
+    double *point; /* points x 2 */
+} hl_report_field;
+
 struct hl_report {
     hl_context *ctx;
     hl_arena arena; /* of all that the report points to */
@@ -23,6 +32,9 @@ struct hl_report {
     hl_report_level level;
     char verdict[600], title[160], data[160], call[400], note[1200];
     hl_density_report density;
+    hl_sde_report sde;
+    hl_report_field field;
+    const char *time_name;
     hl_report_set set[2];    /* data, draws */
     const char **name;       /* of the columns of x, then of the context */
     const size_t *by_column; /* where the column of a number is among density.column */
@@ -53,5 +65,21 @@ void hl_density_page_body(const hl_report *report, hl_page *page);
 void hl_density_page_pairs(const hl_report *report, hl_page *page);
 /* The numbers as members of the object that is open. */
 void hl_density_put_json(const hl_report *report, hl_json_writer *w);
+
+/* The same of a stochastic equation. */
+void hl_sde_report_judge(hl_report *report);
+void hl_sde_page_head(const hl_report *report, hl_page *page);
+void hl_sde_page_body(const hl_report *report, hl_page *page);
+void hl_sde_put_json(const hl_report *report, hl_json_writer *w);
+/* Members of objects. */
+void hl_report_put_real(hl_json_writer *w, const char *key, double value); /* null if it is not finite */
+void hl_report_put_count(hl_json_writer *w, const char *key, size_t value);
+void hl_report_put_mean(hl_json_writer *w, const char *key, hl_report_mean mean);
+void hl_report_put_array(hl_json_writer *w, const char *key, size_t count, const double *values);
+/* A tile with a mean, and a table's cell with a number. */
+void hl_report_tile(hl_page *page, hl_report_mean mean, const char *what);
+void hl_report_cell_of(hl_page *page, double value, int digits);
+/* "</dd><dt>name</dt><dd>" */
+void hl_report_fact(hl_page *page, const char *name);
 
 #endif

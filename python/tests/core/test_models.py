@@ -417,6 +417,12 @@ class TestSDE(unittest.TestCase):
         for other in (pickle.loads(pickle.dumps(self.model)), hollownet.SDE.from_bytes(self.model.to_bytes())):
             self.assertTrue(np.array_equal(other.drift(self.X), self.model.drift(self.X)))
 
+    def test_report(self):
+        report = self.model.report(self.t, self.X, self.groups)
+        self.assertEqual(report.numbers["kind"], "sde")
+        self.assertEqual(report.numbers["rows"], len(self.X))
+        self.assertIn("Drift and diffusion", report.html)
+
     def test_judge(self):
         result = self.model.judge(self.t, self.X, self.groups)
         self.assertIn(result["verdict"], ("consistent", "contradicted", "not determined"))

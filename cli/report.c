@@ -19,7 +19,7 @@ static const cli_option options[] = {
     { "draws", CLI_INTEGER, offsetof(settings, draws), "N", "draws from the model; default 2000", 100, 1e6, NULL },
     { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "of draws and of the choice of rows; default 0", 0,
       9007199254740992.0, NULL },
-    { "columns", CLI_TEXT, offsetof(settings, source.columns), "LIST",
+    { "columns", CLI_TEXT, offsetof(settings, source.how.columns), "LIST",
       "read these columns of DATA only; others may hold text", 0, 0, NULL },
     SDE_SOURCE_OPTIONS(settings, source),
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
@@ -52,7 +52,7 @@ typedef struct job {
     hl_context *ctx;
     hl_density *model;
     hl_sde *sde;
-    sde_rows observations;
+    hl_observations *observations;
     hl_table *table;
     size_t *x_index, *c_index, *index;
     double *x, *c;
@@ -68,9 +68,9 @@ static int no_memory(void)
 
 static hl_status open_table(job *j)
 {
-    hl_table_options how = { .columns = j->set->source.columns,
+    hl_table_options how = { .columns = j->set->source.how.columns,
                              .drop_missing = j->set->source.drop,
-                             .array = j->set->source.array };
+                             .array = j->set->source.how.array };
     hl_density_column *columns = cli_columns_of(j->model);
     hl_status status =
         columns ? cli_open_columns(j->ctx, j->path[1], &how, hl_density_dim(j->model) + hl_density_context(j->model),
@@ -113,8 +113,8 @@ static int read_observations(job *j)
 {
     sde_source source = j->set->source;
     source.path = j->path[1];
-    source.model = j->sde;
-    source.least = 10;
+    source.how.model = j->sde;
+    source.how.min_rows = 10;
     return sde_read(&cli_report, j->ctx, &source, &j->observations);
 }
 
@@ -152,10 +152,12 @@ static int print_json(job *j, const hl_report *report)
 /* Make it of the model that was loaded. */
 static hl_status compare(job *j, const hl_report_options *how, hl_report **report)
 {
-    const sde_rows *o = &j->observations;
+    const hl_observations *o = j->observations;
     hl_report_rows data = { .rows = j->rows, .x = j->x, .context = j->c, .index = j->index, .total = j->total };
+    if (!j->sde)
+        return hl_report_density(j->model, &data, how, report);
     hl_sde_data observed = { o->rows, o->t, o->x, o->paired ? o->trajectory : NULL };
-    return j->sde ? hl_report_sde(j->sde, &observed, how, report) : hl_report_density(j->model, &data, how, report);
+    return hl_report_sde(j->sde, &observed, how, report);
 }
 
 static int make_report(job *j, const char *page)
@@ -244,7 +246,7 @@ static int run(int argc, char **argv)
         return result;
     result = report(&j, set.out ? set.out : cli_json_wanted() ? NULL : "report.html");
     hl_table_free(j.table);
-    sde_rows_free(&j.observations);
+    hl_observations_free(j.observations);
     hl_density_free(j.model);
     hl_sde_free(j.sde);
     hl_context_free(j.ctx);

@@ -14,8 +14,8 @@ enum {
     EM_STEPS = 30,
     MOST_JOINT = 512,
     CANDIDATES = 4,
-    SOLVER_ROWS = 64,
-    COUNTED_ROWS = 32
+    SOLVER_ROWS = 32,
+    COUNTED_ROWS = 16
 };
 static const double HALF_LOG_2PI = 0.91893853320467274178, LEAST_VARIANCE = 1e-12;
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "sde.h"
 #include "vae.h"
 
 static const cli_option options[] = { { 0 } };
@@ -187,7 +188,7 @@ static void print_known(const hl_sde *sde, size_t i)
 {
     hl_sde_spec p = hl_sde_describe(sde);
     const hl_sde_known *k = &p.known[i];
-    if (k->drift) {
+    if (k->drift && !hl_sde_forms_has(p.forms, 0, i)) {
         printf("known drift    ");
         print_plain(hl_sde_name(sde, i), 0);
         printf(" = %g", k->drift_constant);
@@ -198,10 +199,24 @@ static void print_known(const hl_sde *sde, size_t i)
             }
         printf("\n");
     }
-    if (k->diffusion) {
+    if (k->diffusion && !hl_sde_forms_has(p.forms, 1, i)) {
         printf("known diffusion ");
         print_plain(hl_sde_name(sde, i), 0);
         printf(" = %g\n", k->diffusion_value);
+    }
+}
+
+static void print_forms(const hl_sde_forms *forms)
+{
+    for (int part = 0; part < 2; part++)
+        if (hl_sde_forms_source(forms, part)) {
+            printf("%s      ", part ? "diffusion" : "drift    ");
+            print_plain(hl_sde_forms_source(forms, part), 0);
+            printf("\n");
+        }
+    for (size_t k = 0; k < hl_sde_forms_constants(forms); k++) {
+        hl_sde_constant c = hl_sde_forms_constant(forms, k);
+        printf("constant       %s = %.6g, standard error %.2g\n", c.name, c.value, c.error);
     }
 }
 
@@ -225,6 +240,7 @@ static void print_sde(const char *path, const hl_sde *sde, const subject *nets, 
                p.diagonal ? "diagonal" : "full", p.density_layers, p.density_hidden);
     for (size_t i = 0; p.known && i < p.dim; i++)
         print_known(sde, i);
+    print_forms(p.forms);
     printf("method         %s\n", hl_sde_method_name(hl_sde_trained_by(sde)));
     if (*hl_sde_note(sde)) {
         printf("note           ");
@@ -399,6 +415,16 @@ static void json_known(cli_json *json, const hl_sde_spec *p)
     cli_json_close(json, ']');
 }
 
+static void json_forms(cli_json *json, const hl_sde_forms *forms)
+{
+    if (!forms)
+        return;
+    for (int part = 0; part < 2; part++)
+        if (hl_sde_forms_source(forms, part))
+            cli_json_text(json, part ? "diffusion_form" : "drift_form", hl_sde_forms_source(forms, part));
+    sde_print_constants(json, forms);
+}
+
 static void json_sde(cli_json *json, const hl_sde *sde, const subject *nets, double *scale)
 {
     static const char *const names[] = { "drift", "diffusion", "density" };
@@ -417,6 +443,7 @@ static void json_sde(cli_json *json, const hl_sde *sde, const subject *nets, dou
         cli_json_bool(json, "diagonal", p.diagonal != 0);
     }
     json_known(json, &p);
+    json_forms(json, p.forms);
     cli_json_open(json, "clock", '{');
     cli_json_text(json, "name", hl_sde_name(sde, p.dim));
     cli_json_exact(json, "first", first);

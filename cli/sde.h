@@ -50,7 +50,9 @@ void sde_close_rows(cli_json *json, const char *file);
 void sde_print_verdict(cli_json *json, const hl_verdict *verdict);
 
 /* The outcome of `hollow sde fit` as a line on stdout. */
-void sde_print_outcome(const char *model, const hl_sde_outcome *outcome);
+void sde_print_outcome(const char *model, const hl_sde *sde, const hl_sde_outcome *outcome);
+/* The constants of expressions as a list in an object. */
+void sde_print_constants(cli_json *json, const hl_sde_forms *forms);
 
 /* Curves of training for pictures: iteration, loss, nll. */
 typedef struct sde_curves {

@@ -255,6 +255,11 @@ static bool failed(const hl_sde_outcome *o)
 static int keep(job *j)
 {
     const hl_sde_outcome *o = j->outcome;
+    const hl_sde_forms *forms = hl_sde_describe(j->sde).forms;
+    for (size_t k = 0; k < hl_sde_forms_constants(forms); k++) {
+        hl_sde_constant c = hl_sde_forms_constant(forms, k);
+        cli_say(me, "%s = %.6g, standard error %.2g", c.name, c.value, c.error);
+    }
     hl_status status = hl_sde_save(j->sde, j->set->out);
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
@@ -263,7 +268,7 @@ static int keep(job *j)
     int result = failed(o) ? CLI_FAILED : CLI_OK;
     say_findings(j, o);
     if (cli_json_wanted())
-        sde_print_outcome(j->set->out, o);
+        sde_print_outcome(j->set->out, j->sde, o);
     int drawn = j->set->plot
                     ? sde_plot(j->set->plot, j->sde, j->rows, o->judge, o->method == HL_SDE_FOKKER_PLANCK, &j->curves)
                     : CLI_OK; /* pictures are of most use where it failed */

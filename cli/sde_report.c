@@ -51,7 +51,21 @@ void sde_print_verdict(cli_json *json, const hl_verdict *v)
     }
 }
 
-void sde_print_outcome(const char *model, const hl_sde_outcome *o)
+void sde_print_constants(cli_json *json, const hl_sde_forms *forms)
+{
+    cli_json_open(json, "constants", '[');
+    for (size_t k = 0; k < hl_sde_forms_constants(forms); k++) {
+        hl_sde_constant c = hl_sde_forms_constant(forms, k);
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "name", c.name);
+        cli_json_exact(json, "value", c.value);
+        cli_json_exact(json, "error", c.error);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
+void sde_print_outcome(const char *model, const hl_sde *sde, const hl_sde_outcome *o)
 {
     cli_json json = { stdout, false };
     cli_json_open(&json, NULL, '{');
@@ -63,6 +77,7 @@ void sde_print_outcome(const char *model, const hl_sde_outcome *o)
     cli_json_count(&json, "parameters", o->parameters);
     cli_json_count(&json, "iterations", o->iterations);
     cli_json_real(&json, "seconds", o->seconds);
+    sde_print_constants(&json, hl_sde_describe(sde).forms);
     sde_print_verdict(&json, &o->verdict);
     cli_json_open(&json, "findings", '[');
     for (size_t k = 0; k < o->findings; k++) {

@@ -37,4 +37,21 @@ json "$out" 'j["columns"] == ["f1", "g1", "logp"]'
 expect 0 sde grid "$work/us10y.hollow" "$work/points.csv" --json
 json "$out" 'len(j["columns"]) == 8 and len(j["values"][0]) == 8'
 
+# Expressions: constants in messages, JSON, info, and a wrong one.
+# shellcheck disable=SC2086
+expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/form.hollow" --drift 'yield = kappa*(theta - yield)' --diffusion 'yield = sigma*yield^gamma' --json $fast
+stderr_has "kappa = "
+json "$out" '[c["name"] for c in j["constants"]] == ["kappa", "theta", "sigma", "gamma"] and all(c["error"] > 0 for c in j["constants"])'
+expect 0 info "$work/form.hollow" --json
+json "$out" 'j["drift_form"] == "yield = kappa*(theta - yield)" and len(j["constants"]) == 4'
+expect 0 info "$work/form.hollow"
+stdout_has "diffusion      yield = sigma*yield^gamma"
+expect 0 sde grid "$work/form.hollow" "$work/points.csv"
+stdout_has "f1,g1,logp,f1_low,f1_high,g1_low,g1_high,inside"
+holds "$out" 5.8 -0.04
+expect 0 sde sample "$work/form.hollow" -n 2 --steps 2
+expect 2 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/never.hollow" --drift 'yield = kappa*(theta - yiel' $fast
+stderr_has "drift: column 28: expected an operator or ')'"
+absent "$work/never.hollow"
+
 finish test_cli_bands

@@ -65,6 +65,7 @@ typedef struct hl_sde_known {
 } hl_sde_known;
 
 typedef struct hl_sde_simple hl_sde_simple; /* a regression, see hollow/sde_regress.h; opaque */
+typedef struct hl_sde_forms hl_sde_forms;   /* expressions, see hollow/sde_forms.h; opaque */
 
 /* Zero or NULL in any field but `dim` means the default. Strings are not kept. */
 typedef struct hl_sde_spec {
@@ -95,8 +96,9 @@ typedef struct hl_sde_spec {
     const hl_sde_known *known; /* dim of them, or NULL; copied */
     hl_dtype dtype;
     const hl_sde_simple
-        *simple; /* f is its f + the network's output, g its g times exp(output); copied. The networks are
+        *simple;               /* f is its f + the network's output, g its g times exp(output); copied. The networks are
                                   * plain (mlp) and start at 0; the model's scale is the regression's */
+    const hl_sde_forms *forms; /* f and g of columns as expressions, which are then known; copied */
 } hl_sde_spec;
 
 typedef struct hl_sde hl_sde;                                                               /* opaque */

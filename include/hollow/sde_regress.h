@@ -28,9 +28,10 @@ typedef struct hl_sde_regress_options {
     const char *noise; /* "diagonal", "full" (constant correlations) or "auto" (default) */
     int time;          /* nonzero: f and g depend on t */
     const char *use;   /* "auto" (default), "snapshots" or "steps": the observations' conditions that are used */
-    const hl_sde_known *known; /* dim of them, or NULL; forms given as functions are not supported */
+    const hl_sde_known *known; /* dim of them, or NULL; forms that are functions must be those of `forms` */
     uint64_t seed;
-    size_t replicates; /* regressions of resampled data, for hl_sde_bands; default none */
+    const hl_sde_forms *forms; /* expressions with their constants, see hollow/sde_forms.h: what they say is known */
+    size_t replicates;         /* regressions of resampled data, for hl_sde_bands; default none */
 } hl_sde_regress_options;
 
 typedef struct hl_sde_regress_report {

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "hollow/sde_bands.h"
+#include "hollow/sde_forms.h"
+#include "sde/expression.h"
 #include "sde/regress.h"
 #include "sde/sde.h"
 
@@ -118,8 +120,7 @@ static void narrow_entry(const hl_basis *b, const hl_basis *to, size_t size, con
         theta[a] = from[a < to->products ? a : b->products + a - to->products];
 }
 
-/* Everything but the bases, `theta` and what depends on their sizes is borrowed from p. */
-static hl_status narrow(const hl_regress *p, const hl_candidate *c, hl_regress *to)
+hl_status hl_regress_narrow(const hl_regress *p, const hl_candidate *c, hl_regress *to)
 {
     *to = *p;
     to->theta = NULL;
@@ -315,7 +316,7 @@ hl_status hl_regress_resample(const hl_regress *p, size_t candidates, const hl_c
     if (status == HL_OK) {
         find_rivals(candidates, candidate, choice, p->dim == 1 ? HL_REGRESS_CANDIDATES : MOST_RIVALS, r);
         hl_candidate all = union_of(r);
-        status = narrow(p, &all, &w->p);
+        status = hl_regress_narrow(p, &all, &w->p);
     }
     if (status == HL_OK)
         status = conditions(w, weak, steps);
@@ -359,6 +360,27 @@ static void spread(const hl_sde_simple *s, size_t part, const double *z, double 
     }
 }
 
+/* Of an expression: by the covariance of its constants. */
+static double form_spread(const hl_sde_forms *f, size_t part, size_t i, double t, const double *x)
+{
+    double work[HL_EXPRESSION_WORK], slope[HL_CONSTANTS_MOST], sum = 0;
+    double value = hl_expression_eval(f, part, i, t, x, slope, work);
+    for (size_t k = 0; k < f->constants; k++)
+        for (size_t l = 0; l < f->constants; l++)
+            sum += slope[k] * f->covariance[k * f->constants + l] * slope[l];
+    return part ? sqrt(fmax(sum, 0)) / fabs(value) : sqrt(fmax(sum, 0));
+}
+
+/* Half-widths of f, or of g as shares of it, with those of expressions. */
+static void half_widths(const hl_sde *s, size_t part, double t, const double *x, const double *z, double *value,
+                        double *half)
+{
+    spread(s->simple, part, z, value, half);
+    for (size_t i = 0; i < s->spec.dim; i++)
+        if (hl_sde_forms_has(s->forms, (int)part, i))
+            half[i] = s->simple->replicates->quantile * form_spread(s->forms, part, i, t, x);
+}
+
 static bool inside(const hl_replicates *r, const double *z)
 {
     for (size_t k = 0; k < r->points; k++) {
@@ -384,13 +406,13 @@ static void band_row(hl_sde *s, double t, const double *x, const double *f, cons
     if (v->inside)
         v->inside[row] = inside(simple->replicates, z);
     if (v->f_low || v->f_high)
-        spread(simple, 0, z, value, half);
+        half_widths(s, 0, t, x, z, value, half);
     for (size_t i = 0; i < d && v->f_low; i++)
         v->f_low[row * d + i] = f[i] - half[i];
     for (size_t i = 0; i < d && v->f_high; i++)
         v->f_high[row * d + i] = f[i] + half[i];
     if (v->g_low || v->g_high)
-        spread(simple, 1, z, value, half);
+        half_widths(s, 1, t, x, z, value, half);
     for (size_t i = 0; i < d && v->g_low; i++)
         v->g_low[row * d + i] = g[i] * fmax(1 - half[i], 0);
     for (size_t i = 0; i < d && v->g_high; i++)

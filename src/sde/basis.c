@@ -41,6 +41,10 @@ int hl_basis_degree(const hl_basis *b, size_t product)
 
 void hl_basis_eval(const hl_basis *b, const double *z, double *value)
 {
+    if (b->custom) {
+        b->custom(b->user, z, value);
+        return;
+    }
     for (size_t a = 0; a < b->products; a++) {
         value[a] = 1;
         for (size_t k = 0; k < HL_BASIS_FACTORS && b->factor[a][k]; k++)

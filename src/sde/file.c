@@ -13,6 +13,7 @@
  *   known         [{"drift": {"constant": 0, "linear": [0, 1]}, "diffusion": 0}, {}]; not there if nothing is known
  *   method        "fp" or "pseudo-ml": that of the last training; files of version 0.1 without it have it in the note
  *   simple        a regression to which drift and diffusion add, as in simple.c; not there if there is none
+ *   forms         expressions of drift and diffusion, as in forms.c; not there if there are none
  *   dtype         "f32" or "f64"
  *   note          any text
  *
@@ -22,9 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hollow/sde_forms.h"
 #include "io/file.h"
 #include "learn/checkpoint.h"
 #include "nn/model.h"
+#include "sde/expression.h"
 #include "sde/regress.h"
 #include "sde/sde.h"
 
@@ -157,16 +160,20 @@ static char *known_text(const hl_sde *s)
 
 static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
 {
-    enum { TEXTS = 7 };
-    static const char *const keys[TEXTS] = { "model", "columns", "clock", "architecture", "known", "flow", "simple" };
+    enum { TEXTS = 8 };
+    static const char *const keys[TEXTS] = { "model", "columns", "clock",  "architecture",
+                                             "known", "flow",    "simple", "forms" };
     char *text[TEXTS] = { model_text(s),
                           columns_text(s),
                           clock_text(s),
                           s->hollow ? hl_net_architecture(s->net[0]) : NULL,
                           s->known ? known_text(s) : NULL,
                           s->flow.count ? hl_net_architecture(s->flow.net) : NULL,
-                          s->simple ? hl_sde_simple_text(s->simple) : NULL };
-    bool needed[TEXTS] = { true, true, true, s->hollow, s->known != NULL, s->flow.count > 0, s->simple != NULL };
+                          s->simple ? hl_sde_simple_text(s->simple) : NULL,
+                          s->forms ? hl_sde_forms_text(s->forms) : NULL };
+    bool needed[TEXTS] = {
+        true, true, true, s->hollow, s->known != NULL, s->flow.count > 0, s->simple != NULL, s->forms != NULL
+    };
     hl_status status = hl_tensors_set_metadata(t, "format", format_text);
     for (size_t i = 0; i < TEXTS; i++) {
         if (status == HL_OK && needed[i])
@@ -184,7 +191,8 @@ static hl_status gather(const void *model, hl_tensors *t)
 {
     const hl_sde *s = model;
     for (size_t i = 0; s->known && i < s->spec.dim; i++)
-        if (s->known[i].drift_form || s->known[i].diffusion_form)
+        if ((s->known[i].drift_form && !hl_sde_forms_has(s->forms, 0, i)) ||
+            (s->known[i].diffusion_form && !hl_sde_forms_has(s->forms, 1, i)))
             return hl_fail(s->ctx, HL_ERR_UNSUPPORTED,
                            "a known form is a function of the program and cannot be in a file");
     hl_status status = write_metadata(s, t);
@@ -207,6 +215,7 @@ typedef struct reader {
     hl_sde_spec spec;
     hl_sde_known *known;
     hl_sde_simple *simple;
+    hl_sde_forms *forms;
     double *linear, *scale; /* scale: means, then deviations */
     hl_status status;       /* of the fields so far */
 } reader;
@@ -363,6 +372,32 @@ static hl_status read_known(reader *r)
     return r->status;
 }
 
+/* Expressions are in the names of the columns. */
+static hl_status read_forms(reader *r)
+{
+    const char *text = hl_tensors_metadata(r->t, "forms");
+    size_t d = r->spec.dim;
+    if (!text)
+        return HL_OK;
+    const char **names = hl_calloc(r->ctx, d + 1, sizeof *names);
+    hl_json_document columns = { .root = NULL }, clock = { .root = NULL };
+    hl_status status = names ? hl_model_parse(r->ctx, r->t, "columns", &columns) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = hl_model_parse(r->ctx, r->t, "clock", &clock);
+    const hl_json *c = status == HL_OK && hl_json_is_array(columns.root, d) ? columns.root->first : NULL;
+    for (size_t i = 0; i < d && names; i++, c = c ? c->next : NULL)
+        names[i] = hl_json_text(hl_json_get(c, "name"));
+    if (names)
+        names[d] = hl_json_text(hl_json_get(clock.root, "name"));
+    if (status == HL_OK)
+        status = hl_sde_forms_read(r->ctx, r->path, text, d, names, &r->forms);
+    hl_json_free(&columns);
+    hl_json_free(&clock);
+    hl_free(r->ctx, names);
+    r->spec.forms = r->forms;
+    return status;
+}
+
 static hl_status read_scale(reader *r, hl_sde *s)
 {
     size_t d = r->spec.dim;
@@ -430,6 +465,8 @@ static hl_status read_sde(reader *r, hl_sde **out)
         status = check_size(r);
     if (status == HL_OK)
         status = read_known(r);
+    if (status == HL_OK)
+        status = read_forms(r);
     const char *simple = hl_tensors_metadata(r->t, "simple");
     if (status == HL_OK && simple)
         status = hl_sde_simple_parse(r->ctx, r->path, simple, r->spec.dim, &r->simple);
@@ -455,6 +492,7 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
     hl_json_free(&r.clock);
     hl_json_free(&r.known_list);
     hl_sde_simple_free(r.simple);
+    hl_sde_forms_free(r.forms);
     hl_free(ctx, r.known);
     hl_free(ctx, r.linear);
     hl_free(ctx, r.scale);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "hollow/sde_forms.h"
 #include "learn/checkpoint.h"
 #include "sde/learn.h"
 
@@ -274,6 +275,7 @@ static void free_learner(hl_learner *l)
 {
     hl_sde_fit_free(l->fit);
     hl_sde_simple_free(l->simple);
+    hl_sde_forms_free(l->forms);
     void *const blocks[] = { (void *)l->data.t, (void *)l->data.x,     l->number, l->row, l->known,
                              l->linear,         l->checkpoint_settings };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)

@@ -17,7 +17,8 @@ typedef struct hl_learner {
     uint64_t hash;        /* of all numbers */
     hl_sde_spec spec;
     hl_sde_known *known;
-    double *linear; /* of what is known: [dim][dim] */
+    double *linear;      /* of what is known: [dim][dim] */
+    hl_sde_forms *forms; /* NULL: no expressions */
     hl_sde_fit_options options;
     hl_sde_simple *simple; /* the regression; NULL: networks */
     hl_sde *sde;

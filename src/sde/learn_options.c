@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hollow/sde_forms.h"
 #include "learn/checkpoint.h"
+#include "sde/expression.h"
 #include "sde/learn.h"
 #include "sde/regress.h"
 
@@ -31,6 +33,11 @@ static const hl_option options[] = {
       "noise of the columns: independent, or with constant correlations; networks: diagonal", NULL },
     { "bands", HL_OPTION_INTEGER, "N", 0, 1000, NULL, "40; 0: none",
       "regressions of resampled data, of which bands of drift and diffusion are made", NULL },
+    { "drift", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "learned",
+      "drift as expressions, such as 'x1 = kappa*(theta - x1)'; names that are no columns are constants to estimate",
+      NULL },
+    { "diffusion", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "learned",
+      "diffusion as expressions, such as 'x1 = sigma*sqrt(x1)'", NULL },
     { "known-drift", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "nothing is known",
       "drift that is not learned, such as 'x1=x2;x2=-2*x1+0.5'", NULL },
     { "known-diffusion", HL_OPTION_TEXT, "LIST", 0, 0, NULL, "nothing is known",
@@ -139,14 +146,33 @@ static void set_model(hl_learner *l)
                              .dtype = hl_settings_choice(s, "dtype", 0) ? HL_F64 : HL_F32 };
 }
 
+static hl_status read_forms(hl_learner *l)
+{
+    const char *drift = hl_settings_text(l->settings, "drift");
+    const char *diffusion = hl_settings_text(l->settings, "diffusion");
+    size_t d = l->given->dim;
+    if (!drift && !diffusion)
+        return HL_OK;
+    const char **names = hl_calloc(l->ctx, d + 1, sizeof *names);
+    if (!names)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i <= d; i++)
+        names[i] = l->learned->name[i];
+    hl_status status = hl_sde_forms_parse(l->ctx, d, names, drift, diffusion, &l->forms);
+    hl_free(l->ctx, names);
+    l->spec.forms = l->forms;
+    return status;
+}
+
 static hl_status read_known(hl_learner *l)
 {
     const char *drift = hl_settings_text(l->settings, "known-drift");
     const char *diffusion = hl_settings_text(l->settings, "known-diffusion");
     const char(*names)[HL_SDE_NAME] = (const char(*)[HL_SDE_NAME])l->learned->name;
     size_t d = l->given->dim;
-    if (!drift && !diffusion)
-        return HL_OK;
+    hl_status parsed = read_forms(l);
+    if (parsed != HL_OK || (!drift && !diffusion && !l->forms))
+        return parsed;
     l->known = hl_calloc(l->ctx, d, sizeof *l->known);
     l->linear = hl_calloc(l->ctx, hl_size_mul(d, d), sizeof *l->linear);
     hl_status status = l->known && l->linear ? HL_OK : HL_ERR_NOMEM;
@@ -155,6 +181,12 @@ static hl_status read_known(hl_learner *l)
     if (status == HL_OK && diffusion)
         status = hl_known_read(l->ctx, "known-diffusion", diffusion, false, d, names, l->known, l->linear);
     l->spec.known = l->known;
+    for (size_t i = 0; i < d && l->forms && status == HL_OK; i++)
+        if ((l->known[i].drift && hl_sde_forms_has(l->forms, 0, i)) ||
+            (l->known[i].diffusion && hl_sde_forms_has(l->forms, 1, i)))
+            return hl_fail(l->ctx, HL_ERR_INVALID, "column '%.100s' has a known part and an expression", names[i]);
+    if (status == HL_OK && l->forms)
+        hl_sde_forms_apply(l->forms, l->known);
     return status;
 }
 
@@ -175,14 +207,22 @@ static bool regression(const hl_learner *l)
 
 hl_status hl_learner_regress(hl_learner *l)
 {
-    if (!regression(l))
-        return HL_OK;
     hl_sde_regress_options o = { .form = hl_settings_text(l->settings, "form"),
                                  .noise = hl_settings_text(l->settings, "noise"),
                                  .time = l->spec.time,
                                  .known = l->known,
                                  .seed = l->options.seed,
                                  .replicates = (size_t)hl_settings_integer(l->settings, "bands", 40) };
+    if (l->forms) { /* their constants, whatever learns the rest */
+        hl_sde_regress_options free = o;
+        free.form = o.form && strcmp(o.form, "network") == 0 ? NULL : o.form;
+        hl_status fitted = hl_sde_forms_fit(l->forms, &l->data, &free);
+        if (fitted != HL_OK)
+            return fitted;
+        o.forms = l->forms;
+    }
+    if (!regression(l))
+        return HL_OK;
     bool asked = o.form && strcmp(o.form, "auto") != 0;
     hl_status status = hl_sde_regress(l->ctx, &l->data, l->given->dim, &o, &l->simple);
     if (status == HL_ERR_NO_SOLUTION && !asked)
@@ -219,7 +259,10 @@ hl_status hl_learner_describe(hl_learner *l)
     const char *drift = hl_settings_text(s, "known-drift"), *noise = hl_settings_text(s, "known-diffusion");
     drift = drift ? drift : "-";
     noise = noise ? noise : "-";
-    size_t room = 800 + strlen(drift) + strlen(noise);
+    const char *form[] = { hl_sde_forms_source(l->forms, 0), hl_sde_forms_source(l->forms, 1) };
+    size_t room = 840 + strlen(drift) + strlen(noise);
+    for (size_t k = 0; k < 2; k++)
+        room += form[k] ? strlen(form[k]) : 0;
     char *text = l->learned->settings = hl_alloc(l->ctx, room);
     l->outcome->settings = text ? text : "";
     l->checkpoint_settings = hl_alloc(l->ctx, room);
@@ -239,6 +282,9 @@ hl_status hl_learner_describe(hl_learner *l)
         o->density_form, o->smooth < 0, o->stop_gradient, o->variance_floor, drift, noise,
         l->simple ? l->outcome->form : "network", l->outcome->correlated ? "full" : "diagonal", l->data.rows,
         (unsigned long long)l->hash);
+    for (size_t k = 0; k < 2; k++)
+        if (form[k])
+            snprintf(text + strlen(text), room - strlen(text), k ? " diffusion %s" : " drift %s", form[k]);
     snprintf(l->checkpoint_settings, room, "%s%s", text, l->outcome->components_chosen ? chosen_mark : "");
     return HL_OK;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "exec/plan.h"
+#include "hollow/sde_forms.h"
+#include "sde/expression.h"
 #include "sde/regress.h"
 #include "sde/sde.h"
 
@@ -79,19 +81,22 @@ static hl_status copy_known(hl_sde *s, const hl_sde_known *given)
 {
     size_t d = s->spec.dim;
     s->spec.known = NULL;
-    if (!given)
+    if (!given && !s->forms)
         return HL_OK;
     s->known = hl_calloc(s->ctx, d, sizeof *s->known);
     s->known_linear = hl_calloc(s->ctx, d * d, sizeof *s->known_linear);
     if (!s->known || !s->known_linear)
         return HL_ERR_NOMEM;
+    if (given)
+        memcpy(s->known, given, d * sizeof *given);
+    if (s->forms)
+        hl_sde_forms_apply(s->forms, s->known);
     for (size_t i = 0; i < d; i++) {
-        s->known[i] = given[i];
-        s->known[i].drift_linear = s->known_linear + i * d;
-        if (given[i].drift && given[i].drift_linear)
-            memcpy(s->known_linear + i * d, given[i].drift_linear, d * sizeof *s->known_linear);
-        bool good =
-            isfinite(given[i].drift_constant) && given[i].diffusion_value >= 0 && isfinite(given[i].diffusion_value);
+        hl_sde_known *k = &s->known[i];
+        if (k->drift && k->drift_linear)
+            memcpy(s->known_linear + i * d, k->drift_linear, d * sizeof *s->known_linear);
+        k->drift_linear = s->known_linear + i * d;
+        bool good = isfinite(k->drift_constant) && k->diffusion_value >= 0 && isfinite(k->diffusion_value);
         for (size_t j = 0; j < d; j++)
             good = good && isfinite(s->known_linear[i * d + j]);
         if (!good)
@@ -100,6 +105,19 @@ static hl_status copy_known(hl_sde *s, const hl_sde_known *given)
     }
     s->spec.known = s->known;
     return HL_OK;
+}
+
+static hl_status copy_forms(hl_sde *s, const hl_sde_forms *given)
+{
+    s->spec.forms = NULL;
+    if (!given)
+        return HL_OK;
+    if (given->dim != s->spec.dim)
+        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: the expressions are of %zu columns, not %zu", given->dim,
+                       s->spec.dim);
+    hl_status status = hl_sde_forms_copy(s->ctx, given, &s->forms);
+    s->spec.forms = s->forms;
+    return status;
 }
 
 static hl_status copy_simple(hl_sde *s, const hl_sde_simple *given)
@@ -241,6 +259,8 @@ hl_status hl_sde_create(hl_context *ctx, const hl_sde_spec *spec, hl_sde **out)
     s->ctx = ctx;
     hl_status status = set_spec(s, spec);
     if (status == HL_OK)
+        status = copy_forms(s, spec->forms);
+    if (status == HL_OK)
         status = copy_known(s, spec->known);
     if (status == HL_OK)
         status = copy_simple(s, spec->simple);
@@ -277,6 +297,7 @@ void hl_sde_free(hl_sde *s)
         hl_net_free(s->dense[n].net);
     }
     hl_sde_simple_free(s->simple);
+    hl_sde_forms_free(s->forms);
     hl_sde_flow_free(s->ctx, &s->flow);
     for (size_t k = 0; k < HL_SDE_KNOWN; k++)
         hl_free(s->ctx, s->fixed[k]);

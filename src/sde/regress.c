@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hollow/sde_forms.h"
 #include "sde/regress.h"
 #include "sde/sde.h"
 
@@ -39,8 +40,10 @@ static hl_status set_options(hl_regress *p, const hl_sde_regress_options *given)
         *texts[k].value = *c;
     }
     for (size_t i = 0; p->options.known && i < p->dim; i++)
-        if ((p->options.known[i].drift && p->options.known[i].drift_form) ||
-            (p->options.known[i].diffusion && p->options.known[i].diffusion_form))
+        if ((p->options.known[i].drift && p->options.known[i].drift_form &&
+             !hl_sde_forms_has(p->options.forms, 0, i)) ||
+            (p->options.known[i].diffusion && p->options.known[i].diffusion_form &&
+             !hl_sde_forms_has(p->options.forms, 1, i)))
             return hl_fail(p->ctx, HL_ERR_UNSUPPORTED, "hl_sde_regress: known forms that are functions");
     return HL_OK;
 }
@@ -137,6 +140,36 @@ static void set_known(hl_regress *p, const hl_sde_simple *s)
     }
 }
 
+/* What expressions say at every row, standardised. */
+static hl_status set_forms(hl_regress *p, const hl_sde_data *data, const hl_sde_simple *s)
+{
+    const hl_sde_forms *forms = p->options.forms;
+    size_t d = p->dim;
+    if (!forms)
+        return HL_OK;
+    double *f = hl_calloc(p->ctx, 2 * d, sizeof *f), *g = f + d, unit = (s->t_last - s->t_first) / HL_SDE_SPAN;
+    hl_status status = f ? HL_OK : HL_ERR_NOMEM;
+    for (size_t r = 0; r < p->rows && status == HL_OK; r++) {
+        double *to = p->known + r * 2 * d;
+        status = hl_sde_forms_eval(forms, 1, data->t + r, data->x + r * d, f, g);
+        for (size_t i = 0; i < d && status == HL_OK; i++) {
+            if (hl_sde_forms_has(forms, 0, i))
+                to[i] = f[i] * unit / s->deviation[i];
+            if (hl_sde_forms_has(forms, 1, i))
+                to[d + i] = g[i] * g[i] * unit / (s->deviation[i] * s->deviation[i]);
+            if (!isfinite(to[i]) || !isfinite(to[d + i]))
+                status = hl_fail(p->ctx, HL_ERR_NOT_FINITE,
+                                 "the expression of column %zu has no finite value at row %zu of the data", i, r);
+        }
+    }
+    for (size_t i = 0; i < d && status == HL_OK; i++) {
+        p->open[0][i] = p->open[0][i] && !hl_sde_forms_has(forms, 0, i);
+        p->open[1][i] = p->open[1][i] && !hl_sde_forms_has(forms, 1, i);
+    }
+    hl_free(p->ctx, f);
+    return status;
+}
+
 static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
 {
     hl_context *ctx = p->ctx;
@@ -178,8 +211,10 @@ static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
     if (status == HL_OK)
         set_pairs(p, data, place);
     hl_free(ctx, place);
+    if (status != HL_OK)
+        return status;
     set_known(p, s);
-    return status;
+    return set_forms(p, data, s);
 }
 
 /* ---- dictionaries ---- */
@@ -568,8 +603,8 @@ static void release(hl_regress *p, sources *s)
         hl_free(p->ctx, blocks[i]);
 }
 
-hl_status hl_sde_regress(hl_context *ctx, const hl_sde_data *data, size_t dim, const hl_sde_regress_options *options,
-                         hl_sde_simple **simple)
+hl_status hl_regress_run(hl_context *ctx, const hl_sde_data *data, size_t dim, const hl_sde_regress_options *options,
+                         hl_regress_after_fn *after, void *user, hl_sde_simple **simple)
 {
     if (!ctx)
         return HL_ERR_INVALID;
@@ -603,6 +638,8 @@ hl_status hl_sde_regress(hl_context *ctx, const hl_sde_data *data, size_t dim, c
     if (status == HL_OK && p.options.replicates)
         status = hl_regress_resample(&p, s->candidates, s->candidate, &s->choice, to->report.snapshots,
                                      to->report.steps, p.options.replicates, to);
+    if (status == HL_OK && after)
+        status = after(user, &p, &s->candidate[s->choice.candidate], to);
     release(&p, s);
     hl_free(ctx, s);
     if (status != HL_OK) {
@@ -611,4 +648,10 @@ hl_status hl_sde_regress(hl_context *ctx, const hl_sde_data *data, size_t dim, c
     }
     *simple = to;
     return HL_OK;
+}
+
+hl_status hl_sde_regress(hl_context *ctx, const hl_sde_data *data, size_t dim, const hl_sde_regress_options *options,
+                         hl_sde_simple **simple)
+{
+    return hl_regress_run(ctx, data, dim, options, NULL, NULL, simple);
 }

@@ -23,6 +23,9 @@ typedef struct hl_basis {
     unsigned short (*factor)[HL_BASIS_FACTORS]; /* [products]: number of the input + 1, or 0 */
     double *centre;                             /* [bumps][inputs] */
     double width;
+    /* NULL, or what gives the values of all `products` instead */
+    void (*custom)(const void *user, const double *z, double *value);
+    const void *user;
 } hl_basis;
 
 static inline size_t hl_basis_size(const hl_basis *b)
@@ -169,7 +172,18 @@ typedef struct hl_choice {
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
                             hl_choice *best);
 
+/* ---- expressions (forms_fit.c) ---- */
+
+/* What is to be done with the problem after the estimate: p->theta, the choice and the result are there. */
+typedef hl_status hl_regress_after_fn(void *user, const hl_regress *p, const hl_candidate *candidate,
+                                      const hl_sde_simple *s);
+hl_status hl_regress_run(hl_context *ctx, const hl_sde_data *data, size_t dim, const hl_sde_regress_options *options,
+                         hl_regress_after_fn *after, void *user, hl_sde_simple **simple);
+
 /* ---- resampling (bands.c) ---- */
+
+/* The problem with the candidate's functions alone: all but bases and theta, which the caller frees, is borrowed. */
+hl_status hl_regress_narrow(const hl_regress *p, const hl_candidate *c, hl_regress *to);
 
 /* Regressions of `count` resamplings of the groups to s->replicates, by the conditions that the estimate p->theta was found with. Each
  * chooses among the candidates that the data do not exclude. s holds the estimate. */

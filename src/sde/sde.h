@@ -119,6 +119,7 @@ struct hl_sde {
     hl_context *ctx;
     hl_sde_spec spec;      /* defaults filled in */
     hl_sde_simple *simple; /* NULL: none; owned */
+    hl_sde_forms *forms;   /* likewise */
     hl_sde_known *known;
     double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
     bool hollow;

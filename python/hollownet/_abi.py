@@ -334,6 +334,8 @@ class hl_sde_regress_options(Structure): ...
 
 class hl_sde_regress_report(Structure): ...
 
+class hl_sde_constant(Structure): ...
+
 class hl_table_options(Structure): ...
 
 class hl_column_stats(Structure): ...
@@ -850,6 +852,7 @@ hl_sde_spec._fields_ = [
     ("known", c_void_p),
     ("dtype", c_int),
     ("simple", c_void_p),
+    ("forms", c_void_p),
 ]
 hl_sde_values._fields_ = [
     ("f", c_void_p),
@@ -1185,6 +1188,7 @@ hl_sde_regress_options._fields_ = [
     ("use", c_char_p),
     ("known", c_void_p),
     ("seed", c_uint64),
+    ("forms", c_void_p),
     ("replicates", c_size_t),
 ]
 hl_sde_regress_report._fields_ = [
@@ -1196,6 +1200,11 @@ hl_sde_regress_report._fields_ = [
     ("snapshots", c_int),
     ("steps", c_int),
     ("correlated", c_int),
+]
+hl_sde_constant._fields_ = [
+    ("name", c_char_p),
+    ("value", c_double),
+    ("error", c_double),
 ]
 hl_table_options._fields_ = [
     ("columns", c_char_p),
@@ -1346,6 +1355,7 @@ STRUCTS: dict[str, Any] = {
     "hl_sde_band_values": hl_sde_band_values,
     "hl_sde_regress_options": hl_sde_regress_options,
     "hl_sde_regress_report": hl_sde_regress_report,
+    "hl_sde_constant": hl_sde_constant,
     "hl_table_options": hl_table_options,
     "hl_column_stats": hl_column_stats,
     "hl_table_writer_options": hl_table_writer_options,
@@ -1695,6 +1705,15 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_sde_simple_report": (hl_sde_regress_report, [c_void_p]),
     "hl_sde_simple_eval": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_sde_simple_correlation": (c_double, [c_void_p, c_size_t, c_size_t]),
+    "hl_sde_forms_parse": (c_int, [c_void_p, c_size_t, POINTER(c_char_p), c_char_p, c_char_p, c_void_p]),
+    "hl_sde_forms_free": (None, [c_void_p]),
+    "hl_sde_forms_constants": (c_size_t, [c_void_p]),
+    "hl_sde_forms_has": (c_int, [c_void_p, c_int, c_size_t]),
+    "hl_sde_forms_source": (c_char_p, [c_void_p, c_int]),
+    "hl_sde_forms_constant": (hl_sde_constant, [c_void_p, c_size_t]),
+    "hl_sde_forms_set": (c_int, [c_void_p, c_size_t, c_double]),
+    "hl_sde_forms_eval": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_sde_forms_fit": (c_int, [c_void_p, c_void_p, c_void_p]),
     "hl_date_scan": (c_char_p, [c_char_p, c_void_p]),
     "hl_table_open": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
     "hl_table_free": (None, [c_void_p]),

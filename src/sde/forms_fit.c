@@ -150,6 +150,12 @@ static hl_status set_unknowns(fitter *w)
 
 /* ---- normal equations ---- */
 
+static void solve_factor(size_t n, const double *l, double *y)
+{
+    hl_solve_lower(n, l, n, y);
+    hl_solve_lower_transposed(n, l, n, y);
+}
+
 /* A row of conditions by unknowns; the last is what is left of y. */
 static void reduce(const fitter *w, const double *row, double *to)
 {
@@ -171,7 +177,7 @@ static void add_square(const fitter *w, const double *row, double factor, double
 {
     for (size_t i = 0; i <= w->n; i++)
         if (row[i] != 0)
-            hl_regress_axpy(w->n + 1, factor * row[i], row, h + i * (w->n + 1));
+            hl_axpy(w->n + 1, factor * row[i], row, h + i * (w->n + 1));
 }
 
 /* Normal equations of the folds' mean, with as much of the regressors' noise taken out as they bear; solves them. */
@@ -185,7 +191,7 @@ static hl_status solve(fitter *w)
         for (size_t r = 0; r < count; r++) {
             reduce(w, w->rows.rows + (q * count + r) * columns, row);
             add_square(w, row, 1. / HL_REGRESS_FOLDS, noise);
-            hl_regress_axpy(wide, 1. / HL_REGRESS_FOLDS, row, w->mean + r * wide);
+            hl_axpy(wide, 1. / HL_REGRESS_FOLDS, row, w->mean + r * wide);
         }
     for (size_t r = 0; r < count; r++)
         add_square(w, w->mean + r * wide, 1, normal);
@@ -210,7 +216,7 @@ static hl_status solve(fitter *w)
                                       ((pass ? 1 : 1 - keep) * normal[i * wide + j] - share * noise[i * wide + j]);
                 w->l[i * n + i] += ridge;
             }
-            good = hl_regress_cholesky(n, w->l);
+            good = hl_cholesky(n, w->l, 0) > 0;
             if (!good)
                 break;
         }
@@ -221,7 +227,7 @@ static hl_status solve(fitter *w)
         return hl_fail(w->p.ctx, HL_ERR_NO_SOLUTION, "the constants cannot be told apart by the data");
     for (size_t k = 0; k < n; k++)
         w->solution[k] = w->scale[k] * (normal[k * wide + n] - share * noise[k * wide + n]);
-    hl_regress_solve(n, w->l, w->solution);
+    solve_factor(n, w->l, w->solution);
     for (size_t k = 0; k < n; k++)
         w->solution[k] *= w->scale[k];
     return HL_OK;
@@ -245,23 +251,22 @@ static hl_status covariance(fitter *w, double *to)
         for (size_t r = 0; r < count; r++) {
             const double *mean = w->mean + r * wide;
             reduce(w, w->groups.rows + (g * count + r) * columns, row);
-            double own = row[n] - hl_regress_dot(n, row, w->solution),
-                   left = mean[n] - hl_regress_dot(n, mean, w->solution);
-            hl_regress_axpy(n, own / HL_REGRESS_FOLDS, mean, s);
-            hl_regress_axpy(n, left / HL_REGRESS_FOLDS, row, s);
+            double own = row[n] - hl_dot(n, row, w->solution), left = mean[n] - hl_dot(n, mean, w->solution);
+            hl_axpy(n, own / HL_REGRESS_FOLDS, mean, s);
+            hl_axpy(n, left / HL_REGRESS_FOLDS, row, s);
         }
-        hl_regress_axpy(n, 1 / (double)groups, s, fold + g % HL_REGRESS_FOLDS * n);
+        hl_axpy(n, 1 / (double)groups, s, fold + g % HL_REGRESS_FOLDS * n);
     }
     for (size_t g = 0; g < HL_REGRESS_FOLDS * groups; g++) {
         double *s = all + g * n;
-        hl_regress_axpy(n, -1, fold + g % HL_REGRESS_FOLDS * n, s);
+        hl_axpy(n, -1, fold + g % HL_REGRESS_FOLDS * n, s);
         for (size_t k = 0; k < n; k++)
             s[k] *= w->scale[k];
-        hl_regress_solve(n, w->l, s);
+        solve_factor(n, w->l, s);
         for (size_t k = 0; k < n; k++)
             s[k] *= w->scale[k];
         for (size_t k = 0; k < n; k++)
-            hl_regress_axpy(n, s[k] * (double)groups / (double)(groups - 1), s, to + k * n);
+            hl_axpy(n, s[k] * (double)groups / (double)(groups - 1), s, to + k * n);
     }
     hl_free(p->ctx, all);
     return HL_OK;
@@ -321,8 +326,8 @@ static hl_status step(fitter *w, bool weak, bool steps, double *change)
     if (status == HL_OK && w->steps)
         status = hl_steps_rows(w->steps, &w->groups, first);
     for (size_t g = 0; status == HL_OK && w->steps && g < HL_REGRESS_FOLDS * p->groups; g++)
-        hl_regress_axpy((count - first) * wide, 1, w->groups.rows + (g * count + first) * wide,
-                        w->rows.rows + (g % HL_REGRESS_FOLDS * count + first) * wide);
+        hl_axpy((count - first) * wide, 1, w->groups.rows + (g * count + first) * wide,
+                w->rows.rows + (g % HL_REGRESS_FOLDS * count + first) * wide);
     if (status == HL_OK)
         status = solve(w);
     double *all = status == HL_OK ? hl_calloc(p->ctx, n * n, sizeof *all) : NULL;
@@ -367,7 +372,7 @@ static double misfit(const fitter *w, const double *target, double *normal)
                 slope[m] = target[(k * 2 + part) * d + i] - standard(u, i, t, x, slope);
                 sum += slope[m] * slope[m];
                 for (size_t c = 0; c <= m; c++)
-                    hl_regress_axpy(m + 1, slope[c], slope, normal + c * (m + 1));
+                    hl_axpy(m + 1, slope[c], slope, normal + c * (m + 1));
             }
         }
     return isfinite(sum) ? sum : INFINITY;
@@ -388,9 +393,9 @@ static double descend(fitter *w, const double *target)
             l[i * m + i] = l[i * m + i] * (1 + damp) + 1e-12;
             by[i] = normal[i * wide + m];
         }
-        if (!hl_regress_cholesky(m, l))
+        if (!(hl_cholesky(m, l, 0) > 0))
             break;
-        hl_regress_solve(m, l, by);
+        solve_factor(m, l, by);
         for (size_t i = 0; i < m; i++)
             value[i] += by[i];
         double sum = misfit(w, target, next);

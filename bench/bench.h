@@ -92,11 +92,14 @@ int bench_sde(const bench_sde_options *options);
 int bench_sde_bands(const bench_sde_options *options);
 int bench_sde_network(const bench_sde_options *options); /* --method fp, pseudo-ml (sde_network.c) */
 
-/* `hollow bench density`; data NULL: all sets; iterations 0: the default of hl_density_fit. Returns the exit status. */
+/* `hollow bench density`; data NULL: all sets of known density; else one, a file, or a directory of npz files. iterations 0: the default of
+ * hl_density_fit. splits: of a file, or 0. Returns the exit status. */
 typedef struct bench_density_options {
     const char *data;
     size_t iterations, rows; /* rows 0: 20,000 */
     int threads;
+    size_t splits;
+    bool markdown; /* a table instead of JSON */
 } bench_density_options;
 int bench_density(const bench_density_options *options);
 

@@ -13,10 +13,10 @@ static const char *const density_names[] = { "mixture", "flow", NULL };
 static const char *const network_names[] = { "mlp", "hollow", NULL };
 
 typedef struct settings {
-    uint64_t threads, rows, iterations, parameters, first, seeds, hidden;
+    uint64_t splits, threads, rows, iterations, parameters, first, seeds, hidden;
     double seconds, kept, rate;
     const char *name, *dtype, *clock, *out, *problem, *method, *network, *density, *data, *observed;
-    bool quick, bands;
+    bool markdown, quick, bands;
 } settings;
 
 static const cli_option options[] = {
@@ -51,8 +51,12 @@ static const cli_option options[] = {
     { "hidden", CLI_INTEGER, offsetof(settings, hidden), "N", "sde: units of a layer", 1, 4096, NULL },
     { "kept", CLI_REAL, offsetof(settings, kept), "SHARE", "sde: of the observations; default 1 and then 0.05", 0.001,
       1, NULL },
-    { "data", CLI_TEXT, offsetof(settings, data), "NAME", "density: one set, such as 8gaussians; default all", 0, 0,
+    { "data", CLI_TEXT, offsetof(settings, data), "NAME",
+      "density: a set, a npz file with arrays train, valid, test, or a directory of these; default all sets", 0, 0,
       NULL },
+    { "few", CLI_INTEGER, offsetof(settings, splits), "N", "density: divide the rows of --data FILE anew, N times", 1,
+      1000, NULL },
+    { "markdown", CLI_FLAG, offsetof(settings, markdown), NULL, "density: print a table instead of JSON", 0, 0, NULL },
     { "rate", CLI_REAL, offsetof(settings, rate), "X", "sde: of learning; default 0.002", 0, 1, NULL },
     { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: runs of each kind; default 1, with --bands 50", 1,
       1000, NULL },
@@ -136,8 +140,8 @@ static int run_one(int which, const settings *set)
                                                .threads = threads,
                                                .quick = set->quick });
     if (which == DENSITY)
-        return bench_density(
-            &(bench_density_options){ set->data, (size_t)set->iterations, (size_t)set->rows, threads });
+        return bench_density(&(bench_density_options){ set->data, (size_t)set->iterations, (size_t)set->rows, threads,
+                                                       (size_t)set->splits, set->markdown });
     if (which == SCALE)
         return bench_scale((size_t)set->iterations);
     if (threads > 1 && cpu)

@@ -5,7 +5,7 @@
 #include "numbers.h"
 #include "program/program.h"
 
-enum { MODES = 8, PIECES = 4, NODES = 2000 };
+enum { MODES = 8, PIECES = 4, NODES = 2000, MOST_SPOTS = 12 };
 static const double pi = 3.14159265358979323846;
 
 /* log of the mean of exp(term). */
@@ -292,17 +292,291 @@ static double logp_chain(const double *x)
     return sum;
 }
 
+/* ---- Neal's funnel: the first column is the log-variance of the others ---- */
+
+static const double funnel_width = 1.5;
+
+static void draw_funnel(uint64_t seed, uint64_t row, double *x)
+{
+    x[0] = funnel_width * normal(seed, 0, row);
+    for (size_t i = 1; i < DENSITY_MOST_DIM; i++)
+        x[i] = exp(0.5 * x[0]) * normal(seed, i, row);
+}
+
+static double logp_funnel(const double *x)
+{
+    double sum = normal_logp(x[0], 0, funnel_width);
+    for (size_t i = 1; i < DENSITY_MOST_DIM; i++)
+        sum += normal_logp(x[i], 0, exp(0.5 * x[0]));
+    return sum;
+}
+
+/* ---- five columns, by turns near a parabola and a sine of the one before ---- */
+
+static double banana_mean(const double *x, size_t i)
+{
+    return i % 2 ? 0.5 * x[i - 1] * x[i - 1] : sin(2 * x[i - 1]);
+}
+
+static void draw_banana(uint64_t seed, uint64_t row, double *x)
+{
+    x[0] = normal(seed, 0, row);
+    for (size_t i = 1; i < EQUAL; i++)
+        x[i] = banana_mean(x, i) + 0.3 * normal(seed, i, row);
+}
+
+static double logp_banana(const double *x)
+{
+    double sum = normal_logp(x[0], 0, 1);
+    for (size_t i = 1; i < EQUAL; i++)
+        sum += normal_logp(x[i], banana_mean(x, i), 0.3);
+    return sum;
+}
+
+/* ---- mixtures of correlated normals: parts of unequal weights, their tables made from the number of the set ---- */
+
+static double spot_weight(uint64_t set, size_t k)
+{
+    return 0.3 + hl_random_uniform(set, 0, k);
+}
+
+static double spot_mean(uint64_t set, double spread, size_t k, size_t i)
+{
+    return spread * hl_random_normal(set, 1, k * 16 + i);
+}
+
+static double spot_factor(uint64_t set, size_t k, size_t i, size_t j)
+{
+    return i == j ? 0.15 + 0.5 * hl_random_uniform(set, 2, k * 16 + i)
+                  : 0.3 * hl_random_normal(set, 3, (k * 16 + i) * 16 + j);
+}
+
+static size_t choose_spot(uint64_t set, size_t parts, double u)
+{
+    double total = 0, sum = 0;
+    for (size_t k = 0; k < parts; k++)
+        total += spot_weight(set, k);
+    for (size_t k = 0; k < parts; k++)
+        if ((sum += spot_weight(set, k)) >= u * total)
+            return k;
+    return parts - 1;
+}
+
+static void draw_spots(uint64_t set, size_t parts, size_t dim, double spread, uint64_t seed, uint64_t row, double *x)
+{
+    size_t k = choose_spot(set, parts, uniform(seed, 62, row));
+    for (size_t i = 0; i < dim; i++) {
+        x[i] = spot_mean(set, spread, k, i);
+        for (size_t j = 0; j <= i; j++)
+            x[i] += spot_factor(set, k, i, j) * normal(seed, j, row);
+    }
+}
+
+static double logp_spots(uint64_t set, size_t parts, size_t dim, double spread, const double *x)
+{
+    double term[MOST_SPOTS], total = 0, top = -INFINITY, sum = 0;
+    for (size_t k = 0; k < parts; k++) {
+        double z[DENSITY_MOST_DIM];
+        total += spot_weight(set, k);
+        term[k] = log(spot_weight(set, k));
+        for (size_t i = 0; i < dim; i++) {
+            double rest = x[i] - spot_mean(set, spread, k, i);
+            for (size_t j = 0; j < i; j++)
+                rest -= spot_factor(set, k, i, j) * z[j];
+            z[i] = rest / spot_factor(set, k, i, i);
+            term[k] += normal_logp(z[i], 0, 1) - log(spot_factor(set, k, i, i));
+        }
+        top = fmax(top, term[k]);
+    }
+    for (size_t k = 0; k < parts; k++)
+        sum += exp(term[k] - top);
+    return top + log(sum / total);
+}
+
+static void draw_mixture6(uint64_t seed, uint64_t row, double *x)
+{
+    draw_spots(911, 12, 6, 2, seed, row, x);
+}
+
+static double logp_mixture6(const double *x)
+{
+    return logp_spots(911, 12, 6, 2, x);
+}
+
+/* ---- five positive columns: the exponential of a mixture of three normals ---- */
+
+static void draw_lognormals(uint64_t seed, uint64_t row, double *x)
+{
+    draw_spots(912, 3, EQUAL, 1, seed, row, x);
+    for (size_t i = 0; i < EQUAL; i++)
+        x[i] = exp(x[i]);
+}
+
+static double logp_lognormals(const double *x)
+{
+    double y[EQUAL], sum = 0;
+    for (size_t i = 0; i < EQUAL; i++) {
+        y[i] = log(x[i]);
+        sum += y[i];
+    }
+    return logp_spots(912, 3, EQUAL, 1, y) - sum;
+}
+
+/* ---- six columns of a t distribution with three degrees of freedom, each correlated with the one before ---- */
+
+enum { HEAVY = 6, FREEDOM = 3 };
+
+static void draw_heavy(uint64_t seed, uint64_t row, double *x)
+{
+    double square = 0;
+    for (size_t k = 0; k < FREEDOM; k++)
+        square += pow(normal(seed, 10 + k, row), 2);
+    for (size_t i = 0; i < HEAVY; i++)
+        x[i] = (i ? 0.7 * x[i - 1] : 0) + normal(seed, i, row) / sqrt(square / FREEDOM);
+}
+
+static double logp_heavy(const double *x)
+{
+    double square = 0, half = 0.5 * (FREEDOM + HEAVY);
+    for (size_t i = 0; i < HEAVY; i++)
+        square += pow(x[i] - (i ? 0.7 * x[i - 1] : 0), 2);
+    return lgamma(half) - lgamma(0.5 * FREEDOM) - 0.5 * HEAVY * log(FREEDOM * pi) - half * log1p(square / FREEDOM);
+}
+
+/* ---- four columns: one of five values and a little noise, the others depend on the value ---- */
+
+enum { LEVELS = 5, LEVEL_COLUMNS = 4 };
+static const double level_noise = 0.01;
+
+static double level_mean(size_t level, size_t i)
+{
+    return i ? 1.5 * hl_random_normal(913, i, level) : (double)level;
+}
+
+static double level_width(size_t level, size_t i)
+{
+    return i ? 0.3 + hl_random_uniform(914, i, level) : level_noise;
+}
+
+static void draw_levels(uint64_t seed, uint64_t row, double *x)
+{
+    size_t level = choose(seed, row, LEVELS);
+    for (size_t i = 0; i < LEVEL_COLUMNS; i++)
+        x[i] = level_mean(level, i) + level_width(level, i) * normal(seed, i, row);
+}
+
+static double logp_levels(const double *x)
+{
+    double term[LEVELS] = { 0 };
+    for (size_t k = 0; k < LEVELS; k++)
+        for (size_t i = 0; i < LEVEL_COLUMNS; i++)
+            term[k] += normal_logp(x[i], level_mean(k, i), level_width(k, i));
+    return log_mean(term, LEVELS);
+}
+
+/* ---- three columns near a helix of two turns ---- */
+
+static void helix(double s, double *x)
+{
+    x[0] = cos(4 * pi * s);
+    x[1] = sin(4 * pi * s);
+    x[2] = 2 * s - 1;
+}
+
+static const double helix_noise = 0.1;
+
+static void draw_helix(uint64_t seed, uint64_t row, double *x)
+{
+    helix(uniform(seed, 0, row), x);
+    for (size_t i = 0; i < 3; i++)
+        x[i] += helix_noise * normal(seed, 1 + i, row);
+}
+
+static double logp_helix(const double *x)
+{
+    double term[NODES], at[3];
+    for (size_t n = 0; n < NODES; n++) {
+        helix(((double)n + 0.5) / NODES, at);
+        term[n] = normal_logp(x[0], at[0], helix_noise) + normal_logp(x[1], at[1], helix_noise) +
+                  normal_logp(x[2], at[2], helix_noise);
+    }
+    return log_mean(term, NODES);
+}
+
+/* ---- eight columns of different families, each with a spread that depends on the one before ---- */
+
+enum { FAMILIES = 8 };
+
+/* Quantile functions that are monotone in a normal score, and their log-derivatives. */
+static double family(size_t i, double z, double *slope)
+{
+    switch (i % 4) {
+    case 0:
+        *slope = 0;
+        return z;
+    case 1: /* lognormal */
+        *slope = 0.6 * z + log(0.6);
+        return exp(0.6 * z);
+    case 2: /* heavy tails on both sides */
+        *slope = log(cosh(0.8 * z)) + log(0.8);
+        return sinh(0.8 * z);
+    default: /* between two values */
+        *slope = -1.5 * z - 2 * log1p(exp(-1.5 * z)) + log(1.5);
+        return 1 / (1 + exp(-1.5 * z));
+    }
+}
+
+static double family_inverse(size_t i, double x)
+{
+    return i % 4 == 0 ? x : i % 4 == 1 ? log(x) / 0.6 : i % 4 == 2 ? asinh(x) / 0.8 : log(x / (1 - x)) / 1.5;
+}
+
+static double family_width(double before)
+{
+    return 0.3 + 0.5 / (1 + before * before);
+}
+
+static void draw_families(uint64_t seed, uint64_t row, double *x)
+{
+    double before = 0, slope;
+    for (size_t i = 0; i < FAMILIES; i++) {
+        double z = 0.7 * before + family_width(before) * normal(seed, i, row);
+        x[i] = family(i, z, &slope);
+        before = z;
+    }
+}
+
+static double logp_families(const double *x)
+{
+    double before = 0, sum = 0, slope;
+    for (size_t i = 0; i < FAMILIES; i++) {
+        double z = family_inverse(i, x[i]);
+        family(i, z, &slope);
+        sum += normal_logp(z, 0.7 * before, family_width(before)) - slope;
+        before = z;
+    }
+    return sum;
+}
+
 const density_problem density_problems[DENSITY_PROBLEMS + 1] = {
-    { "8gaussians", 2, draw_8gaussians, logp_8gaussians },
-    { "checkerboard", 2, draw_checkerboard, logp_checkerboard },
-    { "moons", 2, draw_moons, logp_moons },
-    { "rings", 2, draw_rings, logp_rings },
-    { "peaks", 1, draw_peaks, logp_peaks },
-    { "mixture10", 10, draw_mixture, logp_mixture },
-    { "lognormal", 1, draw_lognormal, logp_lognormal },
-    { "pinwheel", 2, draw_pinwheel, logp_pinwheel },
-    { "spirals", 2, draw_spirals, logp_spirals },
-    { "correlated5", 5, draw_correlated, logp_correlated },
-    { "chain10", 10, draw_chain, logp_chain },
-    { NULL, 0, NULL, NULL },
+    { "8gaussians", 2, draw_8gaussians, logp_8gaussians, true },
+    { "checkerboard", 2, draw_checkerboard, logp_checkerboard, true },
+    { "moons", 2, draw_moons, logp_moons, true },
+    { "rings", 2, draw_rings, logp_rings, true },
+    { "peaks", 1, draw_peaks, logp_peaks, true },
+    { "mixture10", 10, draw_mixture, logp_mixture, false },
+    { "lognormal", 1, draw_lognormal, logp_lognormal, false },
+    { "pinwheel", 2, draw_pinwheel, logp_pinwheel, false },
+    { "spirals", 2, draw_spirals, logp_spirals, true },
+    { "correlated5", 5, draw_correlated, logp_correlated, false },
+    { "chain10", 10, draw_chain, logp_chain, false },
+    { "funnel10", 10, draw_funnel, logp_funnel, true },
+    { "banana5", 5, draw_banana, logp_banana, true },
+    { "mixture6", 6, draw_mixture6, logp_mixture6, false },
+    { "lognormals5", 5, draw_lognormals, logp_lognormals, false },
+    { "heavy6", 6, draw_heavy, logp_heavy, false },
+    { "levels4", 4, draw_levels, logp_levels, true },
+    { "helix3", 3, draw_helix, logp_helix, false },
+    { "families8", 8, draw_families, logp_families, false },
+    { NULL, 0, NULL, NULL, false },
 };

@@ -16,7 +16,7 @@ enum { SPACES = 4, TRIAL_ROWS = 500, LEAST_VALID = 200, LEAST_SOLVING = 10 };
 static const double TRIAL_MATCHING = 1. / 25, TRIAL_SOLVING = 1. / 50;
 static const double SMALL_RATE = 0.4, MAPPED_MARGIN = 0.25; /* nats */
 /* Nats behind the mixtures, and for each column, after which a full run has never made up for a trial. */
-static const double HOPELESS = 1, HOPELESS_COLUMN = 0.1;
+static const double HOPELESS = 1, HOPELESS_COLUMN = 0.2;
 
 typedef struct trial {
     const hl_fit_members *members;

@@ -75,18 +75,18 @@ static int plot_curves(const char *directory, const fit_curves *c)
     print_curve(g, "loss", c, 1);
     print_curve(g, "validation", c, 2);
     print_curve(g, "evaluations", c, 3);
-    fprintf(g, "set datafile missing 'nan'\nset multiplot layout 2,1\nset grid linecolor rgb '#dddddd'\n"
+    fprintf(g, "set datafile missing 'nan'\nset multiplot layout 2,1\nset grid linecolor rgb '#eaeef2'\n"
                "set lmargin 10\nset rmargin 3\nset key top right\nset ylabel 'nats a row'\n"
                "set title 'Mean -log p' font ',15'\n");
     print_range(g, c);
     fprintf(g, "set xrange [0:%g]\n", c->count ? c->point[c->count - 1][0] : 1.0);
-    fprintf(g, "plot $loss with lines linewidth 1 linecolor rgb '#9ecae1' title 'training batch', "
-               "$validation with linespoints linewidth 2.5 pointtype 7 pointsize 0.8 linecolor rgb '#d55e00' "
+    fprintf(g, "plot $loss with lines linewidth 1 linecolor rgb '#a9c4ee' title 'training batch', "
+               "$validation with linespoints linewidth 2.5 pointtype 7 pointsize 0.8 linecolor rgb '#d1491d' "
                "title 'validation, adaptive solver'\n"
                "set autoscale y\nset yrange [0:*]\nset offsets graph 0, 0, graph 0.1, 0\nset ylabel 'evaluations a "
                "row'\nset xlabel 'iteration'\n"
                "set title 'Evaluations of f in an iteration of likelihood, forward'\n"
-               "plot $evaluations with lines linewidth 2 linecolor rgb '#0072b2' notitle\nunset multiplot\n");
+               "plot $evaluations with lines linewidth 2 linecolor rgb '#1d63d1' notitle\nunset multiplot\n");
     return keep(&file, directory, "training.png");
 }
 
@@ -150,10 +150,10 @@ static int plot_plane(const sheet *s)
             "colorbox\n"
             "set palette defined (0 '#ffffff', 0.15 '#deebf7', 0.4 '#6baed6', 0.7 '#2171b5', 1 '#08306b')\n"
             "set title 'data' font ',15'\n"
-            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '#444444'\n"
+            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '#5f6b7a'\n"
             "set title 'density of the model'\nplot $density with image\n"
             "set title 'samples of the model'\n"
-            "plot $samples with points pointtype 7 pointsize 0.25 linecolor rgb '#2171b5'\nunset multiplot\n",
+            "plot $samples with points pointtype 7 pointsize 0.25 linecolor rgb '#1d63d1'\nunset multiplot\n",
             range[0][0], range[0][1], range[1][0], range[1][1]);
     return keep(&file, directory, "density.png");
 }
@@ -172,7 +172,8 @@ static int plot_pairs(const sheet *s)
     cli_plot_points(g, "samples", POINTS, s->dim, n, POINTS, s->samples);
     fprintf(g,
             "set multiplot layout %zu,%zu title 'below the diagonal: data; above: samples of the model' font ',14'\n"
-            "unset key\nset format x ''\nset format y ''\nset margins 1,1,1,1\n",
+            "unset key\nset tics font ',9'\nset xtics autofreq rotate by -30\nset margins 7,1,3,1\nset border "
+            "linecolor rgb '#9aa6b5'\n",
             n, n);
     for (size_t r = 0; r < n; r++)
         for (size_t c = 0; c < n; c++) {
@@ -185,12 +186,12 @@ static int plot_pairs(const sheet *s)
                 fprintf(g,
                         "w = %g\nset yrange [0:*]\n"
                         "plot $data using (w * floor($%zu / w) + w / 2):(1) smooth frequency with boxes linecolor rgb "
-                        "'#bbbbbb' fillstyle solid, $samples using (w * floor($%zu / w) + w / 2):(%g) smooth frequency "
-                        "with lines linewidth 2 linecolor rgb '#2171b5'\nunset title\n",
+                        "'#c9d0d9' fillstyle solid, $samples using (w * floor($%zu / w) + w / 2):(%g) smooth frequency "
+                        "with lines linewidth 2 linecolor rgb '#1d63d1'\nunset title\n",
                         (range[0][1] - range[0][0]) / 40, c + 1, c + 1, (double)shown / POINTS);
             } else
                 fprintf(g, "plot $%s using %zu:%zu with points pointtype 7 pointsize 0.2 linecolor rgb '%s'\n",
-                        r > c ? "data" : "samples", c + 1, r + 1, r > c ? "#444444" : "#2171b5");
+                        r > c ? "data" : "samples", c + 1, r + 1, r > c ? "#5f6b7a" : "#1d63d1");
         }
     fprintf(g, "unset multiplot\n");
     return keep(&file, directory, "pairs.png");

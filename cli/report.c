@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include "sde.h"
+#include "vae.h"
 
 typedef struct settings {
     uint64_t threads, rows, draws, seed;
     const char *out;
-    sde_source source; /* of observations; tables have its columns, array and drop */
+    sde_source source; /* of observations; tables and images have its columns, array and drop */
+    vae_input input;   /* of images: their shape and bits */
 } settings;
 
 static const cli_option options[] = {
@@ -22,15 +24,18 @@ static const cli_option options[] = {
     { "columns", CLI_TEXT, offsetof(settings, source.how.columns), "LIST",
       "read these columns of DATA only; others may hold text", 0, 0, NULL },
     SDE_SOURCE_OPTIONS(settings, source),
+    { "image", CLI_TEXT, offsetof(settings, input.image), "HxW", "of an autoencoder's DATA: HxW or CxHxW", 0, 0, NULL },
+    { "bits", CLI_FLAG, offsetof(settings, input.bits), NULL, "of an autoencoder's DATA: 8 pixels a byte", 0, 0, NULL },
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
       NULL },
     { 0 },
 };
 
-static const char text[] = "Writes a page of HTML that says how well a density model describes the rows of DATA, or\n"
-                           "a stochastic equation its observations: what log p gains over simple models, columns\n"
-                           "and pairs of data and draws, calibration, the least likely rows and the columns\n"
-                           "responsible; drift and diffusion over the steps of the data, simulations over time.\n"
+static const char text[] = "Writes a page of HTML that says how well a model describes DATA. Of a density model:\n"
+                           "what log p gains over simple models, columns and pairs of data and draws,\n"
+                           "calibration, the least likely rows and the columns responsible. Of a stochastic\n"
+                           "equation: drift and diffusion over the steps of the data, simulations over time. Of\n"
+                           "an autoencoder: samples, reconstructions, traversals, the bound and active units.\n"
                            "DATA should be rows that the model was not trained on. Of a large table a sample is\n"
                            "evaluated, and the page says how many rows. Without DATA the page shows a density\n"
                            "model alone. The page needs no other file and no network. The verdict is printed;\n"
@@ -53,6 +58,8 @@ typedef struct job {
     hl_density *model;
     hl_sde *sde;
     hl_observations *observations;
+    hl_vae *vae;
+    hl_images *images;
     hl_table *table;
     size_t *x_index, *c_index, *index;
     double *x, *c;
@@ -118,6 +125,15 @@ static int read_observations(job *j)
     return sde_read(&cli_report, j->ctx, &source, &j->observations);
 }
 
+static int read_images(job *j)
+{
+    vae_input input = j->set->input;
+    input.array = j->set->source.how.array;
+    input.drop = j->set->source.drop;
+    return vae_open(&cli_report, j->ctx, j->path[1], &input, j->vae,
+                    strcmp(hl_vae_describe(j->vae).likelihood, "gaussian") == 0, &j->images);
+}
+
 /* ---- the report ---- */
 
 static const char *file_name(const char *path)
@@ -154,6 +170,10 @@ static hl_status compare(job *j, const hl_report_options *how, hl_report **repor
 {
     const hl_observations *o = j->observations;
     hl_report_rows data = { .rows = j->rows, .x = j->x, .context = j->c, .index = j->index, .total = j->total };
+    if (j->vae) {
+        hl_vae_rows images = hl_images_rows(j->images);
+        return hl_report_vae(j->vae, &images, how, report);
+    }
     if (!j->sde)
         return hl_report_density(j->model, &data, how, report);
     hl_sde_data observed = { o->rows, o->t, o->x, o->paired ? o->trajectory : NULL };
@@ -222,16 +242,21 @@ static int report(job *j, const char *page)
         return result;
     hl_status status =
         hl_context_create(&(hl_context_options){ .threads = (int)j->set->threads, .stop = cli_stop }, &j->ctx);
-    bool equation = cli_is_model(j->path[0], "hollow-sde");
-    if (equation && !j->path[1])
-        return cli_fail(&cli_report, CLI_WRONG, "%s is a stochastic equation: its report needs DATA", j->path[0]);
+    bool equation = cli_is_model(j->path[0], "hollow-sde"), autoencoder = cli_is_model(j->path[0], "hollow-vae");
+    if ((equation || autoencoder) && !j->path[1])
+        return cli_fail(&cli_report, CLI_WRONG, "%s is %s: its report needs DATA", j->path[0],
+                        equation ? "a stochastic equation" : "an autoencoder");
     if (status == HL_OK)
-        status = equation ? hl_sde_load(j->ctx, j->path[0], &j->sde) : hl_density_load(j->ctx, j->path[0], &j->model);
+        status = equation      ? hl_sde_load(j->ctx, j->path[0], &j->sde)
+                 : autoencoder ? hl_vae_load(j->ctx, j->path[0], &j->vae)
+                               : hl_density_load(j->ctx, j->path[0], &j->model);
     if (status != HL_OK)
         return j->path[1] ? cli_fail_model(&cli_report, j->ctx, status, j->path[1])
                           : cli_fail_library(&cli_report, j->ctx, status);
     if (equation)
         result = read_observations(j);
+    else if (autoencoder)
+        result = read_images(j);
     else if (j->path[1])
         result = read_rows(j);
     return result == CLI_OK ? make_report(j, page) : result;
@@ -249,6 +274,8 @@ static int run(int argc, char **argv)
     hl_observations_free(j.observations);
     hl_density_free(j.model);
     hl_sde_free(j.sde);
+    hl_images_free(j.images);
+    hl_vae_free(j.vae);
     hl_context_free(j.ctx);
     free(j.index);
     free(j.x_index);

@@ -30,7 +30,7 @@ static int open_plot(cli_file *file, const char *directory, const char *name, in
     int error = cli_plot_open(file, directory, name, width, height);
     if (error)
         return cli_fail(me, CLI_WRONG, "%s/%s: %s", directory, name, strerror(error));
-    fprintf(file->stream, "set grid linecolor rgb '#dddddd'\nunset key\n");
+    fprintf(file->stream, "set grid linecolor rgb '#eaeef2'\nunset key\n");
     return CLI_OK;
 }
 
@@ -71,12 +71,12 @@ static int plot_training(const char *directory, bool matching, const sde_curves 
     if (loss)
         fprintf(g,
                 "set title '%s' font ',15'\n%s"
-                "plot $loss with lines linewidth 2 linecolor rgb '#d55e00'\nunset logscale\n",
+                "plot $loss with lines linewidth 2 linecolor rgb '#d1491d'\nunset logscale\n",
                 matching ? "Mean penalty of the residual of the Fokker-Planck equation, standardised"
                          : "Mean -log likelihood of a step, standardised, without constants",
                 matching ? "set logscale y\n" : "");
     fprintf(g, "set title 'Mean -log p(t, x) of the observations'\nset xlabel 'iteration'\n"
-               "plot $nll with lines linewidth 2 linecolor rgb '#0072b2'\nunset multiplot\n");
+               "plot $nll with lines linewidth 2 linecolor rgb '#1d63d1'\nunset multiplot\n");
     return keep(&file, directory, "training.png");
 }
 
@@ -143,7 +143,7 @@ static void print_curves(FILE *to, size_t number, hl_sde *sde, double time, doub
 
 static int plot_curves(const char *directory, hl_sde *sde, const hl_observations *rows)
 {
-    static const char *const colours[] = { "#0072b2", "#009e73", "#d55e00" };
+    static const char *const colours[] = { "#1d63d1", "#009e73", "#d1491d" };
     double low, high, times[3];
     size_t count = pick_times(sde, times);
     cli_file file;
@@ -246,7 +246,7 @@ static int plot_field(const char *directory, hl_sde *sde, const hl_observations 
             "set datafile missing 'nan'\nset multiplot layout 1,3\nset xrange [%g:%g]\nset yrange [%g:%g]\nset title "
             "'drift f and observations%s' "
             "font ',15'\n"
-            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '#bbbbbb', $arrows using "
+            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '#c9d0d9', $arrows using "
             "1:2:3:4 with vectors head size graph 0.015,20 filled linewidth 1.4 linecolor rgb "
             "'#0072b2'\n"
             "unset grid\nset palette defined (0 '#ffffd9', 0.5 '#41b6c4', 1 '#081d58')\nset cbrange [0:*]\n",
@@ -306,7 +306,7 @@ static int plot_histograms(const char *directory, const hl_observations *rows, h
             fprintf(
                 to,
                 "plot $data%zu with boxes linecolor rgb '#cccccc' fillstyle solid, $density%zu with lines linewidth "
-                "2 linecolor rgb '#0072b2', $simulated%zu with lines linewidth 2 linecolor rgb '#d55e00'\n",
+                "2 linecolor rgb '#1d63d1', $simulated%zu with lines linewidth 2 linecolor rgb '#d1491d'\n",
                 c * times + k, c * times + k, c * times + k);
         }
     }
@@ -320,7 +320,7 @@ static int plot_planes(const char *directory, const hl_observations *rows, hl_ju
                        size_t times, double *x)
 {
     static const char *const titles[] = { "observations", "density", "simulations" };
-    static const char *const colours[] = { "#444444", "#0072b2", "#d55e00" };
+    static const char *const colours[] = { "#5f6b7a", "#1d63d1", "#d1491d" };
     double range[2][2];
     cli_file file;
     int result = find_range(rows, 0, &range[0][0], &range[0][1]);

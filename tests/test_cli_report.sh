@@ -120,6 +120,17 @@ json "$out" "j['kind'] == 'sde' and j['rows'] == 840 and j['steps'] == 800 and l
 expect 2 report "$work/s.hollow"
 stderr_has "its report needs DATA"
 
+# ---- an autoencoder ----
+
+awk 'BEGIN { srand(7); for (i = 0; i < 60; i++) { u = rand() < 0.5; for (k = 0; k < 24; k++) printf "%s%d", k ? "," : "", rand() < 0.1 ? !u : u; print "" } }' >"$work/images.csv"
+expect 0 vae fit "$work/images.csv" --image 4x6 -o "$work/v.hollow" --net linear --latent 2 --posterior vae --iters 50 --quiet
+expect 0 report "$work/v.hollow" "$work/images.csv" -o "$page"
+stderr_has "page.html is written"
+expect 0 report "$work/v.hollow" "$work/images.csv" --json
+json "$out" "j['kind'] == 'vae' and j['rows'] == 60 and j['latent'] == 2 and len(j['variance']) == 2"
+expect 2 report "$work/v.hollow"
+stderr_has "is an autoencoder: its report needs DATA"
+
 # ---- what is wrong ----
 
 rm -f "$page"

@@ -173,6 +173,15 @@ static void test_rows(void **state)
     CHECK_NEAR(d->row[0].logp, logp[17], 0, "log p of the row");
     assert_int_equal(d->row[0].column[0], 2);
     CHECK(d->row[0].gain[0] > 10, "gain");
+    double up[DIM], slope[2];
+    memcpy(up, x + 17 * DIM, sizeof up);
+    for (int k = 0; k < 2; k++) {
+        up[2] = 400 + (k ? -1e-3 : 1e-3);
+        CHECK_OK(ctx, hl_density_logp(m, 1, up, NULL, &slope[k]));
+    }
+    for (size_t i = 0; i < DIM; i++)
+        if (d->column[i].column == 2)
+            CHECK_NEAR(d->row[0].slope[0] / d->column[i].deviation[0], (slope[0] - slope[1]) / 2e-3, 1e-5, "slope");
     CHECK(d->row[0].logp <= d->row[1].logp && d->row[1].logp <= d->row[2].logp, "order");
     assert_int_equal(d->total, 5000);
     hl_report_free(r);

@@ -13,6 +13,7 @@
 
 #include "hollow/density.h"
 #include "hollow/judge.h"
+#include "hollow/vae.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -194,6 +195,22 @@ typedef struct hl_sde_report {
 HL_API hl_status hl_report_sde(hl_sde *sde, const hl_sde_data *data, const hl_report_options *options,
                                hl_report **report);
 HL_API const hl_sde_report *hl_report_sde_numbers(const hl_report *report); /* as hl_report_density_numbers */
+
+/* ---- autoencoders ---- */
+
+typedef struct hl_vae_report {
+    size_t total, rows, dim, latent; /* the first `rows` rows of all were looked at */
+    const char *posterior;
+    hl_vae_result result;
+    double over_independent; /* the ELBO above log p of independent pixels, fitted to the other half of the rows */
+    const double *variance;  /* of the posterior's means over the rows, of each latent column, the largest first */
+    const size_t *unit;      /* their numbers */
+} hl_vae_report;
+
+/* Look at an autoencoder with rows of data, two at least, which are borrowed during the call. */
+HL_API hl_status hl_report_vae(hl_vae *vae, const hl_vae_rows *data, const hl_report_options *options,
+                               hl_report **report);
+HL_API const hl_vae_report *hl_report_vae_numbers(const hl_report *report); /* as hl_report_density_numbers */
 
 #ifdef __cplusplus
 }

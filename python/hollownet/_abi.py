@@ -322,6 +322,8 @@ class hl_report_time(Structure): ...
 
 class hl_sde_report(Structure): ...
 
+class hl_vae_report(Structure): ...
+
 class hl_ranks(Structure): ...
 
 class hl_root_options(Structure): ...
@@ -1156,6 +1158,17 @@ hl_sde_report._fields_ = [
     ("times", c_size_t),
     ("time", c_void_p),
 ]
+hl_vae_report._fields_ = [
+    ("total", c_size_t),
+    ("rows", c_size_t),
+    ("dim", c_size_t),
+    ("latent", c_size_t),
+    ("posterior", c_char_p),
+    ("result", hl_vae_result),
+    ("over_independent", c_double),
+    ("variance", c_void_p),
+    ("unit", c_void_p),
+]
 hl_ranks._fields_ = [
     ("rank", c_size_t),
     ("size", c_size_t),
@@ -1349,6 +1362,7 @@ STRUCTS: dict[str, Any] = {
     "hl_report_equation": hl_report_equation,
     "hl_report_time": hl_report_time,
     "hl_sde_report": hl_sde_report,
+    "hl_vae_report": hl_vae_report,
     "hl_ranks": hl_ranks,
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
@@ -1690,6 +1704,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_report_density_numbers": (POINTER(hl_density_report), [c_void_p]),
     "hl_report_sde": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_report_sde_numbers": (POINTER(hl_sde_report), [c_void_p]),
+    "hl_report_vae": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "hl_report_vae_numbers": (POINTER(hl_vae_report), [c_void_p]),
     "hl_context_set_ranks": (c_int, [c_void_p, c_void_p]),
     "hl_context_ranks": (c_size_t, [c_void_p]),
     "hl_context_gathered": (c_double, [c_void_p]),

@@ -98,3 +98,10 @@ def report_sde(model: Model, data: Any, random_state: Any, title: str) -> Report
     with model._locked() as owner:
         arguments = (model._handle.value, ctypes.byref(data), ctypes.byref(options))
         return _texts(owner, Handle(owner, lib.hl_report_sde, lib.hl_report_free, *arguments))
+
+
+def report_vae(model: Model, rows: Any, random_state: Any, title: str) -> Report:
+    options = abi.hl_report_options(seed=as_seed(random_state), title=title.encode())
+    with model._locked() as owner:
+        arguments = (model._handle.value, ctypes.byref(rows), ctypes.byref(options))
+        return _texts(owner, Handle(owner, lib.hl_report_vae, lib.hl_report_free, *arguments))

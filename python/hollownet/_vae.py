@@ -14,6 +14,7 @@ from ._errors import make_error
 from ._estimator import Bar, BaseEstimator, Job, NotFittedError
 from ._library import Context, Model, check_threads, lib
 from ._options import constructor, document, make_settings, read_table
+from ._report import Report, report_vae
 
 _TABLE = "hl_vae_fit_options"
 _OPTIONS = read_table(_TABLE)
@@ -163,6 +164,11 @@ class VAE(BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of score_samples."""
         return float(np.mean(self.score_samples(X)))
+
+    def report(self, X: Any, *, random_state: Any = 0, title: str = "Autoencoder") -> Report:
+        """Look at the model with rows of data: a verdict, numbers, and a page with samples and reconstructions."""
+        data = _Rows(X, "X", self._fitted().dim)
+        return report_vae(self._fitted(), data.rows, random_state, title)
 
     def transform(self, X: Any) -> np.ndarray:
         """The mean of the normal variable that the posterior's flow begins with: rows x latent."""

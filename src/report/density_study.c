@@ -214,7 +214,7 @@ typedef struct predictor {
 
 static hl_status make_predictor(hl_density *m, const hl_report *r, predictor *p)
 {
-    size_t d = m->dim, copies = 2 * CANDIDATES;
+    size_t d = m->dim, copies = 2 * (CANDIDATES + 1);
     bool joint = d <= MOST_JOINT && r->set[0].rows > 1;
     *p = (predictor){ .dim = d };
     p->mean =
@@ -266,8 +266,8 @@ static void predict(predictor *p)
         p->row[i] *= p->precision[i];
 }
 
-/* The columns whose values are the most unexpected. */
-static size_t candidates(const predictor *p, size_t *column)
+/* The columns whose values are the most unexpected, and the one along which log p rises fastest. */
+static size_t candidates(const predictor *p, const double *slope, size_t *column)
 {
     size_t count = 0;
     for (size_t i = 0; i < p->dim; i++) {
@@ -283,7 +283,14 @@ static size_t candidates(const predictor *p, size_t *column)
         memmove(column + place + 1, column + place, (count - place - 1) * sizeof *column);
         column[place] = i;
     }
-    return count;
+    size_t steepest = 0;
+    for (size_t i = 0; i < p->dim; i++)
+        steepest = fabs(slope[i]) > fabs(slope[steepest]) ? i : steepest;
+    for (size_t k = 0; k < count; k++)
+        if (column[k] == steepest)
+            return count;
+    column[count] = steepest;
+    return count + 1;
 }
 
 static void add_cause(hl_report_row *row, size_t column, double gain, double expected)
@@ -305,11 +312,12 @@ static void add_cause(hl_report_row *row, size_t column, double gain, double exp
 }
 
 /* Replace one value at a time by what is expected of it, and by the column's mean; see what log p gains. */
-static hl_status find_causes(hl_density *m, predictor *p, const double *context, hl_report_row *row)
+static hl_status find_causes(hl_density *m, predictor *p, const double *context, const double *slope,
+                             hl_report_row *row)
 {
-    size_t column[CANDIDATES + 1], count;
+    size_t column[CANDIDATES + 2], count;
     predict(p);
-    count = candidates(p, column);
+    count = candidates(p, slope, column);
     for (size_t k = 0; k < 2 * count; k++) {
         size_t i = column[k / 2];
         memcpy(p->copy + k * p->dim, p->x, p->dim * sizeof *p->copy);
@@ -325,6 +333,27 @@ static hl_status find_causes(hl_density *m, predictor *p, const double *context,
         double gain = p->logp[best] - row->logp;
         if (gain > 0.1)
             add_cause(row, column[k], gain, p->copy[best * p->dim + column[k]]);
+    }
+    for (size_t k = 0; k < row->causes; k++)
+        row->slope[k] = slope[row->column[k]];
+    return HL_OK;
+}
+
+/* d log p / dx of rows, times the deviations of the columns; 0 where it cannot be had. */
+static hl_status find_slopes(hl_density *m, const hl_report *r, size_t rows, const size_t *at, double *slope)
+{
+    const hl_report_set *data = &r->set[0];
+    double logp;
+    for (size_t k = 0; k < rows; k++) {
+        double *to = slope + k * m->dim;
+        const double *c = m->context ? data->c + at[k] * m->context : NULL;
+        hl_status status = hl_density_logp_gradient(m, 1, data->x + at[k] * m->dim, c, &logp, to, NULL);
+        if (status == HL_STOPPED || status == HL_ERR_NOMEM)
+            return status;
+        for (size_t i = 0; i < m->dim; i++) {
+            double scaled = to[i] * r->density.column[r->by_column[i]].deviation[0];
+            to[i] = isfinite(scaled) ? scaled : 0;
+        }
     }
     return HL_OK;
 }
@@ -348,13 +377,17 @@ hl_status hl_density_study_rows(hl_density *m, hl_report *r)
         at[place] = i;
     }
     predictor p;
+    double *slope = hl_calloc(r->ctx, hl_size_mul(d->worst + 1, m->dim), sizeof *slope);
     hl_status status = make_predictor(m, r, &p);
+    if (status == HL_OK)
+        status = slope ? find_slopes(m, r, d->worst, at, slope) : HL_ERR_NOMEM;
     for (size_t k = 0; k < d->worst && status == HL_OK; k++) {
         row[k] = (hl_report_row){ .row = data->number[at[k]], .logp = data->logp[at[k]] };
         p.x = data->x + at[k] * m->dim;
-        status = find_causes(m, &p, data->c + at[k] * m->context, &row[k]);
+        status = find_causes(m, &p, data->c + at[k] * m->context, slope + k * m->dim, &row[k]);
     }
     hl_free(r->ctx, p.mean);
+    hl_free(r->ctx, slope);
     d->row = row;
     return status;
 }

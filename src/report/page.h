@@ -68,4 +68,8 @@ void hl_plot_range(size_t count, const double *values, double *low, double *high
 void hl_plot_matrix(hl_page *page, const char *title, size_t n, const size_t *index, size_t stride, const double *a,
                     const double *minus);
 
+/* A picture of pixels, a byte for each or three for red, green and blue, as a PNG file in the page. (image.c) */
+void hl_page_picture(hl_page *page, const char *title, size_t width, size_t height, size_t channels,
+                     const unsigned char *pixels);
+
 #endif

@@ -7,6 +7,18 @@
 
 static const char *const level_names[] = { "good", "minor", "wrong" };
 
+/* By hl_report_kind. */
+static const struct {
+    const char *name, *title;
+    void (*head)(const hl_report *report, hl_page *page);
+    void (*body)(const hl_report *report, hl_page *page);
+    void (*put_json)(const hl_report *report, hl_json_writer *w);
+} kinds[] = {
+    { "density", "Density model", hl_density_page_head, hl_density_page_body, hl_density_put_json },
+    { "sde", "Stochastic equation", hl_sde_page_head, hl_sde_page_body, hl_sde_put_json },
+    { "vae", "Autoencoder", hl_vae_page_head, hl_vae_page_body, hl_vae_put_json },
+};
+
 void *hl_report_room(hl_report *r, size_t count, size_t size)
 {
     size_t bytes = hl_size_mul(count, size);
@@ -63,16 +75,12 @@ hl_report_level hl_report_get_level(const hl_report *r)
 
 static void put_head(const hl_report *r, hl_page *p)
 {
-    hl_page_add(p, "<header><p class=\"kind\">%s</p><h1>",
-                r->kind == HL_REPORT_OF_SDE ? "Stochastic equation" : "Density model");
+    hl_page_add(p, "<header><p class=\"kind\">%s</p><h1>", kinds[r->kind].title);
     hl_page_text(p, r->title);
     hl_page_add(p, "</h1>\n<p class=\"verdict %s\">", level_names[r->level]);
     hl_page_text(p, r->verdict);
     hl_page_put(p, ".</p>\n");
-    if (r->kind == HL_REPORT_OF_SDE)
-        hl_sde_page_head(r, p);
-    else
-        hl_density_page_head(r, p);
+    kinds[r->kind].head(r, p);
     hl_page_put(p, "</header>\n");
 }
 
@@ -81,9 +89,10 @@ static void put_page(const hl_report *r, hl_page *p)
 {
     char digest[45];
     hl_sha256_base64(hl_page_script, digest);
-    hl_page_put(p, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-                   "'unsafe-inline'; script-src 'sha256-");
+    hl_page_put(p,
+                "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
+                "'unsafe-inline'; script-src 'sha256-");
     hl_page_put(p, digest);
     hl_page_put(p, "'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" content=\"width=device-width, "
                    "initial-scale=1\">\n"
@@ -93,10 +102,7 @@ static void put_page(const hl_report *r, hl_page *p)
     hl_page_put(p, hl_page_style);
     hl_page_put(p, "</style>\n</head>\n<body>\n<main>\n");
     put_head(r, p);
-    if (r->kind == HL_REPORT_OF_SDE)
-        hl_sde_page_body(r, p);
-    else
-        hl_density_page_body(r, p);
+    kinds[r->kind].body(r, p);
     hl_page_put(p, "<footer>Written by Hollow " HL_VERSION
                    ". The same rows, model and options give the same numbers.</footer>\n</main>\n<script>");
     hl_page_put(p, hl_page_script);
@@ -175,14 +181,11 @@ hl_status hl_report_json(const hl_report *r, char *text, size_t capacity, size_t
     hl_json_writer w = { .ctx = r->ctx };
     hl_json_open(&w, NULL, '{');
     hl_json_put_text(&w, "title", r->title);
-    hl_json_put_text(&w, "kind", r->kind == HL_REPORT_OF_SDE ? "sde" : "density");
+    hl_json_put_text(&w, "kind", kinds[r->kind].name);
     hl_json_put_text(&w, "verdict", r->verdict);
     hl_json_put_text(&w, "level", level_names[r->level]);
     hl_json_put_text(&w, "version", HL_VERSION);
-    if (r->kind == HL_REPORT_OF_SDE)
-        hl_sde_put_json(r, &w);
-    else
-        hl_density_put_json(r, &w);
+    kinds[r->kind].put_json(r, &w);
     hl_json_close(&w, '}');
     char *made = hl_json_finish(&w);
     if (!made)

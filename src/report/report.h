@@ -6,7 +6,7 @@
 #include "learn/density.h"
 #include "report/page.h"
 
-typedef enum hl_report_kind { HL_REPORT_OF_DENSITY = 0, HL_REPORT_OF_SDE } hl_report_kind;
+typedef enum hl_report_kind { HL_REPORT_OF_DENSITY = 0, HL_REPORT_OF_SDE, HL_REPORT_OF_VAE } hl_report_kind;
 
 /* Rows of data, or draws, in the user's units. */
 typedef struct hl_report_set {
@@ -25,6 +25,13 @@ typedef struct hl_report_field {
     double *point; /* points x 2 */
 } hl_report_field;
 
+/* A picture of samples, reconstructions or traversals. */
+enum { HL_REPORT_SHEETS = 3 };
+typedef struct hl_report_sheet {
+    size_t width, height, channels;
+    unsigned char *pixels; /* NULL: none */
+} hl_report_sheet;
+
 struct hl_report {
     hl_context *ctx;
     hl_arena arena; /* of all that the report points to */
@@ -34,7 +41,8 @@ struct hl_report {
     hl_density_report density;
     hl_sde_report sde;
     hl_report_field field;
-    const char *time_name;
+    hl_vae_report vae;
+    hl_report_sheet sheet[HL_REPORT_SHEETS];
     hl_report_set set[2];    /* data, draws */
     const char **name;       /* of the columns of x, then of the context */
     const size_t *by_column; /* where the column of a number is among density.column */
@@ -71,6 +79,10 @@ void hl_sde_report_judge(hl_report *report);
 void hl_sde_page_head(const hl_report *report, hl_page *page);
 void hl_sde_page_body(const hl_report *report, hl_page *page);
 void hl_sde_put_json(const hl_report *report, hl_json_writer *w);
+/* And of an autoencoder. */
+void hl_vae_page_head(const hl_report *report, hl_page *page);
+void hl_vae_page_body(const hl_report *report, hl_page *page);
+void hl_vae_put_json(const hl_report *report, hl_json_writer *w);
 /* Members of objects. */
 void hl_report_put_real(hl_json_writer *w, const char *key, double value); /* null if it is not finite */
 void hl_report_put_count(hl_json_writer *w, const char *key, size_t value);

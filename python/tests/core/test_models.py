@@ -474,6 +474,11 @@ class TestVAE(unittest.TestCase):
         images = hollownet.VAE(latent=2, iters=2, net="linear").fit(X.reshape(200, 3, 3))
         self.assertEqual(images.n_features_in_, 9)
 
+    def test_report(self):
+        report = self.model.report(self.X)
+        self.assertEqual(report.numbers["kind"], "vae")
+        self.assertIn("latent columns are active", report.html)
+
     def test_copies(self):
         for other in (pickle.loads(pickle.dumps(self.model)), hollownet.VAE.from_bytes(self.model.to_bytes())):
             self.assertTrue(np.array_equal(other.transform(self.X), self.model.transform(self.X)))

@@ -1,0 +1,254 @@
+/* vae.c - an autoencoder looked at with rows: its bound and parts, active units, samples, reconstructions and traversals.
+ *
+ * The bound is compared with that of independent pixels (Bernoulli, or normal), fitted to every second row and judged by the others, both ways
+ * round. A latent column is active if the means of its posterior vary over the rows by a variance above 0.01, as hl_vae_result counts. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report.h"
+#include "vae/vae.h"
+
+enum { ROWS = 1000, SHEET_PIXELS = 50000, MOST_ACROSS = 10, UNITS = 8, POSITIONS = 9 };
+
+/* ---- independent pixels ---- */
+
+static double pixel(const hl_vae_rows *d, size_t at)
+{
+    return d->values ? d->values[at] : d->gray ? d->bytes[at] / 255.0 : d->bytes[at];
+}
+
+/* Mean log p of a half of the rows by pixels that are fitted to the other. */
+static double independent(const hl_vae *v, const hl_vae_rows *d, size_t rows, size_t half)
+{
+    double sum = 0;
+    for (size_t i = 0; i < v->dim; i++) {
+        double n = 0, mean = 0, square = 0;
+        for (size_t r = half; r < rows; r += 2) {
+            double x = pixel(d, r * v->dim + i);
+            n++;
+            mean += x;
+            square += x * x;
+        }
+        double p = (mean + 0.5) / (n + 1), variance = fmax(square / n - mean / n * mean / n, 1e-6);
+        for (size_t r = 1 - half; r < rows; r += 2) {
+            double x = pixel(d, r * v->dim + i), z = x - mean / n;
+            sum += v->gaussian ? -0.5 * (z * z / variance + log(2 * 3.14159265358979323846 * variance))
+                               : x * log(p) + (1 - x) * log1p(-p);
+        }
+    }
+    return sum;
+}
+
+/* ---- pictures ---- */
+
+/* Room for `down` x `across` images with a pixel between them. */
+static hl_status make_sheet(hl_report *r, const size_t image[3], size_t down, size_t across, hl_report_sheet *s)
+{
+    s->channels = image[0] == 3 ? 3 : 1;
+    s->width = across * (image[2] + 1) + 1;
+    s->height = down * (image[1] + 1) + 1;
+    s->pixels = hl_report_room(r, s->width * s->height, s->channels);
+    if (s->pixels)
+        memset(s->pixels, 128, s->width * s->height * s->channels);
+    return s->pixels ? HL_OK : HL_ERR_NOMEM;
+}
+
+static void put_image(hl_report_sheet *s, const size_t image[3], const double range[2], size_t down, size_t across,
+                      const double *x)
+{
+    for (size_t y = 0; y < image[1]; y++)
+        for (size_t k = 0; k < image[2]; k++)
+            for (size_t c = 0; c < s->channels; c++) {
+                double value = (x[(c * image[1] + y) * image[2] + k] - range[0]) / (range[1] - range[0]);
+                size_t at = (down * (image[1] + 1) + 1 + y) * s->width + across * (image[2] + 1) + 1 + k;
+                s->pixels[at * s->channels + c] = (unsigned char)(value > 0 ? fmin(value, 1) * 255 + 0.5 : 0);
+            }
+}
+
+typedef struct gallery {
+    hl_vae *v;
+    const hl_vae_rows *d;
+    const size_t *image;
+    size_t across, down;
+    double range[2];
+    double *x, *z; /* of the images of a sheet */
+} gallery;
+
+static hl_status show_samples(gallery *g, uint64_t seed, hl_report *r)
+{
+    hl_report_sheet *s = &r->sheet[0];
+    hl_status status = make_sheet(r, g->image, g->down, g->across, s);
+    if (status == HL_OK)
+        status = hl_vae_sample(g->v, g->down * g->across, seed, NULL, g->x);
+    for (size_t k = 0; k < g->down * g->across && status == HL_OK; k++)
+        put_image(s, g->image, g->range, k / g->across, k % g->across, g->x + k * g->v->dim);
+    return status;
+}
+
+/* Rows of data, and below each its reconstruction. */
+static hl_status show_reconstructions(gallery *g, uint64_t seed, hl_report *r)
+{
+    hl_report_sheet *s = &r->sheet[1];
+    size_t pairs = g->down / 2 ? g->down / 2 : 1, count = pairs * g->across, dim = g->v->dim;
+    count = count < g->d->rows ? count : g->d->rows;
+    hl_vae_rows some = *g->d;
+    some.rows = count;
+    hl_status status = make_sheet(r, g->image, 2 * pairs, g->across, s);
+    if (status == HL_OK)
+        status = hl_vae_encode(g->v, &some, seed, NULL, g->z);
+    if (status == HL_OK)
+        status = hl_vae_decode(g->v, count, g->z, g->x);
+    double *row = hl_report_room(r, dim, sizeof *row);
+    for (size_t k = 0; k < count && status == HL_OK && row; k++) {
+        for (size_t i = 0; i < dim; i++)
+            row[i] = pixel(g->d, k * dim + i);
+        put_image(s, g->image, g->range, 2 * (k / g->across), k % g->across, row);
+        put_image(s, g->image, g->range, 2 * (k / g->across) + 1, k % g->across, g->x + k * dim);
+    }
+    return row ? status : HL_ERR_NOMEM;
+}
+
+/* One latent column at a time from -2 to 2, the others 0: the most active ones. */
+static hl_status show_traversals(gallery *g, hl_report *r)
+{
+    hl_report_sheet *s = &r->sheet[2];
+    size_t latent = r->vae.latent, units = latent < UNITS ? latent : UNITS;
+    units = units < g->down * g->across / POSITIONS ? units : g->down * g->across / POSITIONS;
+    units = units ? units : 1;
+    size_t count = units * POSITIONS;
+    hl_status status = make_sheet(r, g->image, units, POSITIONS, s);
+    memset(g->z, 0, count * latent * sizeof *g->z);
+    for (size_t k = 0; k < count; k++)
+        g->z[k * latent + r->vae.unit[k / POSITIONS]] = -2 + 4.0 * (double)(k % POSITIONS) / (POSITIONS - 1);
+    if (status == HL_OK)
+        status = hl_vae_decode(g->v, count, g->z, g->x);
+    for (size_t k = 0; k < count && status == HL_OK; k++)
+        put_image(s, g->image, g->range, k / POSITIONS, k % POSITIONS, g->x + k * g->v->dim);
+    return status;
+}
+
+static hl_status show_images(hl_vae *v, const hl_vae_rows *d, uint64_t seed, hl_report *r)
+{
+    const size_t *image = v->spec.image;
+    size_t pixels = image[1] * image[2];
+    if (!pixels || pixels > SHEET_PIXELS / 4)
+        return HL_OK;
+    size_t most = SHEET_PIXELS / (pixels * (image[0] == 3 ? 3 : 1)), across = 1;
+    while (across < MOST_ACROSS && (across + 1) * (across + 1) <= most)
+        across++;
+    gallery g = { .v = v, .d = d, .image = image, .across = across, .down = across, .range = { 0, 1 } };
+    size_t count = across * across > POSITIONS ? across * across : POSITIONS;
+    if (v->gaussian) {
+        g.range[0] = INFINITY;
+        g.range[1] = -INFINITY;
+        for (size_t i = 0; i < d->rows * v->dim; i++) {
+            g.range[0] = fmin(g.range[0], pixel(d, i));
+            g.range[1] = fmax(g.range[1], pixel(d, i));
+        }
+    }
+    g.x = hl_alloc(r->ctx, hl_size_mul(count * (v->dim + r->vae.latent), sizeof *g.x));
+    g.z = g.x ? g.x + count * v->dim : NULL;
+    hl_status status = g.x ? show_samples(&g, seed, r) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = show_reconstructions(&g, seed, r);
+    if (status == HL_OK)
+        status = show_traversals(&g, r);
+    hl_free(r->ctx, g.x);
+    return status;
+}
+
+/* ---- units ---- */
+
+static hl_status find_units(hl_vae *v, const hl_vae_rows *d, hl_report *r)
+{
+    size_t latent = r->vae.latent, n = d->rows;
+    double *mean = hl_alloc(r->ctx, hl_size_mul(n * latent, sizeof *mean)),
+           *variance = hl_report_room(r, latent, sizeof *variance);
+    size_t *unit = hl_report_room(r, latent, sizeof *unit);
+    hl_status status = mean && variance && unit ? hl_vae_encode(v, d, 0, mean, NULL) : HL_ERR_NOMEM;
+    for (size_t i = 0; i < latent && status == HL_OK; i++) {
+        double sum = 0, square = 0;
+        for (size_t k = 0; k < n; k++)
+            sum += mean[k * latent + i] / (double)n;
+        for (size_t k = 0; k < n; k++)
+            square += (mean[k * latent + i] - sum) * (mean[k * latent + i] - sum) / (double)n;
+        size_t place = i; /* the most active first */
+        for (; place && variance[place - 1] < square; place--) {
+            variance[place] = variance[place - 1];
+            unit[place] = unit[place - 1];
+        }
+        variance[place] = square;
+        unit[place] = i;
+    }
+    hl_free(r->ctx, mean);
+    r->vae.variance = variance;
+    r->vae.unit = unit;
+    return status;
+}
+
+/* ---- the report ---- */
+
+static void judge(hl_report *r)
+{
+    const hl_vae_report *v = &r->vae;
+    hl_text t = hl_text_start(r->verdict, sizeof r->verdict);
+    if (!(v->over_independent > 0)) {
+        r->level = HL_REPORT_WRONG;
+        hl_text_add(&t,
+                    "The bound is %.1f nats a row below that of independent pixels: the autoencoder has learned less "
+                    "than their means",
+                    -v->over_independent);
+    } else if (!v->result.active) {
+        r->level = HL_REPORT_WRONG;
+        hl_text_add(&t, "No latent column is active: the decoder ignores the code (posterior collapse)");
+    } else {
+        r->level = HL_REPORT_GOOD;
+        hl_text_add(&t,
+                    "The bound gains %.1f nats a row over independent pixels, and %zu of %zu latent columns are active",
+                    v->over_independent, v->result.active, v->latent);
+    }
+}
+
+hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_options *options, hl_report **out)
+{
+    static const hl_report_options defaults;
+    if (!v)
+        return HL_ERR_INVALID;
+    if (!out || !data || data->rows < 2 || (!data->bytes && !data->values))
+        return hl_fail(v->ctx, HL_ERR_INVALID,
+                       "hl_report_vae: two rows at least are needed, and a place for the result");
+    *out = NULL;
+    options = options ? options : &defaults;
+    hl_report *r = NULL;
+    hl_vae_rows some = *data;
+    some.rows = data->rows < ROWS ? data->rows : ROWS;
+    hl_status status = hl_report_create(v->ctx, HL_REPORT_OF_VAE, options, &r);
+    if (status == HL_OK) {
+        r->vae = (hl_vae_report){ .total = data->rows,
+                                  .rows = some.rows,
+                                  .dim = v->dim,
+                                  .latent = v->spec.latent,
+                                  .posterior = v->spec.posterior };
+        status = hl_vae_evaluate(v, &some, &(hl_vae_eval_options){ .seed = options->seed }, NULL, &r->vae.result);
+    }
+    if (status == HL_OK)
+        status = find_units(v, &some, r);
+    if (status == HL_OK)
+        status = show_images(v, &some, options->seed, r);
+    if (status != HL_OK) {
+        hl_report_free(r);
+        return status;
+    }
+    r->vae.over_independent =
+        r->vae.result.elbo -
+        (independent(v, &some, some.rows, 0) + independent(v, &some, some.rows, 1)) / (double)some.rows;
+    judge(r);
+    *out = r;
+    return HL_OK;
+}
+
+const hl_vae_report *hl_report_vae_numbers(const hl_report *r)
+{
+    return r && r->kind == HL_REPORT_OF_VAE ? &r->vae : NULL;
+}

@@ -25,6 +25,8 @@ class ModelFile:
         self.columns = json.loads(meta.get("columns", "[]"))
         self.parameters: dict[str, np.ndarray] = {}
         for name, entry in header.items():
+            if not name.removeprefix("0.").startswith(("conditioner.", "transformer.")):
+                continue
             first, last = entry["data_offsets"]
             values = np.frombuffer(data[8 + size + first : 8 + size + last], _DTYPES[entry["dtype"]])
             self.parameters[name.removeprefix("0.")] = values.reshape(entry["shape"]).copy()

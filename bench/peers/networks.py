@@ -23,12 +23,21 @@ class Layout:
         self.hidden_layers = max(spec["hidden_layers"], 0)
         self.layers = max(spec["layers"], 0)
         self.activation = spec["activation"]
+        # The conditioner takes the columns in this order; None: as they are.
+        self.order = np.array(spec["order"]) if spec.get("order") else None
+        self.inverse = None if self.order is None else np.argsort(self.order)
         self.parameters = parameters
         self.masks = {
             name: (value != 0).astype(np.float32)
             for name, value in parameters.items()
             if name.startswith("conditioner.") and name.endswith(".weight")
         }
+
+    def enter(self, x: Any) -> Any:
+        return x if self.order is None else x[:, self.order]
+
+    def leave(self, f: Any) -> Any:
+        return f if self.inverse is None else f[:, self.inverse]
 
 
 def _conditioner(layout: Layout, p: dict[str, Any], x: Any, t: Any, activation: Any, concat: Any) -> Any:
@@ -77,10 +86,12 @@ class TorchNet:
         return _conditioner(self.layout, p, x, t, self.activation, lambda parts: self.torch.cat(parts, 2))
 
     def f(self, p: Any, x: Any, t: Any = 0.0) -> Any:
-        return _transformer(self.layout, p, x, self._h(p, x, t), t, self.activation)
+        x = self.layout.enter(x)
+        return self.layout.leave(_transformer(self.layout, p, x, self._h(p, x, t), t, self.activation))
 
     def f_d(self, p: Any, x: Any, t: Any = 0.0) -> Any:
-        layout, h = self.layout, self._h(p, x, t)
+        layout, x = self.layout, self.layout.enter(x)
+        h = self._h(p, x, t)
         y = h @ p["transformer.0.weight_h"].T + p["transformer.0.bias"] + x[..., None] * p["transformer.0.weight_x"]
         if layout.time:
             y = y + t * p["transformer.0.weight_t"]
@@ -89,7 +100,7 @@ class TorchNet:
             y, slope = self.activate(y)
             weight = p[f"transformer.{layer}.weight"].T
             y, d = y @ weight + p[f"transformer.{layer}.bias"], (slope * d) @ weight
-        return y[..., 0], d[..., 0]
+        return layout.leave(y[..., 0]), layout.leave(d[..., 0])
 
     def activate(self, z: Any) -> Any:
         """The activation and its slope."""
@@ -125,13 +136,16 @@ class JaxNet:
         return _conditioner(self.layout, p, x, t, self.activation, lambda parts: self.jnp.concatenate(parts, 2))
 
     def f(self, p: Any, x: Any, t: Any = 0.0) -> Any:
-        return _transformer(self.layout, p, x, self._h(p, x, t), t, self.activation)
+        x = self.layout.enter(x)
+        return self.layout.leave(_transformer(self.layout, p, x, self._h(p, x, t), t, self.activation))
 
     def f_d(self, p: Any, x: Any, t: Any = 0.0) -> Any:
+        x = self.layout.enter(x)
         h = self._h(p, x, t)
-        return self.jax.jvp(
+        f, d = self.jax.jvp(
             lambda value: _transformer(self.layout, p, value, h, t, self.activation), (x,), (self.jnp.ones_like(x),)
         )
+        return self.layout.leave(f), self.layout.leave(d)
 
     def derivatives(self, p: Any, x: Any, t: Any = 0.0) -> Any:
         """f, D f and D^2 f."""

@@ -28,7 +28,8 @@ SECTIONS = [
     ("sample", "Samples of a continuous flow", "As above; errors are those of the row, in deviations."),
     ("train_flow", "Likelihood training step of a flow", "RK4 with 8 steps, 512 rows, exact trace, gradients of all parameters."),
     ("sde", "Iteration of Fokker-Planck matching", "The residual of a stochastic equation and its parameter gradients."),
-    ("conv", "Convolutions", "100 rows; channels in and out, size of the image."),
+    ("conv", "Convolutions", "100 rows; channels in and out, size of the image. Our times include bringing the rows into panels of 16 and back, which a"
+     " network of many layers does once."),
     ("dense", "Dense layers", "100 rows."),
     ("vae", "Training step of an autoencoder", "128 rows of 28 x 28 pixels: loss and all gradients, no optimiser."),
     ("start", "Process start to first result", "log p of ten rows of a model file in two dimensions."),
@@ -122,7 +123,9 @@ def write(text: str, docs: Path) -> None:
     lines = [e for e in entries if "case" in e]
     page = HEAD
     if machine:
-        page += f"Machine: {machine['machine']}, {machine['isa']} instructions; {machine['versions']}.\n\n"
+        page += f"Machine: {machine['machine']}, {machine['isa']} instructions; {machine['versions']}."
+        page += f" Other processes kept {machine['load']:.0f} threads busy when it began." if machine["load"] > 1 else ""
+        page += " A run with --quick: few repetitions, few rows.\n\n" if machine["quick"] else "\n\n"
     page += "![Peer's time over ours, by case](benchmarks.svg)\n"
     for key, title, note in SECTIONS:
         own = [e for e in lines if e["case"].split("/")[0] == key]

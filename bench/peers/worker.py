@@ -7,8 +7,8 @@ import os
 import sys
 
 
-def describe() -> None:
-    """The machine and the versions, as the first line."""
+def describe(quick: bool) -> None:
+    """The machine, its load and the versions, as the first line."""
     import json
     from importlib.metadata import version
     from pathlib import Path
@@ -19,7 +19,8 @@ def describe() -> None:
     model = next((line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")), "")
     packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "torchdiffeq", "jax", "diffrax"))
     isa = os.environ.get("HOLLOW_BENCH_ISA") or lib.hl_context_isa(None).decode()
-    print(json.dumps({"machine": model, "isa": isa, "versions": packages}), flush=True)
+    entry = {"machine": model, "isa": isa, "versions": packages, "load": os.getloadavg()[0], "quick": quick}
+    print(json.dumps(entry), flush=True)
 
 
 def main() -> None:
@@ -48,7 +49,7 @@ def main() -> None:
 
     torch.set_num_threads(options.threads)
     if options.threads == 1:
-        describe()
+        describe(options.quick)
     bench = Bench(options.threads, 0.4 if options.quick else 3)
     for name in options.cases.split(","):
         importlib.import_module("case_" + name).run(bench, options)

@@ -10,7 +10,7 @@ static const char *const methods[] = { "euler", "milstein", "heun", "srk", "sra"
 typedef struct settings {
     uint64_t threads, seed, rows, steps, level;
     const char *out, *t0, *t1, *times, *method, *start, *array;
-    bool drop;
+    bool drop, intervals;
 } settings;
 
 enum { NO_LEVEL = 99, FINE = 512, CHUNK_VALUES = 1 << 20, SEGMENT_BITS = 28, MOST_TIMES = 4096 };
@@ -30,6 +30,9 @@ static const cli_option options[] = {
       0, methods },
     { "level", CLI_INTEGER, AT(level), "K", "2^K steps between printed times; default: 512 or more in all", 0, 20,
       NULL },
+    { "intervals", CLI_FLAG, AT(intervals), NULL,
+      "print the quantiles 5, 50 and 95 % of the trajectories at each time instead; with the model's uncertainty", 0, 0,
+      NULL },
     { "seed", CLI_INTEGER, AT(seed), "N", "other seeds give other trajectories; default 0", 0, 9e15, NULL },
     { "drop-missing", CLI_FLAG, AT(drop), NULL, "--start: leave rows with missing values out", 0, 0, NULL },
     { "array", CLI_TEXT, AT(array), "NAME", "npz: the arrays of --start; default all", 0, 0, NULL },
@@ -44,7 +47,8 @@ static const char text[] =
     "data. They start at any time, drawn from the model's density there, or from given rows, at their\n"
     "time if they have one. The same seed gives the same trajectories, and more begin with the same ones;\n"
     "with equally spaced times a finer --level follows the same Brownian paths. With --json one object has\n"
-    "the rows, or says how many went to --out.\n";
+    "the rows, or says how many went to --out. --intervals prints t,x1_low,x1_median,x1_high,...: forecasts\n"
+    "for 90 %, with drift and diffusion of one of the model's replicates for each trajectory (sde fit --bands).\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_sample = {
@@ -64,6 +68,7 @@ typedef struct job {
     double *time;                 /* those printed */
     bool even;                    /* equally spaced: one run */
     double *x, *t, *saved, *line; /* a chunk */
+    double *all;                  /* --intervals: [times][dim][rows] */
 } job;
 
 /* ---- times ---- */
@@ -187,26 +192,42 @@ static hl_status check_method(const job *j)
 static int open_output(job *j)
 {
     const char *out = j->set->out;
-    size_t d = j->dim;
+    size_t d = j->dim, wide = j->set->intervals ? 1 + 3 * d : d + 2;
     hl_status status = HL_OK;
-    const char **names = calloc(d + 2, sizeof *names);
-    if (!names)
+    const char **names = calloc(wide, sizeof *names);
+    char(*made)[300] = calloc(3 * d, sizeof *made);
+    if (!names || !made) {
+        free(names);
+        free(made);
         return cli_fail(me, CLI_FAILED, "out of memory");
-    names[0] = "trajectory";
+    }
+    names[0] = j->set->intervals ? hl_sde_name(j->sde, d) : "trajectory";
     names[1] = hl_sde_name(j->sde, d);
-    for (size_t i = 0; i < d; i++)
+    for (size_t i = 0; i < d && !j->set->intervals; i++)
         names[2 + i] = hl_sde_name(j->sde, i);
+    for (size_t k = 0; k < 3 * d && j->set->intervals; k++) {
+        static const char *const ends[] = { "low", "median", "high" };
+        snprintf(made[k], sizeof *made, "%s_%s", hl_sde_name(j->sde, k / 3), ends[k % 3]);
+        names[1 + k] = made[k];
+    }
     j->json = (cli_json){ stdout, false };
     if (cli_json_wanted())
-        sde_open_table(&j->json, d + 2, names);
+        sde_open_table(&j->json, wide, names);
     if (cli_json_wanted() && !out)
         cli_json_open(&j->json, "sample", '[');
     else
-        status = hl_table_writer_create(j->ctx, out ? out : "-", d + 2,
-                                        &(hl_table_writer_options){ .names = names, .rows = j->rows * j->times },
-                                        &j->writer);
+        status = hl_table_writer_create(
+            j->ctx, out ? out : "-", wide,
+            &(hl_table_writer_options){ .names = names, .rows = j->set->intervals ? j->times : j->rows * j->times },
+            &j->writer);
     free(names);
+    free(made);
     return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
+}
+
+static size_t line_width(const job *j)
+{
+    return j->set->intervals ? 1 + 3 * j->dim : j->dim + 2;
 }
 
 static hl_status put_line(job *j)
@@ -214,7 +235,7 @@ static hl_status put_line(job *j)
     if (j->writer)
         return hl_table_write_rows(j->writer, 1, j->line);
     cli_json_open(&j->json, NULL, '[');
-    for (size_t i = 0; i < j->dim + 2; i++)
+    for (size_t i = 0; i < line_width(j); i++)
         cli_json_exact(&j->json, NULL, j->line[i]);
     cli_json_close(&j->json, ']');
     return HL_OK;
@@ -227,7 +248,7 @@ static hl_status close_output(job *j)
         return status;
     sde_close_rows(&j->json, j->set->out);
     cli_json_count(&j->json, "trajectories", j->rows);
-    cli_json_count(&j->json, "rows", j->rows * j->times);
+    cli_json_count(&j->json, "rows", j->set->intervals ? j->times : j->rows * j->times);
     cli_json_close(&j->json, '}');
     putchar('\n');
     return HL_OK;
@@ -242,7 +263,10 @@ static int prepare(job *j)
     if (level == NO_LEVEL)
         for (level = 0; j->times > 1 && (j->times - 1) << level < FINE; level++)
             ;
-    hl_status status = hl_sde_system(j->sde, &system);
+    bool replicates = s->intervals && hl_sde_replicates(j->sde);
+    hl_status status = replicates ? hl_sde_replicate_system(j->sde, &system) : hl_sde_system(j->sde, &system);
+    if (s->intervals && !replicates)
+        cli_say(me, "warning: the model has no bands, so these intervals lack the uncertainty of drift and diffusion");
     if (status == HL_OK && s->method && strcmp(s->method, "sra") == 0)
         status = check_method(j);
     if (status == HL_OK)
@@ -277,6 +301,41 @@ static hl_status simulate(job *j, size_t first, size_t count)
     return status;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Quantiles of all trajectories, a line for each time. */
+static hl_status put_intervals(job *j)
+{
+    static const double at[] = { 0.05, 0.5, 0.95 };
+    hl_status status = HL_OK;
+    for (size_t k = 0; k < j->times && status == HL_OK; k++) {
+        j->line[0] = j->time[k];
+        for (size_t i = 0; i < j->dim; i++) {
+            double *v = j->all + (k * j->dim + i) * j->rows;
+            qsort(v, j->rows, sizeof *v, ascending);
+            for (size_t q = 0; q < 3; q++) {
+                double place = at[q] * (double)(j->rows - 1);
+                size_t low = (size_t)place, high = low + 1 < j->rows ? low + 1 : low;
+                j->line[1 + 3 * i + q] = v[low] + (place - (double)low) * (v[high] - v[low]);
+            }
+        }
+        status = put_line(j);
+    }
+    return status;
+}
+
+/* The chunk's states to the lists of each time and column. */
+static void gather(job *j, size_t first, size_t count)
+{
+    for (size_t r = 0; r < count; r++)
+        for (size_t k = 0; k < j->times * j->dim; k++)
+            j->all[k * j->rows + first + r] = j->saved[r * j->times * j->dim + k];
+}
+
 static int write_all(job *j)
 {
     size_t d = j->dim, chunk = CHUNK_VALUES / (j->times * d);
@@ -284,14 +343,17 @@ static int write_all(job *j)
     j->x = calloc(chunk * d, sizeof *j->x);
     j->t = calloc(chunk, sizeof *j->t);
     j->saved = calloc(chunk * j->times, d * sizeof *j->saved);
-    j->line = calloc(d + 2, sizeof *j->line);
-    hl_status status = j->x && j->t && j->saved && j->line ? HL_OK : HL_ERR_NOMEM;
+    j->line = calloc(line_width(j), sizeof *j->line);
+    j->all = calloc(j->set->intervals ? j->rows * j->times : 1, d * sizeof *j->all);
+    hl_status status = j->x && j->t && j->saved && j->line && j->all ? HL_OK : HL_ERR_NOMEM;
     for (size_t first = 0; first < j->rows && status == HL_OK; first += chunk) {
         size_t count = j->rows - first < chunk ? j->rows - first : chunk;
         status = simulate(j, first, count);
         if (status == HL_ERR_NOT_FINITE)
             return cli_fail(me, CLI_FAILED, "the simulation failed: %s (--level, --steps)", hl_context_message(j->ctx));
-        for (size_t k = 0; k < count * j->times && status == HL_OK; k++) {
+        if (j->set->intervals && status == HL_OK)
+            gather(j, first, count);
+        for (size_t k = 0; k < count * j->times && status == HL_OK && !j->set->intervals; k++) {
             j->line[0] = (double)(first + k / j->times);
             j->line[1] = j->time[k % j->times];
             memcpy(j->line + 2, j->saved + k * d, d * sizeof *j->line);
@@ -300,6 +362,8 @@ static int write_all(job *j)
         if (cli_interrupted())
             return cli_fail(me, CLI_STOPPED, "stopped");
     }
+    if (status == HL_OK && j->set->intervals)
+        status = put_intervals(j);
     if (status == HL_OK)
         status = close_output(j);
     return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
@@ -335,7 +399,7 @@ static int run(int argc, char **argv)
     hl_observations_free(j.start);
     hl_sde_free(j.sde);
     hl_context_free(j.ctx);
-    void *const blocks[] = { j.time, j.x, j.t, j.saved, j.line };
+    void *const blocks[] = { j.time, j.x, j.t, j.saved, j.line, j.all };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         free(blocks[i]);
     return result;

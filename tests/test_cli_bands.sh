@@ -29,6 +29,13 @@ expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/us
 expect 0 sde grid "$work/us10y.hollow" "$work/points.csv"
 holds "$out" 5.8 -0.04
 
+# Forecast intervals: in order, and wider with the uncertainty of the model.
+printf 'yield\n5\n' >"$work/start.csv"
+expect 0 sde sample "$work/us10y.hollow" --start "$work/start.csv" -n 400 --t0 60 --t1 70 --steps 2 --intervals
+stdout_has "t,yield_low,yield_median,yield_high"
+if awk -F, 'NR == 2 { ok = $2 == 5 && $4 == 5 } NR == 4 { ok = ok && $2 < $3 && $3 < $4 } END { exit !(ok && NR == 4) }' "$out"
+then pass; else fail "$command: intervals: $(cat "$out")"; fi
+
 # Without bands the columns are as before.
 # shellcheck disable=SC2086
 expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/plain.hollow" --bands 0 $fast

@@ -134,6 +134,8 @@ static void test_inside(void **state)
     CHECK_STATUS(ctx, hl_sde_bands(sde, 1, NULL, x, &(hl_sde_band_values){ .inside = b.inside }), HL_ERR_INVALID);
     assert_int_equal(hl_sde_bands(NULL, 0, NULL, NULL, NULL), HL_ERR_INVALID);
     assert_int_equal(hl_sde_replicates(NULL), 0);
+    hl_noise_system system;
+    CHECK_STATUS(ctx, hl_sde_replicate_system(plain, &system), HL_ERR_UNSUPPORTED);
     hl_sde_free(plain);
     hl_sde_free(sde);
 }
@@ -185,6 +187,37 @@ static void test_file(void **state)
     hl_context_free(team);
 }
 
+/* Rows follow replicates in turns; those have the spread that bands are made of. */
+static void test_replicates(void **state)
+{
+    enum { COUNT = 40 };
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(1, 100, 15, 0.2, 2);
+    hl_noise_system system;
+    hl_sde *sde;
+    bands b;
+    double t[2 * COUNT] = { 0 }, x[2 * COUNT], f[2 * COUNT], g[2 * COUNT], square[2] = { 0 }, middle;
+    size_t index[2 * COUNT];
+    CHECK_OK(ctx, make(ctx, &data, &(hl_sde_regress_options){ .replicates = COUNT }, &sde));
+    CHECK_OK(ctx, hl_sde_replicate_system(sde, &system));
+    for (size_t k = 0; k < 2 * COUNT; k++) {
+        x[k] = point[2];
+        index[k] = k;
+    }
+    assert_int_equal(system.coefficients(system.user, &(hl_rows){ 2 * COUNT, index, t, x }, f, g, NULL), 0);
+    get(ctx, sde, point, &b);
+    for (size_t k = 0; k < COUNT; k++) {
+        assert_true(f[k] == f[k + COUNT] && g[k] == g[k + COUNT]);
+        middle = 0.5 * (b.f_low[2] + b.f_high[2]);
+        square[0] += (f[k] - middle) * (f[k] - middle) / COUNT;
+        middle = 0.5 * (b.g_low[2] + b.g_high[2]);
+        square[1] += (g[k] - middle) * (g[k] - middle) / COUNT;
+    }
+    CHECK_NEAR(sqrt(square[0]) / (b.f_high[2] - b.f_low[2]), 0.5 / 1.679, 0.002, "spread of drifts");
+    CHECK_NEAR(sqrt(square[1]) / (b.g_high[2] - b.g_low[2]), 0.5 / 1.679, 0.002, "spread of diffusions");
+    hl_sde_free(sde);
+}
+
 static hl_status scenario(hl_context *ctx, void *user)
 {
     hl_sde_data data = { 600, t_all, x_all, id_all };
@@ -232,8 +265,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cover), cmocka_unit_test(test_shrink), cmocka_unit_test(test_inside),
-        cmocka_unit_test(test_known), cmocka_unit_test(test_file),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_cover),  cmocka_unit_test(test_shrink),     cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_known),  cmocka_unit_test(test_replicates), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -263,6 +263,79 @@ static void test_strong_orders(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* ---- correlated noise that does not commute ---- */
+
+/* dx1 = -x1 dt + 0.8 x2 dB1, dx2 = -x2 dt + 0.8 x1 dB2, where B1 and B2 have the correlation 0.6. */
+static int crossed(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    for (size_t k = 0; k < 2 * at->count; k++) {
+        if (f)
+            f[k] = -at->y[k];
+        if (g)
+            g[k] = 0.8 * at->y[k ^ 1];
+        if (dg)
+            dg[k] = 0;
+    }
+    return 0;
+}
+
+enum { CROSSED_ROWS = 2000, CROSSED_FINE = 10 };
+
+/* y (rows x 2) at time 1 from (1, 0.5), by 2^level steps. */
+static void follow_crossed(hl_context *ctx, int level, double *y)
+{
+    static double t[CROSSED_ROWS];
+    const double factor[] = { 1, 0, 0.6, 0.8 };
+    hl_noise_system system = { .n = 2, .coefficients = crossed, .slope = 1, .factor = factor };
+    hl_simulator *simulator;
+    CHECK_OK(ctx, hl_simulator_create(ctx, &system, &(hl_simulator_options){ .seed = 3, .level = level }, &simulator));
+    memset(t, 0, sizeof t);
+    for (size_t r = 0; r < CROSSED_ROWS; r++) {
+        y[2 * r] = 1;
+        y[2 * r + 1] = 0.5;
+    }
+    CHECK_OK(ctx, hl_simulator_run(simulator, CROSSED_ROWS, 0, t, 1, 1, y, NULL));
+    hl_simulator_free(simulator);
+}
+
+/* The default has strong order 1/2 and weak order 1, measured along the same Brownian paths as many small steps take; the
+ * mean of x1 x2 is exp(-2 + 0.6 0.8^2) / 2. Milstein's method, which would need iterated integrals, is refused. */
+static void test_crossed_orders(void **state)
+{
+    hl_context *ctx = NULL;
+    (void)state;
+    CHECK_OK(ctx, hl_context_create(NULL, &ctx));
+    static double fine[2 * CROSSED_ROWS], y[2 * CROSSED_ROWS];
+    double strong[4], weak[3], mean = 0;
+    follow_crossed(ctx, CROSSED_FINE, fine);
+    for (size_t r = 0; r < CROSSED_ROWS; r++)
+        mean += fine[2 * r] * fine[2 * r + 1] / CROSSED_ROWS;
+    CHECK_NEAR(mean, 0.5 * exp(-2 + 0.6 * 0.64), 0.04, "mean of x1 x2");
+    for (int k = 1; k < 8; k++) {
+        double square = 0, gap = 0, step = 1. / (1 << k), least = 1. / (1 << CROSSED_FINE);
+        follow_crossed(ctx, k, y);
+        for (size_t r = 0; r < CROSSED_ROWS; r++) {
+            double a = y[2 * r] - fine[2 * r], b = y[2 * r + 1] - fine[2 * r + 1];
+            square += (a * a + b * b) / CROSSED_ROWS;
+            gap += (a + b) / CROSSED_ROWS;
+        }
+        double more = step / (step - least); /* without the error of the small steps */
+        if (k > 3)
+            strong[k - 4] = sqrt(square * more);
+        else
+            weak[k - 1] = fabs(gap) * more;
+    }
+    CHECK_NEAR(slope(strong, 4), 0.5, 0.15, "strong order");
+    CHECK_NEAR(slope(weak, 3), 1, 0.3, "weak order");
+    const double factor[] = { 1, 0, 0.6, 0.8 };
+    hl_noise_system system = { .n = 2, .coefficients = crossed, .slope = 1, .factor = factor };
+    hl_simulator *simulator;
+    CHECK_STATUS(ctx, hl_simulator_create(ctx, &system, &(hl_simulator_options){ .method = "milstein" }, &simulator),
+                 HL_ERR_UNSUPPORTED);
+    hl_context_free(ctx);
+}
+
 /* ---- weak orders, without sampling ----
  *
  * On a linear equation a step is x -> a x + b with random a, b that depend on the step's dw and dz alone, so the first
@@ -468,10 +541,11 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refinement),   cmocka_unit_test(test_integral_refinement),
-        cmocka_unit_test(test_distribution), cmocka_unit_test(test_strong_orders),
-        cmocka_unit_test(test_weak_orders),  cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_wrong_uses),   cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_refinement),     cmocka_unit_test(test_integral_refinement),
+        cmocka_unit_test(test_distribution),   cmocka_unit_test(test_strong_orders),
+        cmocka_unit_test(test_crossed_orders), cmocka_unit_test(test_weak_orders),
+        cmocka_unit_test(test_runs),           cmocka_unit_test(test_wrong_uses),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,11 @@ typedef struct hl_sde_band_values {
 HL_API hl_status hl_sde_bands(hl_sde *sde, size_t rows, const double *t, const double *x,
                               const hl_sde_band_values *values);
 
+/* As hl_sde_system, but row r of a run follows the drift and diffusion of replicate r % count, so that the spread of simulations has the
+ * uncertainty of the model, too. It has no slope, and borrows the model. Constants of expressions stay as they are. HL_ERR_UNSUPPORTED if the
+ * model has no bands. */
+HL_API hl_status hl_sde_replicate_system(hl_sde *sde, hl_noise_system *system);
+
 #ifdef __cplusplus
 }
 #endif

@@ -445,3 +445,66 @@ hl_status hl_sde_bands(hl_sde *s, size_t rows, const double *t, const double *x,
     hl_free(s->ctx, f);
     return status;
 }
+
+/* ---- simulation ---- */
+
+/* f of a replicate is f + (that of the replicate - that of the regression), g times the ratio; known parts have no difference. */
+static void replicate_row(hl_sde *s, size_t number, double t, const double *x, double *f, double *g, double *z)
+{
+    const hl_sde_simple *simple = s->simple;
+    const hl_replicates *r = simple->replicates;
+    size_t d = s->spec.dim;
+    double *value = z + simple->inputs;
+    for (size_t i = 0; i < d; i++)
+        z[i] = (x[i] - simple->mean[i]) / simple->deviation[i];
+    if (simple->inputs > d)
+        z[d] = hl_sde_clock((t - s->t_first) / hl_sde_time_unit(s));
+    for (size_t part = 0; part < 2; part++) {
+        size_t own = hl_basis_size(&simple->basis[part]), size = hl_basis_size(&r->basis[part]);
+        if (!(part ? g : f))
+            continue;
+        hl_basis_eval(&simple->basis[part], z, value);
+        hl_basis_eval(&r->basis[part], z, value + own);
+        for (size_t i = 0; i < d; i++) {
+            const double *c = r->coefficient[part] + (number * d + i) * size;
+            double a = hl_sde_simple_value(simple, part, i, hl_dot(own, simple->coefficient[part] + i * own, value));
+            double b = hl_sde_simple_value(simple, part, i, hl_dot(size, c, value + own));
+            bool fixed = s->known && (part ? s->known[i].diffusion : s->known[i].drift);
+            if (part && !fixed && a > 0)
+                g[i] *= b / a;
+            else if (!part && !fixed)
+                f[i] += b - a;
+        }
+    }
+}
+
+static int replicate_coefficients(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    hl_sde *s = user;
+    size_t d = s->spec.dim, most = s->simple->inputs;
+    (void)dg;
+    for (size_t part = 0; part < 2; part++)
+        most += hl_basis_size(&s->simple->basis[part]) + hl_basis_size(&s->simple->replicates->basis[part]);
+    double *scratch = hl_calloc(s->ctx, most, sizeof *scratch);
+    if (!scratch || hl_sde_eval(s, at->count, at->t, at->y, &(hl_sde_values){ .f = f, .g = g }) != HL_OK) {
+        hl_free(s->ctx, scratch);
+        return -1;
+    }
+    for (size_t r = 0; r < at->count; r++)
+        replicate_row(s, at->index[r] % s->simple->replicates->count, at->t[r], at->y + r * d, f ? f + r * d : NULL,
+                      g ? g + r * d : NULL, scratch);
+    hl_free(s->ctx, scratch);
+    return 0;
+}
+
+hl_status hl_sde_replicate_system(hl_sde *s, hl_noise_system *system)
+{
+    hl_status status = hl_sde_system(s, system);
+    if (status != HL_OK)
+        return status;
+    if (!hl_sde_replicates(s))
+        return hl_fail(s->ctx, HL_ERR_UNSUPPORTED, "the model has no bands, so it has no replicates");
+    system->coefficients = replicate_coefficients;
+    system->slope = 0;
+    return HL_OK;
+}

@@ -1716,6 +1716,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_root_solve": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_sde_replicates": (c_size_t, [c_void_p]),
     "hl_sde_bands": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
+    "hl_sde_replicate_system": (c_int, [c_void_p, c_void_p]),
     "hl_sde_regress": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
     "hl_sde_simple_free": (None, [c_void_p]),
     "hl_sde_simple_report": (hl_sde_regress_report, [c_void_p]),

@@ -171,8 +171,8 @@ static int plot_pairs(const sheet *s)
     cli_plot_points(g, "data", s->rows, s->dim, n, POINTS, s->data);
     cli_plot_points(g, "samples", POINTS, s->dim, n, POINTS, s->samples);
     fprintf(g,
-            "set multiplot layout %zu,%zu title 'below the diagonal: data; above: samples of the model' font ',14'\n"
-            "unset key\nset tics font ',9'\nset xtics autofreq rotate by -30\nset margins 7,1,3,1\nset border "
+            "set multiplot layout %zu,%zu title 'below the diagonal: data; above: samples of the model' font ',12'\n"
+            "unset key\nset tics font ',9'\nset xtics autofreq rotate by -30\nset margins 7,1,2.4,2.6\nset border "
             "linecolor rgb '#9aa6b5'\n",
             n, n);
     for (size_t r = 0; r < n; r++)
@@ -203,7 +203,7 @@ int fit_plot(const fit_job *j, hl_density *model)
         cli_say(&cli_fit, "no pictures: gnuplot is not there");
         return CLI_OK;
     }
-    int result = plot_curves(j->set->plot, &j->curves);
+    int result = j->curves.count ? plot_curves(j->set->plot, &j->curves) : CLI_OK; /* mixtures are not trained */
     if (result != CLI_OK || j->context)
         return result; /* samples would need a context */
     sheet s = { .job = j, .model = model, .dim = j->dim, .rows = hl_table_rows(j->table) };

@@ -199,7 +199,7 @@ HL_API const hl_sde_report *hl_report_sde_numbers(const hl_report *report); /* a
 /* ---- autoencoders ---- */
 
 typedef struct hl_vae_report {
-    size_t total, rows, dim, latent; /* the first `rows` rows of all were looked at */
+    size_t total, rows, dim, latent; /* `rows` of all rows were looked at, as hl_report_pick chooses */
     const char *posterior;
     hl_vae_result result;
     double over_independent; /* the ELBO above log p of independent pixels, fitted to the other half of the rows */

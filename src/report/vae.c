@@ -189,6 +189,24 @@ static hl_status find_units(hl_vae *v, const hl_vae_rows *d, hl_report *r)
 
 /* ---- the report ---- */
 
+/* At most ROWS of the rows, from all of them: tables may be sorted. */
+static hl_status pick_rows(size_t dim, uint64_t seed, hl_report *r, hl_vae_rows *d)
+{
+    size_t size = d->values ? sizeof *d->values : 1, index[ROWS], rows = hl_report_pick(d->rows, ROWS, seed, index);
+    const char *from = d->values ? (const void *)d->values : d->bytes;
+    char *to = hl_report_room(r, hl_size_mul(rows, dim), size);
+    if (!to)
+        return HL_ERR_NOMEM;
+    for (size_t k = 0; k < rows; k++)
+        memcpy(to + k * dim * size, from + index[k] * dim * size, dim * size);
+    d->rows = rows;
+    if (d->values)
+        d->values = (const double *)(const void *)to;
+    else
+        d->bytes = (const unsigned char *)to;
+    return HL_OK;
+}
+
 static void judge(hl_report *r)
 {
     const hl_vae_report *v = &r->vae;
@@ -222,8 +240,9 @@ hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_opti
     options = options ? options : &defaults;
     hl_report *r = NULL;
     hl_vae_rows some = *data;
-    some.rows = data->rows < ROWS ? data->rows : ROWS;
     hl_status status = hl_report_create(v->ctx, HL_REPORT_OF_VAE, options, &r);
+    if (status == HL_OK)
+        status = pick_rows(v->dim, options->seed, r, &some);
     if (status == HL_OK) {
         r->vae = (hl_vae_report){ .total = data->rows,
                                   .rows = some.rows,

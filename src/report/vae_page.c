@@ -23,20 +23,20 @@ static void put_units(const hl_vae_report *v, hl_page *p)
     enum { MOST = 256 };
     size_t n = v->latent < MOST ? v->latent : MOST;
     hl_plot plot = { .page = p,
-                     .title = "Variance of the posterior's means over the rows, the largest first",
+                     .title = "Variance of the posterior's means over the rows",
                      .x_label = "latent column, by variance",
                      .y_label = "variance",
                      .low = { 0, 0 },
-                     .high = { (double)n, 1.05 * fmax(v->variance[0], 0.02) },
-                     .wide = 1 };
+                     .high = { (double)n, 1.05 * fmax(v->variance[0], 0.02) } };
     hl_page_put(p, "<section id=\"units\"><h2>Units</h2>\n<p class=\"soft\">Columns below the dashed line, at a "
                    "variance of 0.01, carry no information: the decoder "
                    "does not use them.</p>\n");
+    hl_page_put(p, "<div class=\"figures\">");
     hl_plot_open(&plot);
     hl_plot_bars(&plot, "bars", n, 0, (double)n, v->variance);
     hl_plot_line(&plot, "rule", 2, (const double[]){ 0, (double)n }, (const double[]){ 0.01, 0.01 });
     hl_plot_close(&plot);
-    hl_page_put(p, "</section>\n");
+    hl_page_put(p, "</div></section>\n");
 }
 
 void hl_vae_page_body(const hl_report *r, hl_page *p)
@@ -61,7 +61,7 @@ void hl_vae_page_body(const hl_report *r, hl_page *p)
     hl_page_count(p, v->rows);
     hl_page_put(p, " of ");
     hl_page_count(p, v->total);
-    hl_page_put(p, " rows, the first");
+    hl_page_put(p, " rows");
     hl_report_fact(p, "Posterior");
     hl_page_text(p, v->posterior);
     hl_report_fact(p, "Values of a row, of a code");

@@ -11,6 +11,24 @@
 
 enum { ROWS = 1000, SHEET_PIXELS = 50000, MOST_ACROSS = 10, UNITS = 8, POSITIONS = 9 };
 
+/* At most `most` (no more than ROWS) of the rows, from all of them, as tables may be sorted; a copy that the report owns. */
+static hl_status pick_rows(size_t dim, size_t most, uint64_t seed, hl_report *r, hl_vae_rows *d)
+{
+    size_t size = d->values ? sizeof *d->values : 1, index[ROWS], rows = hl_report_pick(d->rows, most, seed, index);
+    const char *from = d->values ? (const void *)d->values : d->bytes;
+    char *to = hl_report_room(r, hl_size_mul(rows, dim), size);
+    if (!to)
+        return HL_ERR_NOMEM;
+    for (size_t k = 0; k < rows; k++)
+        memcpy(to + k * dim * size, from + index[k] * dim * size, dim * size);
+    d->rows = rows;
+    if (d->values)
+        d->values = (const double *)(const void *)to;
+    else
+        d->bytes = (const unsigned char *)to;
+    return HL_OK;
+}
+
 /* ---- independent pixels ---- */
 
 static double pixel(const hl_vae_rows *d, size_t at)
@@ -91,10 +109,11 @@ static hl_status show_reconstructions(gallery *g, uint64_t seed, hl_report *r)
 {
     hl_report_sheet *s = &r->sheet[1];
     size_t pairs = g->down / 2 ? g->down / 2 : 1, count = pairs * g->across, dim = g->v->dim;
-    count = count < g->d->rows ? count : g->d->rows;
     hl_vae_rows some = *g->d;
-    some.rows = count;
-    hl_status status = make_sheet(r, g->image, 2 * pairs, g->across, s);
+    hl_status status = pick_rows(dim, count, seed, r, &some);
+    count = some.rows < count ? some.rows : count;
+    if (status == HL_OK)
+        status = make_sheet(r, g->image, 2 * pairs, g->across, s);
     if (status == HL_OK)
         status = hl_vae_encode(g->v, &some, seed, NULL, g->z);
     if (status == HL_OK)
@@ -102,7 +121,7 @@ static hl_status show_reconstructions(gallery *g, uint64_t seed, hl_report *r)
     double *row = hl_report_room(r, dim, sizeof *row);
     for (size_t k = 0; k < count && status == HL_OK && row; k++) {
         for (size_t i = 0; i < dim; i++)
-            row[i] = pixel(g->d, k * dim + i);
+            row[i] = pixel(&some, k * dim + i);
         put_image(s, g->image, g->range, 2 * (k / g->across), k % g->across, row);
         put_image(s, g->image, g->range, 2 * (k / g->across) + 1, k % g->across, g->x + k * dim);
     }
@@ -189,24 +208,6 @@ static hl_status find_units(hl_vae *v, const hl_vae_rows *d, hl_report *r)
 
 /* ---- the report ---- */
 
-/* At most ROWS of the rows, from all of them: tables may be sorted. */
-static hl_status pick_rows(size_t dim, uint64_t seed, hl_report *r, hl_vae_rows *d)
-{
-    size_t size = d->values ? sizeof *d->values : 1, index[ROWS], rows = hl_report_pick(d->rows, ROWS, seed, index);
-    const char *from = d->values ? (const void *)d->values : d->bytes;
-    char *to = hl_report_room(r, hl_size_mul(rows, dim), size);
-    if (!to)
-        return HL_ERR_NOMEM;
-    for (size_t k = 0; k < rows; k++)
-        memcpy(to + k * dim * size, from + index[k] * dim * size, dim * size);
-    d->rows = rows;
-    if (d->values)
-        d->values = (const double *)(const void *)to;
-    else
-        d->bytes = (const unsigned char *)to;
-    return HL_OK;
-}
-
 static void judge(hl_report *r)
 {
     const hl_vae_report *v = &r->vae;
@@ -242,7 +243,7 @@ hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_opti
     hl_vae_rows some = *data;
     hl_status status = hl_report_create(v->ctx, HL_REPORT_OF_VAE, options, &r);
     if (status == HL_OK)
-        status = pick_rows(v->dim, options->seed, r, &some);
+        status = pick_rows(v->dim, ROWS, options->seed, r, &some);
     if (status == HL_OK) {
         r->vae = (hl_vae_report){ .total = data->rows,
                                   .rows = some.rows,

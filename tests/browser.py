@@ -131,14 +131,21 @@ def main() -> None:
         us10y = ROOT / "data" / "us10y" / "monthly.csv"
         run("sde", "fit", str(us10y), "-o", str(work / "sde.hollow"), "--time", "t", "--columns", "yield", "--iters", "100", "--quiet")
         run("report", str(work / "sde.hollow"), str(us10y), "--time", "t", "-o", str(work / "sde.html"), "--quiet")
+        with open(work / "images.csv", "w") as file:
+            for _ in range(200):
+                a, b = random.randrange(8), random.randrange(8)
+                file.write(",".join(str(int(k % 8 == a or k // 8 == b)) for k in range(64)) + "\n")
+        run("vae", "fit", str(work / "images.csv"), "--image", "8x8", "-o", str(work / "vae.hollow"), "--net", "linear", "--latent", "8",
+            "--posterior", "vae", "--iters", "1000", "--quiet")  # fmt: skip
+        run("report", str(work / "vae.hollow"), str(work / "images.csv"), "-o", str(work / "vae.html"), "--quiet")
         for width in (1280, 400):
             r = check(work / "hostile.html", width)
             shown = [name.replace("\n", " ") for name in HOSTILE]
             assert r["names"] == shown, r["names"]
             assert sorted(r["cells"]) == sorted(shown), r["cells"]
-            for name in ("density", "sde"):
+            for name in ("density", "sde", "vae"):
                 check(work / f"{name}.html", width)
-        for name, heights in {"density": (3600, 7600), "sde": (2100, 3900)}.items():
+        for name, heights in {"density": (3600, 7600), "sde": (2100, 3900), "vae": (1500, 2300)}.items():
             for width, height in zip((1280, 400), heights):
                 if SHOTS:
                     SHOTS.mkdir(parents=True, exist_ok=True)

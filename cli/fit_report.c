@@ -20,7 +20,8 @@ static const char *const more[] = { NULL,
                                     "are linear functions of others",
                                     "have one value in many rows, too",
                                     NULL,
-                                    "have many values near a bound, too" };
+                                    "have many values near a bound, too",
+                                    "have atoms, too" };
 
 static void say_steps(const fit_job *j, const hl_finding *f)
 {
@@ -109,6 +110,11 @@ static void say_warnings(const fit_job *j, const hl_density_outcome *o)
             say_copies(f);
         else if (f->kind == HL_FINDING_EDGE)
             say_edge(j, f);
+        else if (f->kind == HL_FINDING_ATOM)
+            cli_say(&cli_fit,
+                    "column '%s' has the value %g in %zu rows: it is an atom, with a probability of its own (--atoms "
+                    "off: it is not)",
+                    j->names[f->column], f->value, f->count);
     }
     for (size_t k = HL_FINDING_INTEGER; k < sizeof kinds / sizeof *kinds; k++)
         if (said[k] > SHOWN)

@@ -146,6 +146,27 @@ static void print_range(hl_density_range r)
     printf("\n");
 }
 
+/* What log p is a density of, if it is more than all columns as numbers. */
+static void print_patterns(const hl_density *model)
+{
+    double value;
+    for (size_t i = 0; i < hl_density_dim(model); i++)
+        if (hl_density_get_atom(model, i, &value)) {
+            printf("atom           ");
+            print_plain(hl_density_get_column(model, i).name, 0);
+            printf(" = %g\n", value);
+        }
+    for (size_t k = 0; k < hl_density_patterns(model); k++) {
+        hl_density_pattern p = hl_density_get_pattern(model, k);
+        printf("pattern %-6zu probability %.4f, %zu columns at their atoms, %s\n", k + 1, p.probability, p.atoms,
+               p.atoms == hl_density_dim(model) ? "no others"
+               : p.rest                         ? "a model of the others"
+                                                : "the others independent");
+    }
+    if (hl_density_patterns(model))
+        printf("measure        log p is log P(pattern) + log p(other columns | pattern)\n");
+}
+
 static void print_density(const char *path, const hl_density *model, const subject *nets, long long bytes)
 {
     hl_flow_spec flow = hl_flow_describe(hl_density_flow(model));
@@ -155,6 +176,7 @@ static void print_density(const char *path, const hl_density *model, const subje
     printf("kind           %s\nflows          %zu\ndimensions     %zu\ncontext        %zu\nprecision      %s\n",
            flow.kind ? flow.kind : "no flow", flow.flows, dim, context, hl_dtype_name(flow.net.dtype));
     print_members(model);
+    print_patterns(model);
     if (flow.kind && hl_flow_is_continuous(flow.kind)) {
         printf("solver         %s, rtol %g, atol %g", solver.method, solver.rtol, solver.atol);
         if (solver.even_steps)

@@ -200,7 +200,8 @@ static void repeated_values_and_rows_are_found(void **state)
     (void)state;
     hl_context *ctx = context();
     double x[ROWS * DIM];
-    hl_settings *s = small_settings(ctx, (const char *const[]){ "iters", "2", "members", "mixture", NULL });
+    hl_settings *s =
+        small_settings(ctx, (const char *const[]){ "iters", "2", "members", "mixture", "atoms", "off", NULL });
     for (int odd = 0; odd < 2; odd++) {
         draw(x, ROWS, 1);
         for (size_t r = 0; r < ROWS && odd; r++)

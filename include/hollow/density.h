@@ -60,6 +60,18 @@ typedef struct hl_density_member {
 } hl_density_member;
 HL_API size_t hl_density_members(const hl_density *model);
 HL_API hl_density_member hl_density_get_member(const hl_density *model, size_t index);
+/* Atoms: values that single columns have with positive probability, as the zeros of a zero-inflated one. Then there are no members, and log p is
+ * log P(pattern) + log p(other columns | pattern), where the pattern says which columns are at their atoms: a density with respect to the
+ * product of Lebesgue measure plus a point mass at every atom. Patterns that were seen in training: */
+typedef struct hl_density_pattern {
+    double probability;
+    size_t atoms;           /* columns that are at their atoms */
+    const hl_density *rest; /* the density of the other columns; NULL: they are independent, or there are none */
+} hl_density_pattern;
+HL_API size_t hl_density_patterns(const hl_density *model); /* 0: no atoms */
+HL_API hl_density_pattern hl_density_get_pattern(const hl_density *model, size_t index);
+/* Nonzero if a column has an atom, the value of which is written unless it is NULL. */
+HL_API int hl_density_get_atom(const hl_density *model, size_t column, double *value);
 /* How log p and samples are solved; kept in the model's file. NULL: the defaults. The trace is always exact. */
 HL_API hl_status hl_density_set_solver(hl_density *model, const hl_flow_solver *solver);
 HL_API hl_flow_solver hl_density_solver(const hl_density *model);
@@ -101,7 +113,7 @@ HL_API hl_status hl_density_logp(hl_density *model, size_t rows, const double *x
 HL_API hl_status hl_density_member_logp(hl_density *model, size_t member, size_t rows, const double *x,
                                         const double *context, double *logp);
 /* The gradient of log p with respect to x, rows x dim, and, unless it is NULL, to the context, in the units of the data; log p as well,
- * unless it is NULL. A flow is solved once more for it. Failures as above. */
+ * unless it is NULL. A flow is solved once more for it. 0 along columns that are at their atoms. Failures as above. */
 HL_API hl_status hl_density_logp_gradient(hl_density *model, size_t rows, const double *x, const double *context,
                                           double *logp, double *gradient, double *context_gradient);
 /* Rows first .. first + rows - 1 of the samples with this seed, to x, each by itself: which others are drawn makes no

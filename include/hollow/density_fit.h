@@ -53,12 +53,14 @@ typedef enum hl_finding_kind {
     HL_FINDING_FAR,
     /* The column is a linear function of `count` other columns, the first of which are `others`. */
     HL_FINDING_DEPENDENT,
-    /* `count` rows, more than one in 20, have the same `value` in a column whose other values repeat less. */
+    /* `count` rows, more than one in 20, have the same `value` in a column whose other values repeat less, and it is no atom. */
     HL_FINDING_REPEATED,
     /* `count` validation rows, the share `value` of all, more than one in 100, equal a training row. `column` is behind the last. */
     HL_FINDING_COPIES,
     /* No value is beyond `value`, 0 or 1, and many are near it: a bound, low..high being the one that the option "bounds" could declare. */
-    HL_FINDING_EDGE
+    HL_FINDING_EDGE,
+    /* `count` rows, more than one in 20, have the same `value`, which is modelled as an atom: see hl_density_patterns. */
+    HL_FINDING_ATOM
 } hl_finding_kind;
 
 enum { HL_FINDING_OTHERS = 3 };

@@ -171,6 +171,8 @@ def _finding_text(finding: Any, names: list[str]) -> str:
         )
     if finding.kind == abi.HL_FINDING_EDGE:
         return f"{column} has no value beyond {finding.value:g} and many near it; bounds='NAME=LOW:HIGH' keeps samples in a range"
+    if finding.kind == abi.HL_FINDING_ATOM:
+        return f"{column} has the value {finding.value:g} in {count} rows: it is an atom, with a probability of its own"
     return f"{column}: finding {finding.kind}"
 
 

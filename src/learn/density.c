@@ -5,6 +5,7 @@
 
 #include "io/safetensors.h"
 #include "learn/density.h"
+#include "learn/density_atoms.h"
 
 /* ---- creation ---- */
 
@@ -152,6 +153,7 @@ void hl_density_free(hl_density *m)
         return;
     hl_density_drop_flow(m);
     hl_density_set_maps(m, NULL);
+    hl_atoms_free(m->ctx, m->atoms);
     for (size_t k = 0; k < m->mixtures; k++)
         hl_tmixture_free(m->mixture[k].mixture);
     void *const blocks[] = { m->column, m->x, m->c, m->joint, m->member, m->note, m->form, m->formed };
@@ -239,6 +241,12 @@ hl_status hl_density_set_solver(hl_density *m, const hl_flow_solver *given)
     static const hl_flow_solver defaults;
     if (!m)
         return HL_ERR_INVALID;
+    for (size_t k = 0; m->atoms && k < m->atoms->patterns; k++) {
+        hl_density *rest = m->atoms->pattern[k].rest;
+        hl_status status = rest ? hl_density_set_solver(rest, given) : HL_OK;
+        if (status != HL_OK)
+            return status;
+    }
     if (!m->flow)
         return HL_OK; /* nothing is solved */
     hl_flow_solver s = given ? *given : defaults;

@@ -27,6 +27,8 @@ typedef struct hl_density_mixture {
     bool mapped; /* sees the columns through the maps */
 } hl_density_mixture;
 
+struct hl_density_atoms;
+
 struct hl_density {
     hl_context *ctx;
     size_t dim, context;
@@ -35,6 +37,7 @@ struct hl_density {
         *form;           /* [dim + context], or NULL: all are none. Units and maps are of what comes out of the forms */
     bool exact_draws;    /* draws are not rounded to the grids of the forms */
     hl_column_map **map; /* [dim + context], or NULL: no member sees mapped columns */
+    struct hl_density_atoms *atoms; /* or NULL; with atoms there are no members, and maps of all columns */
     char *note;
     hl_flow *flow; /* or NULL */
     double flow_weight;
@@ -80,6 +83,9 @@ hl_density_formed hl_density_form_rows(hl_density *m, size_t rows, const double 
 hl_status hl_density_member_formed(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
                                    double *logp);
 void hl_density_see(const hl_density *m, size_t rows, double *x, double *context);
+
+/* hl_density_sample of single samples, at most a chunk of them, by their numbers; without a context. */
+hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, const uint64_t *number, double *x);
 
 /* A row of the columns of the context, then of x, behind their forms, as mixtures see them; log |dy/dv| of the columns of x is returned. */
 double hl_density_joint_row(const hl_density *m, bool mapped, const double *context, const double *x, double *joint);

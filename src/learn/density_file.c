@@ -25,7 +25,7 @@
  *
  * A model whose columns have forms has the format "hollow-density 3" and besides "forms", [{"form": "log", "low": 0, "edge": 0.01, "step": 1}, {}, ...],
  * an entry per column: the name of the form if it is not none, bounds that are finite, edge, centre and scale if there are any, origin and
- * step of the grid if there is one. */
+ * step of the grid if there is one. If it has atoms, it has no members and "atoms" besides (density_file_atoms.c). */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -33,11 +33,13 @@
 #include <string.h>
 
 #include "io/file.h"
-#include "learn/density.h"
+#include "learn/density_atoms.h"
 #include "nn/model.h"
 
 static const char format_text[] = "hollow-density 1", members_format[] = "hollow-density 2",
                   forms_format[] = "hollow-density 3";
+static const char family[] = "hollow-density ";
+enum { LAST = 3 }; /* of the formats */
 
 /* Is it more than a flow? */
 static bool has_members(const hl_density *m)
@@ -235,7 +237,7 @@ static hl_status gather(const void *model, hl_tensors *t)
         snprintf(name, sizeof name, "map.%zu", i);
         status = hl_tensors_add(t, name, HL_F64, 2, dims, m->map[i]->weight);
     }
-    return status;
+    return status == HL_OK && m->atoms ? hl_atoms_gather(m, t) : status;
 }
 
 /* ---- reading ---- */
@@ -247,7 +249,7 @@ typedef struct reader {
     hl_architecture *architecture; /* NULL: no flow */
     hl_flow_spec spec;
     size_t dim, context, tensors; /* tensors: those that were taken */
-    hl_json_document columns, solver, members, maps, forms;
+    hl_json_document columns, solver, members, maps, forms, atoms;
 } reader;
 
 static hl_status bad(const reader *r, const char *what)
@@ -518,7 +520,9 @@ static hl_status fill(reader *r, hl_density *m)
         status = read_maps(r, m);
     if (status == HL_OK && r->forms.root)
         status = read_forms(r, m);
-    if (status == HL_OK && r->members.root) {
+    if (status == HL_OK && r->atoms.root) {
+        status = hl_atoms_read(m, r->path, r->t, r->atoms.root, &r->tensors);
+    } else if (status == HL_OK && r->members.root) {
         m->flow_weight = 0;
         status = read_members(r, m);
     }
@@ -537,7 +541,7 @@ static hl_status read_layout(reader *r)
         status = hl_model_parse(r->ctx, r->t, "maps", &r->maps);
     if (status != HL_OK)
         return status;
-    if (!r->members.root || r->members.root->kind != HL_JSON_ARRAY || !r->members.root->count)
+    if (!r->atoms.root && (!r->members.root || r->members.root->kind != HL_JSON_ARRAY || !r->members.root->count))
         return bad(r, "its members are missing");
     if (!r->columns.root || r->columns.root->kind != HL_JSON_ARRAY || digits < 1 || digits > 9 || context[digits])
         return bad(r, "its columns or the number of those that are context are missing");
@@ -553,6 +557,11 @@ static hl_status read_density(reader *r, hl_density **out)
     const char *format = hl_tensors_metadata(r->t, "format");
     bool forms = format && strcmp(format, forms_format) == 0;
     bool members = forms || (format && strcmp(format, members_format) == 0);
+    char *end = NULL;
+    if (format && strncmp(format, family, sizeof family - 1) == 0 &&
+        strtoul(format + sizeof family - 1, &end, 10) > LAST && !*end)
+        return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: a newer version of hollow wrote this model: its format is '%.30s'",
+                       hl_path_shown(r->path), format);
     hl_status status = members ? HL_OK : hl_model_check_format(r->ctx, r->path, r->t, format_text, "a density model");
     bool flow = !members || hl_tensors_metadata(r->t, "kind");
     if (status == HL_OK && flow)
@@ -565,6 +574,8 @@ static hl_status read_density(reader *r, hl_density **out)
         status = hl_model_parse(r->ctx, r->t, "solver", &r->solver);
     r->dim = r->spec.net.dim;
     r->context = r->spec.net.context;
+    if (status == HL_OK && forms)
+        status = hl_model_parse(r->ctx, r->t, "atoms", &r->atoms);
     if (status == HL_OK && members)
         status = read_layout(r);
     if (status == HL_OK && forms)
@@ -599,6 +610,7 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
     hl_json_free(&r.members);
     hl_json_free(&r.maps);
     hl_json_free(&r.forms);
+    hl_json_free(&r.atoms);
     return status;
 }
 

@@ -62,6 +62,29 @@ static hl_status create_outcome(run *r)
     return HL_OK;
 }
 
+hl_status hl_fit_make_outcome(hl_context *ctx, const hl_density_outcome *like, const char *settings,
+                              hl_density_outcome **out)
+{
+    outcome *o = hl_calloc(ctx, 1, sizeof *o);
+    hl_finding *finding = hl_calloc(ctx, like->findings, sizeof *finding);
+    *out = NULL;
+    if (!o || !finding) {
+        hl_free(ctx, o);
+        hl_free(ctx, finding);
+        return HL_ERR_NOMEM;
+    }
+    o->ctx = ctx;
+    o->seen = *like;
+    o->finding = finding;
+    if (like->findings)
+        memcpy(finding, like->finding, like->findings * sizeof *finding);
+    snprintf(o->settings, sizeof o->settings, "%s", settings);
+    o->seen.finding = finding;
+    o->seen.settings = o->settings;
+    *out = &o->seen;
+    return HL_OK;
+}
+
 void hl_density_outcome_free(hl_density_outcome *seen)
 {
     outcome *o = (outcome *)seen;
@@ -577,22 +600,11 @@ static hl_status calibrate(run *r, const hl_settings *settings)
     return status == HL_ERR_NOMEM ? status : HL_OK;
 }
 
-hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
-                         hl_density **model, hl_density_outcome **out)
+hl_status hl_fit_one(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
+                     hl_density **model, hl_density_outcome **out)
 {
-    if (!ctx)
-        return HL_ERR_INVALID;
-    if (!data || !model)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_fit: the data or the model is NULL");
-    *model = NULL;
-    if (out)
-        *out = NULL;
-    if (job && job->resume && !job->checkpoint)
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_fit: to resume, a checkpoint is needed");
-    hl_status status = hl_settings_check(ctx, settings, hl_density_fit_options());
     run r = { .ctx = ctx, .job = job, .table.ctx = ctx, .validation = NAN, .start = hl_clock() };
-    if (status == HL_OK)
-        status = create_outcome(&r);
+    hl_status status = create_outcome(&r);
     if (status == HL_OK)
         status = fit(&r, data, settings);
     if (status == HL_OK && (status = calibrate(&r, settings)) != HL_OK) {
@@ -613,4 +625,26 @@ hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_
     else
         hl_density_outcome_free((hl_density_outcome *)r.outcome);
     return status;
+}
+
+hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
+                         hl_density **model, hl_density_outcome **out)
+{
+    if (!ctx)
+        return HL_ERR_INVALID;
+    if (!data || !model)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_fit: the data or the model is NULL");
+    *model = NULL;
+    if (out)
+        *out = NULL;
+    if (job && job->resume && !job->checkpoint)
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_density_fit: to resume, a checkpoint is needed");
+    struct hl_density_atoms *atoms = NULL;
+    hl_status status = hl_settings_check(ctx, settings, hl_density_fit_options());
+    if (status == HL_OK)
+        status = hl_fit_find_atoms(ctx, data, settings, &atoms);
+    if (status != HL_OK)
+        return status;
+    return atoms ? hl_fit_with_atoms(ctx, data, settings, job, atoms, model, out)
+                 : hl_fit_one(ctx, data, settings, job, model, out);
 }

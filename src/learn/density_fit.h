@@ -2,6 +2,7 @@
  *
  *   density_fit_data.c         rows in the user's units become standardised rows of training and of validation
  *   density_fit_forms.c        bounds, grids and far values: forms of the columns
+ *   density_fit_atoms.c        values that have a probability of their own: a fit for each pattern of them
  *   density_fit_check.c        findings
  *   density_fit_members.c      mixtures beside the flow; weights
  *   density_fit_decorrelate.c  linear correlations are taken out
@@ -154,6 +155,22 @@ int hl_fit_describe(const hl_fit_table *table, const hl_fit_plan *plan, const hl
 /* Brief runs of the flow on copies of a standardised table; HL_STOPPED if the context's stop says so. */
 hl_status hl_fit_try(const hl_fit_members *members, const hl_fit_table *table, const hl_settings *settings,
                      hl_fit_variant *best);
+
+/* ---- atoms ---- */
+
+struct hl_density_atoms;
+/* Columns with an atom, or *atoms is NULL. */
+hl_status hl_fit_find_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
+                            struct hl_density_atoms **atoms);
+/* hl_density_fit of a table that has these atoms, which it owns from then on; and of one without. Arguments are checked. */
+hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
+                            const hl_job *job, struct hl_density_atoms *atoms, hl_density **model,
+                            hl_density_outcome **outcome);
+hl_status hl_fit_one(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
+                     hl_density **model, hl_density_outcome **outcome);
+/* An outcome like this one; findings and settings are copied. */
+hl_status hl_fit_make_outcome(hl_context *ctx, const hl_density_outcome *like, const char *settings,
+                              hl_density_outcome **outcome);
 
 /* ---- time ---- */
 

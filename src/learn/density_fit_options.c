@@ -77,6 +77,7 @@ static const hl_option options[] = {
     INTEGER("seed", 0, 9e15, "0", "of everything random", NULL),
     CHOICE("dtype", "f32|f64", dtypes, "f32", "precision of the network", NULL),
     TEXT("bounds", "LIST", NULL, "bounds of columns that draws never leave, such as 'a=0:1,b=0:'", NULL),
+    CHOICE("atoms", "on|off", switches, "on", "a value that many rows of a column have gets a probability of its own", NULL),
     FLAG("dequantize", "add noise to tied columns, too, not to whole-numbered ones alone"),
     FLAG("keep-steps", "add no noise to whole-numbered columns"),
     { 0 },

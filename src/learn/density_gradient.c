@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/linear.h"
-#include "learn/density.h"
+#include "learn/density_atoms.h"
 
 enum { CHUNK = 256 };
 
@@ -206,6 +206,12 @@ hl_status hl_density_logp_gradient(hl_density *m, size_t rows, const double *x, 
         return HL_ERR_INVALID;
     if (rows && (!x || !gradient || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_logp_gradient: x, the context or the result is NULL");
+    if (m->atoms) {
+        double *own = logp ? NULL : hl_calloc(m->ctx, rows, sizeof *own);
+        hl_status done = logp || own ? hl_atoms_logp(m, rows, x, logp ? logp : own, gradient) : HL_ERR_NOMEM;
+        hl_free(m->ctx, own);
+        return done;
+    }
     work w = { .m = m, .dim = m->dim, .context = m->context, .members = hl_density_members(m) };
     hl_density_failures f = { .first = HL_OK };
     hl_status status = create(&w);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/linear.h"
-#include "learn/density.h"
+#include "learn/density_atoms.h"
 
 enum { CHUNK = HL_DENSITY_CHUNK, STREAM_BASE = 11, STREAM_MEMBER = 12 };
 
@@ -248,7 +248,7 @@ hl_status hl_density_logp(hl_density *m, size_t rows, const double *x, const dou
         return HL_ERR_INVALID;
     if (rows && (!x || !logp || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_logp: x, the context or the result is NULL");
-    return score(m, NULL, rows, x, context, logp);
+    return m->atoms ? hl_atoms_logp(m, rows, x, logp, NULL) : score(m, NULL, rows, x, context, logp);
 }
 
 hl_status hl_density_member_logp(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
@@ -298,22 +298,31 @@ static bool mixture_sample(const hl_density *m, const hl_density_mixture *k, uin
     return good;
 }
 
-/* Some rows of a chunk by the flow: index[r] is the place of the r-th of them among the rows from `start` on, where context and x begin. */
-static void flow_sample(hl_density *m, uint64_t seed, uint64_t first, size_t start, size_t count, const size_t *index,
-                        const double *context, double *x, hl_density_failures *f)
+/* Rows of a chunk that are samples number[0], number[1], ...; `start` is the place of the first in the user's call. */
+typedef struct draws {
+    uint64_t seed;
+    const uint64_t *number;
+    size_t start;
+    const double *context; /* behind its forms, or NULL */
+    double *x;
+    hl_density_failures *failures;
+} draws;
+
+/* Those of the rows, index[0], index[1], ..., that come from the flow. */
+static void flow_sample(hl_density *m, const draws *d, size_t count, const size_t *index)
 {
     double *to = m->joint; /* [count][dim] */
     for (size_t r = 0; r < count; r++) {
         for (size_t i = 0; i < m->dim; i++)
-            m->x[r * m->dim + i] = hl_random_normal(seed, STREAM_BASE, (first + start + index[r]) * m->dim + i);
+            m->x[r * m->dim + i] = hl_random_normal(d->seed, STREAM_BASE, d->number[index[r]] * m->dim + i);
         if (m->context)
-            memcpy(m->c + r * m->context, context + index[r] * m->context, m->context * sizeof *m->c);
+            memcpy(m->c + r * m->context, d->context + index[r] * m->context, m->context * sizeof *m->c);
     }
     const double *c = see_context(m, count);
-    hl_density_note_failure(m, hl_flow_inverse(m->flow, count, m->x, c, to, NULL), start, index, f);
+    hl_density_note_failure(m, hl_flow_inverse(m->flow, count, m->x, c, to, NULL), d->start, index, d->failures);
     unsee(m, count, to);
     for (size_t r = 0; r < count; r++)
-        memcpy(x + index[r] * m->dim, to + r * m->dim, m->dim * sizeof *x);
+        memcpy(d->x + index[r] * m->dim, to + r * m->dim, m->dim * sizeof *to);
 }
 
 /* From behind the forms to the units of the data, on the columns' grids. */
@@ -326,30 +335,48 @@ static void unform(const hl_density *m, size_t rows, double *x)
     }
 }
 
+static void draw_chunk(hl_density *m, const draws *d, size_t count)
+{
+    size_t index[CHUNK], flows = 0;
+    for (size_t r = 0; r < count; r++) {
+        size_t k = choose_member(m, d->seed, d->number[r]);
+        const double *c = m->context ? d->context + r * m->context : NULL;
+        if (k == m->mixtures)
+            index[flows++] = r;
+        else if (!mixture_sample(m, &m->mixture[k], d->seed, d->number[r], c, d->x + r * m->dim))
+            hl_density_note_failure(
+                m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "its context is not finite"), d->start,
+                NULL, d->failures);
+    }
+    if (flows)
+        flow_sample(m, d, flows, index);
+    unform(m, count, d->x);
+}
+
+hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, const uint64_t *number, double *x)
+{
+    hl_density_failures f = { .first = HL_OK };
+    draw_chunk(m, &(draws){ .seed = seed, .number = number, .x = x, .failures = &f }, rows);
+    return f.first;
+}
+
 hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t rows, const double *context, double *x)
 {
     if (!m)
         return HL_ERR_INVALID;
     if (rows && (!x || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_sample: the context or the result is NULL");
+    if (m->atoms)
+        return hl_atoms_sample(m, seed, first, rows, x);
     hl_density_failures f = { .first = HL_OK };
     for (size_t start = 0; start < rows; start += CHUNK) {
-        size_t count = rows - start < CHUNK ? rows - start : CHUNK, index[CHUNK], flows = 0;
-        double *to = x + start * m->dim;
-        hl_density_formed in = hl_density_form_rows(m, count, NULL, m->context ? context + start * m->context : NULL);
-        for (size_t r = 0; r < count; r++) {
-            size_t at = start + r, k = choose_member(m, seed, first + at);
-            const double *c = m->context ? in.context + r * m->context : NULL;
-            if (k == m->mixtures)
-                index[flows++] = r;
-            else if (!mixture_sample(m, &m->mixture[k], seed, first + at, c, to + r * m->dim))
-                hl_density_note_failure(
-                    m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(at, HL_NOWHERE), "its context is not finite"), 0,
-                    NULL, &f);
-        }
-        if (flows)
-            flow_sample(m, seed, first, start, flows, index, in.context, to, &f);
-        unform(m, count, to);
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
+        uint64_t number[CHUNK];
+        for (size_t r = 0; r < count; r++)
+            number[r] = first + start + r;
+        draws d = { .seed = seed, .number = number, .start = start, .x = x + start * m->dim, .failures = &f };
+        d.context = hl_density_form_rows(m, count, NULL, m->context ? context + start * m->context : NULL).context;
+        draw_chunk(m, &d, count);
     }
     return f.first;
 }

@@ -1,0 +1,421 @@
+/* density_fit_atoms.c - tables with atoms: columns in which one value, as the zero of a zero-inflated column, has a share of the rows of its own.
+ *
+ * Rows are sorted by pattern, which says which columns are at their atoms. The other columns of a frequent pattern get a model by
+ * hl_density_fit, without a flow if the pattern has fewer than FLOW_ROWS rows; of rare patterns, and of those that cannot be fitted, the
+ * columns are independent, each with the density of its own values that are not atoms. Maps and probabilities see training rows only. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/linear.h"
+#include "learn/density_atoms.h"
+#include "learn/density_fit.h"
+
+enum { LEAST_ROWS = 10, FLOW_ROWS = 500, PATTERN_ROWS = 50, MAP_ROWS = 40, MAP_PARTS = 8, FINDINGS = 64 };
+static const double LEAST_SHARE = 0.05, SECOND = 0.2; /* of the rows; of an atom's rows, what the next value may have */
+
+/* ---- which atoms ---- */
+
+/* The most frequent value of a column, if it stands out: the rows that have it, else 0. All values are sorted in `work`. */
+static size_t find_atom(size_t rows, const double *at, size_t stride, double *work, double *value)
+{
+    size_t most = 0, second = 0;
+    bool whole = true;
+    for (size_t r = 0; r < rows; r++) {
+        work[r] = at[r * stride];
+        whole = whole && work[r] == floor(work[r]);
+    }
+    hl_sort(work, rows);
+    for (size_t i = 0, end; i < rows && !whole; i = end) { /* whole numbers are dequantised */
+        for (end = i + 1; end < rows && work[end] == work[i];)
+            end++;
+        second = end - i > most ? most : end - i > second ? end - i : second;
+        if (end - i > most) {
+            most = end - i;
+            *value = work[i];
+        }
+    }
+    bool constant = most == rows, apart = (double)second < SECOND * (double)most;
+    return !constant && apart && most >= LEAST_ROWS && (double)most > LEAST_SHARE * (double)rows ? most : 0;
+}
+
+hl_status hl_fit_find_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
+                            struct hl_density_atoms **out)
+{
+    const hl_density_rows *rows = &data->train;
+    const char *wish = hl_settings_text(settings, "atoms");
+    *out = NULL;
+    if (data->context || rows->weights || !rows->x || rows->rows < 2 * LEAST_ROWS || (wish && strcmp(wish, "off") == 0))
+        return HL_OK;
+    for (size_t i = 0; i < rows->rows * data->dim; i++)
+        if (!isfinite(rows->x[i]))
+            return HL_OK; /* which the fit will tell */
+    double *work = hl_calloc(ctx, rows->rows, sizeof *work);
+    struct hl_density_atoms *a = hl_calloc(ctx, 1, sizeof *a);
+    hl_status status = work && a ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < data->dim && status == HL_OK; i++) {
+        double value = 0;
+        if (!find_atom(rows->rows, rows->x + i, data->dim, work, &value))
+            continue;
+        if (a->count == HL_ATOMS)
+            status =
+                hl_fail(ctx, HL_ERR_UNSUPPORTED,
+                        "more than %d columns have one value in many rows; leave some out, or set atoms=off", HL_ATOMS);
+        else
+            a->column[a->count] = i, a->value[a->count++] = value;
+    }
+    hl_free(ctx, work);
+    if (status != HL_OK || !a->count)
+        hl_atoms_free(ctx, a);
+    else
+        *out = a;
+    return status;
+}
+
+/* ---- patterns ---- */
+
+/* Rows of one pattern, without the columns that are at their atoms. */
+typedef struct part {
+    hl_density_rows train, valid;
+    double *block;
+    size_t rest, *columns;
+    const char **names;
+    hl_density_outcome *outcome;
+} part;
+
+typedef struct job {
+    hl_context *ctx;
+    const hl_density_data *data;
+    const hl_settings *settings;
+    const hl_job *job;
+    hl_density *model;
+    part *part; /* one for each pattern */
+    hl_density_outcome whole;
+    hl_finding finding[FINDINGS];
+    bool started;
+    const part *current;
+} job;
+
+static hl_status count_patterns(job *j)
+{
+    const hl_density_rows *rows = &j->data->train;
+    struct hl_density_atoms *a = j->model->atoms;
+    size_t room = 0;
+    for (size_t r = 0; r < rows->rows; r++) {
+        uint32_t mask = hl_atoms_mask(a, rows->x + r * j->data->dim);
+        size_t k = hl_atoms_find(a, mask);
+        if (k == a->patterns) {
+            hl_status status = hl_grow(j->ctx, (void **)&a->pattern, &room, a->patterns + 1, sizeof *a->pattern);
+            if (status != HL_OK)
+                return status;
+            a->pattern[a->patterns++] = (hl_atom_pattern){ .mask = mask };
+        }
+        a->pattern[k].rows++;
+    }
+    for (size_t i = 1; i < a->patterns; i++) /* most frequent first */
+        for (size_t k = i; k > 0 && a->pattern[k].rows > a->pattern[k - 1].rows; k--) {
+            hl_atom_pattern keep = a->pattern[k];
+            a->pattern[k] = a->pattern[k - 1];
+            a->pattern[k - 1] = keep;
+        }
+    hl_atoms_prepare(a);
+    return HL_OK;
+}
+
+/* Copy the rows of a pattern; returns how many. */
+static size_t take_rows(const job *j, const part *p, uint32_t mask, const hl_density_rows *from, double *to)
+{
+    size_t found = 0;
+    for (size_t r = 0; r < from->rows; r++) {
+        const double *row = from->x + r * j->data->dim;
+        if (hl_atoms_mask(j->model->atoms, row) != mask)
+            continue;
+        for (size_t i = 0; to && i < p->rest; i++)
+            to[found * p->rest + i] = row[p->columns[i]];
+        found++;
+    }
+    return found;
+}
+
+static hl_status fill_part(job *j, part *p, uint32_t mask)
+{
+    size_t dim = j->data->dim;
+    p->columns = hl_calloc(j->ctx, dim, sizeof *p->columns);
+    p->names = hl_calloc(j->ctx, dim, sizeof *p->names);
+    if (!p->columns || !p->names)
+        return HL_ERR_NOMEM;
+    p->rest = hl_atoms_rest(j->model, mask, p->columns);
+    for (size_t i = 0; i < p->rest; i++)
+        p->names[i] = j->model->column[p->columns[i]].name;
+    p->train.rows = take_rows(j, p, mask, &j->data->train, NULL);
+    p->valid.rows = take_rows(j, p, mask, &j->data->valid, NULL);
+    p->block = hl_calloc(j->ctx, hl_size_mul(p->train.rows + p->valid.rows, p->rest), sizeof *p->block);
+    if (!p->block)
+        return HL_ERR_NOMEM;
+    take_rows(j, p, mask, &j->data->train, p->block);
+    take_rows(j, p, mask, &j->data->valid, p->block + p->train.rows * p->rest);
+    p->train.x = p->block;
+    p->valid.x = p->block + p->train.rows * p->rest;
+    return HL_OK;
+}
+
+/* ---- columns by themselves ---- */
+
+/* Form and map of a column, from its `rows` values that are not the atom. */
+static hl_status fit_column(job *j, size_t c, size_t rows, const double *x, double *work)
+{
+    hl_column_form *form = &j->model->form[c], given = *form;
+    hl_column_fold fold = { .rows = rows, .stride = 1, .x = x };
+    size_t parts = 1;
+    hl_status status = HL_OK;
+    if (rows < 2) { /* any density will do */
+        status = hl_column_map_create(j->ctx, 0, &j->model->map[c]);
+        if (status == HL_OK && rows)
+            j->model->map[c]->centre = x[0];
+        return status;
+    }
+    status = hl_column_form_choose(j->ctx, rows, x, 1, given.low, given.high, form);
+    hl_column_form grid = hl_column_grid(rows, x, 1, work);
+    form->step = grid.step;
+    form->origin = grid.origin;
+    double *v = work + rows;
+    for (size_t r = 0; r < rows && status == HL_OK; r++)
+        v[r] = hl_column_form_forward(form, x[r], NULL, NULL);
+    double floor = hl_column_tie_width(rows, v, 1, work);
+    fold.x = v;
+    if (status == HL_OK && rows >= MAP_ROWS) {
+        hl_column_fold judged = fold;
+        judged.held_rows = rows / 5;
+        judged.rows = rows - judged.held_rows;
+        judged.held = v + judged.rows;
+        status = hl_column_map_choose(j->ctx, 1, &judged, MAP_PARTS, floor, &parts);
+    }
+    return status == HL_OK ? hl_column_map_fit(j->ctx, &fold, parts, floor, &j->model->map[c]) : status;
+}
+
+static hl_status fit_columns(job *j)
+{
+    const hl_density_rows *rows = &j->data->train;
+    const struct hl_density_atoms *a = j->model->atoms;
+    size_t dim = j->data->dim;
+    double *x = hl_calloc(j->ctx, hl_size_mul(3, rows->rows), sizeof *x);
+    j->model->map = hl_calloc(j->ctx, dim, sizeof(hl_column_map *));
+    hl_status status = x && j->model->map ? HL_OK : HL_ERR_NOMEM;
+    for (size_t c = 0, i = 0; c < dim && status == HL_OK; c++) {
+        bool atom = i < a->count && a->column[i] == c;
+        size_t count = 0;
+        for (size_t r = 0; r < rows->rows; r++)
+            if (!atom || rows->x[r * dim + c] != a->value[i])
+                x[count++] = rows->x[r * dim + c];
+        status = fit_column(j, c, count, x, x + rows->rows);
+        i += atom;
+    }
+    hl_free(j->ctx, x);
+    return status;
+}
+
+/* ---- fits of patterns ---- */
+
+/* Findings of a part are those of the table. */
+static void add_findings(job *j, const part *p, const hl_density_outcome *o)
+{
+    for (size_t i = 0; i < o->findings && j->whole.findings < FINDINGS; i++) {
+        hl_finding f = o->finding[i];
+        if (f.kind == HL_FINDING_COPIES || f.kind == HL_FINDING_FAR)
+            continue; /* their rows are counted in the part */
+        f.column = p->columns[f.column];
+        for (size_t k = 0; f.kind == HL_FINDING_DEPENDENT && k < f.count && k < HL_FINDING_OTHERS; k++)
+            f.others[k] = p->columns[f.others[k]];
+        j->finding[j->whole.findings++] = f;
+    }
+}
+
+static int report(const void *seen, void *user)
+{
+    job *j = user;
+    hl_density_progress p = *(const hl_density_progress *)seen;
+    if (p.phase == HL_FIT_START && !j->started)
+        add_findings(j, j->current, p.so_far);
+    else if (p.phase == HL_FIT_START)
+        p.phase = HL_FIT_MIXING;
+    j->started = true;
+    p.so_far = &j->whole;
+    return j->job && j->job->progress && j->job->progress(&p, j->job->user) != 0;
+}
+
+/* The bounds of the columns that a part has. */
+static hl_status filter_bounds(const part *p, const char *text, hl_settings *to)
+{
+    char kept[1024] = "";
+    size_t used = 0;
+    for (const char *item = text; item && *item;) {
+        const char *comma = strchr(item, ','), *end = comma ? comma : item + strlen(item);
+        for (size_t i = 0; i < p->rest; i++) {
+            size_t length = strlen(p->names[i]), size = (size_t)(end - item);
+            if (size > length && item[length] == '=' && memcmp(item, p->names[i], length) == 0 &&
+                used + size + 2 < sizeof kept)
+                used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%.*s", used ? "," : "", (int)size, item);
+        }
+        item = comma ? comma + 1 : NULL;
+    }
+    return hl_settings_set(to, "bounds", used ? kept : NULL);
+}
+
+static hl_status copy_settings(const job *j, const part *p, hl_settings **out)
+{
+    hl_status status = hl_settings_create(j->ctx, hl_density_fit_options(), out);
+    for (const hl_option *o = hl_density_fit_options(); o->name && status == HL_OK; o++) {
+        const char *text = hl_settings_text(j->settings, o->name);
+        status = text ? hl_settings_set(*out, o->name, text) : HL_OK;
+    }
+    if (status == HL_OK)
+        status = filter_bounds(p, hl_settings_text(j->settings, "bounds"), *out);
+    const char *members = hl_settings_text(j->settings, "members");
+    if (status == HL_OK && p->train.rows < FLOW_ROWS && !(members && strcmp(members, "flow") == 0))
+        status = hl_settings_set(*out, "members", "mixture");
+    return status;
+}
+
+static hl_status fit_pattern(job *j, part *p, hl_density **rest)
+{
+    hl_settings *settings = NULL;
+    hl_density_data data = { .dim = p->rest, .names = p->names, .train = p->train, .valid = p->valid };
+    hl_job own = { .progress = report, .user = j };
+    hl_status status = copy_settings(j, p, &settings);
+    j->current = p;
+    if (status == HL_OK)
+        status = hl_fit_one(j->ctx, &data, settings, &own, rest, &p->outcome);
+    hl_settings_free(settings);
+    return status == HL_ERR_INVALID && p->outcome
+               ? HL_OK
+               : status; /* a column is constant in these rows: independent ones will do */
+}
+
+/* ---- all of it ---- */
+
+static hl_status create_model(job *j, struct hl_density_atoms *atoms)
+{
+    size_t dim = j->data->dim;
+    hl_density_column *columns = hl_calloc(j->ctx, dim, sizeof *columns);
+    hl_fit_table table = { .ctx = j->ctx, .dim = dim, .column = columns };
+    char(*names)[24] = hl_calloc(j->ctx, dim, sizeof *names);
+    hl_status status = columns && names ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < dim && status == HL_OK; i++) {
+        double n = (double)j->data->train.rows, mean = 0, square = 0;
+        snprintf(names[i], sizeof *names, "x%zu", i + 1);
+        for (size_t r = 0; r < j->data->train.rows; r++)
+            mean += j->data->train.x[r * dim + i] / n;
+        for (size_t r = 0; r < j->data->train.rows; r++)
+            square += pow(j->data->train.x[r * dim + i] - mean, 2) / n;
+        columns[i] =
+            (hl_density_column){ j->data->names ? j->data->names[i] : names[i], mean, square > 0 ? sqrt(square) : 1 };
+    }
+    if (status == HL_OK)
+        status = hl_fit_read_bounds(&table, j->data, hl_settings_text(j->settings, "bounds"));
+    if (status == HL_OK)
+        status = hl_density_create_columns(j->ctx, dim, 0, columns, &j->model);
+    if (status == HL_OK)
+        status = hl_density_set_forms(j->model, table.form);
+    if (j->model)
+        j->model->atoms = atoms;
+    else
+        hl_atoms_free(j->ctx, atoms);
+    hl_free(j->ctx, table.form);
+    hl_free(j->ctx, columns);
+    hl_free(j->ctx, names);
+    return status;
+}
+
+/* Mean -log p of the parts, by their shares, and what else is known of all. */
+static void conclude(job *j)
+{
+    const struct hl_density_atoms *a = j->model->atoms;
+    hl_density_outcome *o = &j->whole;
+    double best = 0;
+    for (size_t k = 0; k < a->patterns; k++) {
+        const part *p = &j->part[k];
+        double own = 0, share = a->pattern[k].rows / a->rows;
+        if (a->pattern[k].rest) {
+            own = p->outcome->best;
+            o->valid_rows += p->outcome->valid_rows;
+            o->parameters += p->outcome->parameters;
+        }
+        for (size_t r = 0; r < p->train.rows && !a->pattern[k].rest; r++) {
+            for (size_t i = 0; i < p->rest; i++) /* a row as the model has it, in the room of the forms */
+                j->model->formed[p->columns[i]] = p->block[r * p->rest + i];
+            own -= hl_atoms_independent(j->model, a->pattern[k].mask, j->model->formed) / (double)p->train.rows;
+        }
+        best += share * (own - log(hl_atoms_probability(a, a->pattern[k].mask)));
+    }
+    o->best = best;
+    o->verdict = HL_DENSITY_GOOD;
+}
+
+static hl_status fit_patterns(job *j)
+{
+    struct hl_density_atoms *a = j->model->atoms;
+    hl_status status = HL_OK;
+    j->part = hl_calloc(j->ctx, a->patterns, sizeof *j->part);
+    if (!j->part)
+        return HL_ERR_NOMEM;
+    for (size_t k = 0; k < a->patterns && status == HL_OK;
+         k++) /* all at once: the data are borrowed until the first report */
+        status = fill_part(j, &j->part[k], a->pattern[k].mask);
+    if (status == HL_OK)
+        status = fit_columns(j);
+    for (size_t k = 0; k < a->patterns && status == HL_OK; k++)
+        if (j->part[k].train.rows >= PATTERN_ROWS && j->part[k].rest)
+            status = fit_pattern(j, &j->part[k], &a->pattern[k].rest);
+    return status;
+}
+
+hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
+                            const hl_job *wanted, struct hl_density_atoms *atoms, hl_density **model,
+                            hl_density_outcome **out)
+{
+    job *j = hl_calloc(ctx, 1, sizeof *j);
+    double start = hl_clock();
+    if (!j) {
+        hl_atoms_free(ctx, atoms);
+        return HL_ERR_NOMEM;
+    }
+    *j = (job){ .ctx = ctx, .data = data, .settings = settings, .job = wanted };
+    j->whole =
+        (hl_density_outcome){ .best = NAN, .normal = NAN, .recent = NAN, .mixture = NAN, .flow = NAN, .gain = NAN };
+    j->whole.gain_error = NAN;
+    j->whole.train_rows = data->train.rows;
+    j->whole.finding = j->finding;
+    for (size_t i = 0; i < atoms->count; i++) {
+        hl_finding f = { .kind = HL_FINDING_ATOM, .column = atoms->column[i], .value = atoms->value[i] };
+        for (size_t r = 0; r < data->train.rows; r++)
+            f.count += data->train.x[r * data->dim + f.column] == f.value;
+        j->finding[j->whole.findings++] = f;
+    }
+    hl_status status = create_model(j, atoms);
+    if (status == HL_OK)
+        status = count_patterns(j);
+    if (status == HL_OK)
+        status = fit_patterns(j);
+    char note[160] = "";
+    if (status == HL_OK) {
+        conclude(j);
+        snprintf(note, sizeof note, "atoms in %zu columns, %zu patterns", atoms->count, atoms->patterns);
+        status = hl_density_set_note(j->model, note);
+    }
+    j->whole.seconds = hl_clock() - start;
+    hl_status made = out ? hl_fit_make_outcome(ctx, &j->whole, note, out) : HL_OK;
+    status = status == HL_OK ? made : status;
+    for (size_t k = 0; j->part && k < j->model->atoms->patterns; k++) {
+        hl_free(ctx, j->part[k].block);
+        hl_free(ctx, j->part[k].columns);
+        hl_free(ctx, j->part[k].names);
+        hl_density_outcome_free(j->part[k].outcome);
+    }
+    hl_free(ctx, j->part);
+    if (status == HL_OK)
+        *model = j->model;
+    else
+        hl_density_free(j->model);
+    hl_free(ctx, j);
+    return status;
+}

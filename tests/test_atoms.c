@@ -1,0 +1,264 @@
+/* test_atoms.c - density models with atoms: probabilities, integrals, samples, gradients, files, fits. */
+#include "support.h"
+
+#include "directory.h"
+
+#include "hollow/density_fit.h"
+#include "io/file.h"
+#include "learn/density_atoms.h"
+
+enum { DIM = 2, GRID = 160 };
+static const double AT = 0.5; /* the atom of the first column */
+
+/* Normal columns, correlated if there are two. */
+static hl_density *make_rest(hl_context *ctx)
+{
+    static const hl_density_column columns[] = { { "a", 0.3, 1.2 }, { "b", -0.4, 0.8 } };
+    hl_density *m = NULL;
+    hl_tmixture *mixture = NULL;
+    CHECK_OK(ctx, hl_density_create_columns(ctx, 2, 0, columns, &m));
+    CHECK_OK(ctx, hl_tmixture_create(ctx, 2, 0, 1, INFINITY, &mixture));
+    mixture->weight[0] = 1;
+    mixture->factor[0] = 0.9;
+    mixture->factor[2] = 0.3;
+    mixture->factor[3] = 0.7;
+    CHECK_OK(ctx, hl_tmixture_prepare(mixture));
+    CHECK_OK(ctx, hl_density_add_mixture(m, mixture, false, 1));
+    return m;
+}
+
+/* An atom in the first column: 60 rows without it, whose columns have a model, and 40 with it. The second column has one, too, never seen. */
+static hl_density *make_model(hl_context *ctx)
+{
+    static const hl_density_column columns[] = { { "a", 0.3, 1.2 }, { "b", -0.4, 0.8 } };
+    hl_density *m = NULL;
+    const hl_column_form forms[] = { hl_column_form_none(), hl_column_form_none() };
+    CHECK_OK(ctx, hl_density_create_columns(ctx, DIM, 0, columns, &m));
+    CHECK_OK(ctx, hl_density_set_forms(m, forms));
+    m->map = hl_calloc(ctx, DIM, sizeof(hl_column_map *));
+    for (size_t i = 0; i < DIM; i++) {
+        CHECK_OK(ctx, hl_column_map_create(ctx, 1, &m->map[i]));
+        m->map[i]->weight[0] = 1 - 1e-9;
+        m->map[i]->background = 1e-9;
+        m->map[i]->deviation[0] = 0.6 + 0.2 * (double)i;
+    }
+    m->atoms = hl_calloc(ctx, 1, sizeof *m->atoms);
+    m->atoms->count = 2;
+    m->atoms->column[1] = 1;
+    m->atoms->value[0] = m->atoms->value[1] = AT;
+    m->atoms->patterns = 2;
+    m->atoms->pattern = hl_calloc(ctx, 2, sizeof *m->atoms->pattern);
+    m->atoms->pattern[0] = (hl_atom_pattern){ .mask = 0, .rows = 60, .rest = make_rest(ctx) };
+    m->atoms->pattern[1] = (hl_atom_pattern){ .mask = 1, .rows = 40 };
+    hl_atoms_prepare(m->atoms);
+    return m;
+}
+
+/* The sum over all patterns of the integrals of p, or of p log p. */
+static double integrate(hl_context *ctx, hl_density *m, bool entropy)
+{
+    static double x[(GRID + 1) * (GRID + 1) * DIM], logp[(GRID + 1) * (GRID + 1)];
+    size_t rows = 0;
+    double h = 14.0 / GRID, sum = 0, size[4] = { h * h, h, h, 1 };
+    size_t ends[5] = { 0 };
+    for (uint32_t mask = 0; mask < 4; mask++) {
+        for (size_t i = 0; i < (mask & 1 ? 1 : GRID); i++)
+            for (size_t k = 0; k < (mask & 2 ? 1 : GRID); k++, rows++) {
+                x[DIM * rows] = mask & 1 ? AT : h * ((double)i + 0.51) - 7;
+                x[DIM * rows + 1] = mask & 2 ? AT : h * ((double)k + 0.51) - 7;
+            }
+        ends[mask + 1] = rows;
+    }
+    CHECK_OK(ctx, hl_density_logp(m, rows, x, NULL, logp));
+    for (uint32_t mask = 0; mask < 4; mask++)
+        for (size_t r = ends[mask]; r < ends[mask + 1]; r++)
+            sum += exp(logp[r]) * (entropy ? logp[r] : 1) * size[mask];
+    return sum;
+}
+
+static void test_density(void **state)
+{
+    (void)state;
+    enum { ROWS = 5000 };
+    static double x[ROWS * DIM], logp[ROWS], again[ROWS], few[3 * DIM];
+    hl_context *ctx = test_context(NULL, 1);
+    hl_density *m = make_model(ctx), *back = NULL;
+    double total = 0, mean = 0, square = 0, at = 0;
+    for (uint32_t mask = 0; mask < 4; mask++)
+        total += hl_atoms_probability(m->atoms, mask);
+    CHECK_NEAR(total, 1, 1e-14, "the probabilities of all patterns");
+    CHECK_NEAR(integrate(ctx, m, false), 1, 1e-4, "the integral over all patterns");
+    double entropy = integrate(ctx, m, true);
+    CHECK_OK(ctx, hl_density_sample(m, 3, 0, ROWS, NULL, x));
+    CHECK_OK(ctx, hl_density_sample(m, 3, 4000, 3, NULL, few));
+    CHECK(memcmp(few, x + 4000 * DIM, sizeof few) == 0, "rows drawn alone");
+    CHECK_OK(ctx, hl_density_logp(m, ROWS, x, NULL, logp));
+    for (size_t r = 0; r < ROWS; r++) {
+        mean += logp[r] / ROWS;
+        square += logp[r] * logp[r] / ROWS;
+        at += x[DIM * r] == AT ? 1.0 / ROWS : 0;
+    }
+    CHECK_NEAR(at, 0.4, 0.03, "the share of the atom in samples");
+    CHECK_NEAR(mean, entropy, 4 * sqrt((square - mean * mean) / ROWS), "the mean log p of samples");
+    CHECK_OK(ctx, hl_density_save(m, "m.hollow"));
+    CHECK_OK(ctx, hl_density_load(ctx, "m.hollow", &back));
+    CHECK_OK(ctx, hl_density_logp(back, ROWS, x, NULL, again));
+    CHECK(memcmp(again, logp, sizeof logp) == 0, "the same bits from the file");
+    CHECK(hl_density_patterns(back) == 2 && hl_density_get_pattern(back, 1).atoms == 1, "two patterns");
+    CHECK(hl_density_get_atom(back, 0, &at) && at == AT && !hl_density_get_atom(back, 2, &at), "the atoms");
+    x[0] = NAN;
+    x[1] = AT;
+    CHECK_STATUS(ctx, hl_density_logp(back, 1, x, NULL, logp), HL_ERR_NOT_FINITE);
+    hl_density_free(back);
+    hl_density_free(m);
+    test_context_free(ctx, NULL);
+}
+
+static void test_gradient(void **state)
+{
+    (void)state;
+    static const double x[] = { 0.1, 0.9, AT, -0.7, -0.3, AT, AT, AT };
+    hl_context *ctx = test_context(NULL, 1);
+    hl_density *m = make_model(ctx);
+    double g[8], side[2], row[2], h = 1e-5;
+    CHECK_OK(ctx, hl_density_logp_gradient(m, 4, x, NULL, NULL, g, NULL));
+    for (size_t i = 0; i < 8; i++) {
+        for (int up = 0; up < 2; up++) {
+            memcpy(row, x + i / 2 * 2, sizeof row);
+            row[i % 2] += up ? h : -h;
+            CHECK_OK(ctx, hl_density_logp(m, 1, row, NULL, &side[up]));
+        }
+        CHECK_NEAR(g[i], x[i] == AT ? 0 : (side[1] - side[0]) / (2 * h), 1e-6, "a central difference");
+    }
+    hl_density_free(m);
+    test_context_free(ctx, NULL);
+}
+
+/* A zero-inflated column of a table becomes an atom; its share, and the other columns given it, come back. */
+static void test_fit(void **state)
+{
+    (void)state;
+    enum { ROWS = 700, DRAWS = 4000 };
+    static double x[ROWS * DIM], drawn[DRAWS * DIM], logp[DRAWS];
+    hl_context *ctx = test_context(NULL, 1);
+    for (size_t r = 0; r < ROWS; r++) {
+        bool zero = r % 5 < 2;
+        x[2 * r] = zero ? 0 : exp(0.5 * hl_random_normal(1, 0, r));
+        x[2 * r + 1] = (zero ? 10 : -10) + hl_random_normal(1, 1, r);
+    }
+    hl_settings *s = NULL;
+    CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
+    CHECK_OK(ctx, hl_settings_set(s, "members", "mixture"));
+    CHECK_OK(ctx, hl_settings_set(s, "recipe", "fast"));
+    CHECK_OK(ctx, hl_settings_set(s, "bounds", "x1=0:"));
+    hl_density_data data = { .dim = DIM, .train = { .rows = ROWS, .x = x } };
+    hl_density *m = NULL;
+    hl_density_outcome *o = NULL;
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &m, &o));
+    CHECK(o->findings >= 1 && o->finding[0].kind == HL_FINDING_ATOM && o->finding[0].count == 280, "an atom is found");
+    /* log 0.6 and the entropies of both normals, the lognormal being one in its logarithm, and log 0.4 and one normal */
+    double normal = 0.5 * log(2 * acos(-1) * exp(1)),
+           truth = 0.6 * (2 * normal + log(0.5) - log(0.6)) + 0.4 * (normal - log(0.4));
+    CHECK_NEAR(o->best, truth, 0.15, "validation");
+    CHECK_OK(ctx, hl_density_sample(m, 1, 0, DRAWS, NULL, drawn));
+    double zeros = 0, right = 0;
+    for (size_t r = 0; r < DRAWS; r++) {
+        zeros += drawn[2 * r] == 0 ? 1.0 / DRAWS : 0;
+        right += (drawn[2 * r] == 0) == (drawn[2 * r + 1] > 0) ? 1.0 / DRAWS : 0;
+        CHECK(drawn[2 * r] >= 0, "inside the bounds");
+    }
+    CHECK_NEAR(zeros, 0.4, 0.03, "the atom in samples");
+    CHECK(right > 0.99, "the other column given it");
+    CHECK_OK(ctx, hl_density_logp(m, DRAWS, drawn, NULL, logp));
+    hl_density_free(m);
+    hl_density_outcome_free(o);
+    CHECK_OK(ctx, hl_settings_set(s, "atoms", "off"));
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &m, &o));
+    CHECK(hl_density_patterns(m) == 0 && hl_density_members(m) > 0, "no atoms");
+    hl_density_free(m);
+    hl_density_outcome_free(o);
+    hl_settings_free(s);
+    test_context_free(ctx, NULL);
+}
+
+/* Files whose atoms are impossible. */
+static void test_bad_files(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "{}",
+        "{\"atoms\": [], \"patterns\": [{\"mask\": 0, \"rows\": 1}]}",
+        "{\"atoms\": [{\"column\": 2, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 1}]}",
+        "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 2, \"rows\": 1}]}",
+        "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 0}]}",
+        "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 1}, {\"mask\": 0, "
+        "\"rows\": 1}]}",
+        "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 1, \"rows\": 1, \"bytes\": 16}]}",
+        "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 1, \"bytes\": 8}]}",
+        "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 1}]}",
+    };
+    hl_context *ctx = test_context(NULL, 1);
+    hl_density *m = make_model(ctx), *back = NULL;
+    CHECK_OK(ctx, hl_density_save(m, "m.hollow"));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hl_tensors *t = NULL, *changed = NULL;
+        CHECK_OK(ctx, hl_tensors_read(ctx, "m.hollow", &t));
+        CHECK_OK(ctx, hl_tensors_create(ctx, &changed));
+        for (size_t k = 0; k < hl_tensors_count(t); k++) {
+            const hl_tensor *x = hl_tensors_get(t, k);
+            CHECK_OK(ctx, hl_tensors_add(changed, x->name, x->dtype, x->rank, x->dims, x->data));
+        }
+        for (size_t k = 0; k < hl_tensors_metadata_count(t); k++) {
+            const char *key, *value;
+            hl_tensors_metadata_get(t, k, &key, &value);
+            if (strcmp(key, "crc32") != 0)
+                CHECK_OK(ctx, hl_tensors_set_metadata(changed, key, strcmp(key, "atoms") ? value : bad[i]));
+        }
+        CHECK_OK(ctx, hl_tensors_write(changed, "bad.hollow"));
+        CHECK_STATUS(ctx, hl_density_load(ctx, "bad.hollow", &back), HL_ERR_FORMAT);
+        CHECK(!back, "no model");
+        hl_tensors_free(changed);
+        hl_tensors_free(t);
+    }
+    hl_density_free(m);
+    test_context_free(ctx, NULL);
+}
+
+static hl_status scenario(hl_context *ctx, void *user)
+{
+    double x[4] = { AT, 0.2, 0.1, 0.3 }, logp[2], g[4];
+    hl_density *m = NULL;
+    (void)user;
+    hl_status status = hl_density_load(ctx, "m.hollow", &m);
+    if (status == HL_OK)
+        status = hl_density_logp_gradient(m, 2, x, NULL, logp, g, NULL);
+    if (status == HL_OK)
+        status = hl_density_sample(m, 1, 0, 2, NULL, x);
+    if (status == HL_OK)
+        status = hl_density_save(m, "again.hollow");
+    hl_density_free(m);
+    return status;
+}
+
+static void test_allocations(void **state)
+{
+    (void)state;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_density *m = make_model(ctx);
+    CHECK_OK(ctx, hl_density_save(m, "m.hollow"));
+    hl_density_free(m);
+    test_context_free(ctx, NULL);
+    check_every_allocation(1, scenario, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_density, empty_directory),
+        cmocka_unit_test_teardown(test_gradient, empty_directory),
+        cmocka_unit_test_teardown(test_fit, empty_directory),
+        cmocka_unit_test_teardown(test_bad_files, empty_directory),
+        cmocka_unit_test_teardown(test_allocations, empty_directory),
+    };
+    return cmocka_run_group_tests(tests, enter_directory, leave_directory);
+}

@@ -64,6 +64,7 @@ HL_FINDING_DEPENDENT = 5
 HL_FINDING_REPEATED = 6
 HL_FINDING_COPIES = 7
 HL_FINDING_EDGE = 8
+HL_FINDING_ATOM = 9
 HL_FINDING_OTHERS = 3
 HL_DENSITY_END_DONE = 0
 HL_DENSITY_END_PATIENCE = 1
@@ -229,6 +230,8 @@ class hl_density_column(Structure): ...
 class hl_density_range(Structure): ...
 
 class hl_density_member(Structure): ...
+
+class hl_density_pattern(Structure): ...
 
 class hl_density_accuracy(Structure): ...
 
@@ -628,6 +631,11 @@ hl_density_member._fields_ = [
     ("weight", c_double),
     ("parts", c_size_t),
     ("nu", c_double),
+]
+hl_density_pattern._fields_ = [
+    ("probability", c_double),
+    ("atoms", c_size_t),
+    ("rest", c_void_p),
 ]
 hl_density_accuracy._fields_ = [
     ("typical", c_double),
@@ -1316,6 +1324,7 @@ STRUCTS: dict[str, Any] = {
     "hl_density_column": hl_density_column,
     "hl_density_range": hl_density_range,
     "hl_density_member": hl_density_member,
+    "hl_density_pattern": hl_density_pattern,
     "hl_density_accuracy": hl_density_accuracy,
     "hl_job": hl_job,
     "hl_option": hl_option,
@@ -1574,6 +1583,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_density_flow": (c_void_p, [c_void_p]),
     "hl_density_members": (c_size_t, [c_void_p]),
     "hl_density_get_member": (hl_density_member, [c_void_p, c_size_t]),
+    "hl_density_patterns": (c_size_t, [c_void_p]),
+    "hl_density_get_pattern": (hl_density_pattern, [c_void_p, c_size_t]),
+    "hl_density_get_atom": (c_int, [c_void_p, c_size_t, c_void_p]),
     "hl_density_set_solver": (c_int, [c_void_p, c_void_p]),
     "hl_density_solver": (hl_flow_solver, [c_void_p]),
     "hl_density_get_accuracy": (hl_density_accuracy, [c_void_p]),

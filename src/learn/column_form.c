@@ -120,15 +120,22 @@ double hl_column_form_inverse(const hl_column_form *f, double v)
     return clamp(f, x);
 }
 
+/* Value k of the grid; 3 / 10, not 3 times 0.1, so that decimals are those that are read. */
+static double grid_value(const hl_column_form *f, double k)
+{
+    double inverse = 1 / f->step, whole = round(inverse);
+    return f->origin + (whole >= 1 && fabs(inverse - whole) <= 1e-9 * whole ? k / whole : k * f->step);
+}
+
 double hl_column_form_round(const hl_column_form *f, double x)
 {
     if (!(f->step > 0) || !isfinite(x))
         return x;
-    double k = round((x - f->origin) / f->step), at = f->origin + k * f->step;
+    double k = round((x - f->origin) / f->step), at = grid_value(f, k);
     if (at < f->low)
-        at = f->origin + (k + 1) * f->step;
+        at = grid_value(f, k + 1);
     if (at > f->high)
-        at = f->origin + (k - 1) * f->step;
+        at = grid_value(f, k - 1);
     return at >= f->low && at <= f->high ? at : x;
 }
 
@@ -178,13 +185,14 @@ hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, doubl
     for (int power = most; power > most - 9; power--)
         for (size_t i = 0; i < 3; i++) {
             double step = power < 0 ? digit[i] / pow(10, -power) : digit[i] * pow(10, power);
-            if (step <= range && is_grid(distinct, work, step)) {
+            if (!(form.step > 0) && step <= range && is_grid(distinct, work, step))
                 form.step = step;
-                return form;
-            }
         }
-    form.step = shifted_grid(distinct, work);
-    form.origin = form.step > 0 ? work[0] : 0;
+    double wider = shifted_grid(distinct, work);
+    if (wider > 1.5 * form.step) {
+        form.step = wider;
+        form.origin = is_grid(distinct, work, wider) ? 0 : work[0];
+    }
     return form;
 }
 

@@ -37,7 +37,7 @@ double hl_column_form_inverse(const hl_column_form *form, double v);
 double hl_column_form_round(const hl_column_form *form, double x);
 
 /* Origin and step of a column's grid, where more than 1 % of the values are repetitions: the largest 1, 2 or 5 times a power of ten of which all
- * values are multiples, else the least distance of two values if all distances are multiples of it. Step 0: no grid. Uses `work`, which has
+ * values are multiples, or the least distance of two values if that is more and all distances are multiples of it. Step 0: no grid. Uses `work`, which has
  * room for all values. */
 hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, double *work);
 

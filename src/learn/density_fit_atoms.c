@@ -222,7 +222,7 @@ static void add_findings(job *j, const part *p, const hl_density_outcome *o)
     for (size_t i = 0; i < o->findings && j->whole.findings < FINDINGS; i++) {
         hl_finding f = o->finding[i];
         if (f.kind == HL_FINDING_COPIES || f.kind == HL_FINDING_FAR)
-            continue; /* their rows are counted in the part */
+            continue; /* those of all parts are found already, or say nothing */
         f.column = p->columns[f.column];
         for (size_t k = 0; f.kind == HL_FINDING_DEPENDENT && k < f.count && k < HL_FINDING_OTHERS; k++)
             f.others[k] = p->columns[f.others[k]];
@@ -369,6 +369,25 @@ static hl_status fit_patterns(job *j)
     return status;
 }
 
+/* Atoms, and values far from the others, by their rows in the table. */
+static hl_status find_all(job *j, const struct hl_density_atoms *atoms)
+{
+    const hl_density_rows *rows = &j->data->train;
+    size_t dim = j->data->dim;
+    for (size_t i = 0; i < atoms->count; i++) {
+        hl_finding f = { .kind = HL_FINDING_ATOM, .column = atoms->column[i], .value = atoms->value[i] };
+        for (size_t r = 0; r < rows->rows; r++)
+            f.count += rows->x[r * dim + f.column] == f.value;
+        j->finding[j->whole.findings++] = f;
+    }
+    hl_fit_table table = { .ctx = j->ctx, .dim = dim, .train = { .rows = rows->rows, .x = (double *)rows->x } };
+    hl_status status = hl_fit_check_far(&table);
+    for (size_t i = 0; i < table.findings && j->whole.findings < FINDINGS; i++)
+        j->finding[j->whole.findings++] = table.finding[i];
+    hl_free(j->ctx, table.finding);
+    return status;
+}
+
 hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
                             const hl_job *wanted, struct hl_density_atoms *atoms, hl_density **model,
                             hl_density_outcome **out)
@@ -385,13 +404,8 @@ hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const 
     j->whole.gain_error = NAN;
     j->whole.train_rows = data->train.rows;
     j->whole.finding = j->finding;
-    for (size_t i = 0; i < atoms->count; i++) {
-        hl_finding f = { .kind = HL_FINDING_ATOM, .column = atoms->column[i], .value = atoms->value[i] };
-        for (size_t r = 0; r < data->train.rows; r++)
-            f.count += data->train.x[r * data->dim + f.column] == f.value;
-        j->finding[j->whole.findings++] = f;
-    }
-    hl_status status = create_model(j, atoms);
+    hl_status status = find_all(j, atoms), created = create_model(j, atoms);
+    status = status == HL_OK ? created : status;
     if (status == HL_OK)
         status = count_patterns(j);
     if (status == HL_OK)

@@ -11,7 +11,7 @@ enum { SHOWN = 5 }; /* findings of a kind */
 
 /* The kinds of warnings: names for JSON, and what is said of columns that are not shown one by one. */
 static const char *const kinds[] = { "constant",  "scale",    "integer", "tied", "far",
-                                     "dependent", "repeated", "copies",  "edge" };
+                                     "dependent", "repeated", "copies",  "edge", "atom" };
 static const char *const more[] = { NULL,
                                     NULL,
                                     "have whole numbers only, too",

@@ -234,11 +234,12 @@ static int report(const void *seen, void *user)
 {
     job *j = user;
     hl_density_progress p = *(const hl_density_progress *)seen;
-    if (p.phase == HL_FIT_START && !j->started)
+    if (p.phase == HL_FIT_START && !j->started) {
         add_findings(j, j->current, p.so_far);
-    else if (p.phase == HL_FIT_START)
+        j->started = true;
+    } else if (p.phase == HL_FIT_START) {
         p.phase = HL_FIT_MIXING;
-    j->started = true;
+    }
     p.so_far = &j->whole;
     return j->job && j->job->progress && j->job->progress(&p, j->job->user) != 0;
 }

@@ -81,9 +81,7 @@ hl_status hl_sde_compare_regression(hl_sde *s, const hl_sde_data *data, uint64_t
     if (!open)
         return HL_OK;
     hl_status status = thin_out(s->ctx, data, s->spec.dim, s->simple ? 2 : 1, &some);
-    hl_sde_regress_options options = {
-        .time = s->spec.time, .known = s->known, .noise = s->simple ? "auto" : "diagonal", .seed = seed
-    };
+    hl_sde_regress_options options = { .time = s->spec.time, .known = s->known, .seed = seed };
     void *const blocks[] = { (void *)some.t, (void *)some.x, (void *)some.trajectory };
     if (!data->trajectory)
         some.trajectory = NULL;

@@ -565,7 +565,7 @@ for wrong in "$work/absent.hollow" "$work/cut.hollow" "$data" "$work" "$work/den
     stderr_has "$wrong"
     stdout_empty
 done
-stderr_has "not a stochastic equation of hollow (its metadata have no format 'hollow-sde 1', but 'hollow-density 2')"
+stderr_has "not a stochastic equation of hollow (its metadata have no format 'hollow-sde 1', but 'hollow-density "
 expect 2 logp "$model" "$data"
 stderr_has "not a density model of hollow"
 stderr_has "'hollow-sde 1'"

@@ -35,6 +35,10 @@ solver_result solver_result_empty(const char *section, const char *method)
                             .ratio = NAN,
                             .ratio_low = NAN,
                             .ratio_high = NAN,
+                            .ratio_tenth = NAN,
+                            .ratio_quarter = NAN,
+                            .ratio_three_quarters = NAN,
+                            .ratio_nine_tenths = NAN,
                             .error = NAN,
                             .drift = NAN,
                             .found = NAN,
@@ -67,6 +71,10 @@ static const member numbers[] = { MEMBER("kappa", kappa),
                                   MEMBER("ratio", ratio),
                                   MEMBER("ratio_low", ratio_low),
                                   MEMBER("ratio_high", ratio_high),
+                                  MEMBER("ratio_q10", ratio_tenth),
+                                  MEMBER("ratio_q25", ratio_quarter),
+                                  MEMBER("ratio_q75", ratio_three_quarters),
+                                  MEMBER("ratio_q90", ratio_nine_tenths),
                                   MEMBER("error", error),
                                   MEMBER("drift", drift),
                                   MEMBER("found", found),
@@ -282,7 +290,7 @@ int bench_solvers(bool quick, int threads, const char *out)
         result = cli_fail(&bench_command, CLI_FAILED, "out of memory");
     else {
         b->quick = quick;
-        b->seeds = quick ? 2 : 12;
+        b->seeds = quick ? 2 : 40;
         result = run(b, out);
         hl_context_free(b->ctx);
     }

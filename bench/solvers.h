@@ -11,10 +11,11 @@ typedef struct solver_result {
     const char *problem, *method, *adjoint;
     double kappa, coupling, lipschitz, sign, rtol;
     double f, f_low, f_high, diagonal, jvp, vjp, steps;
-    double ratio, ratio_low, ratio_high; /* evaluations of dopri5 over those of the method */
-    double error;                        /* the largest, in units of the tolerance; of gradients, relative */
-    double drift;                        /* of y integrated back, in units of the tolerance */
-    double found;                        /* fraction of rows whose inverse was found */
+    double ratio, ratio_low, ratio_high; /* evaluations of dopri5 over those of the method: median, least, most */
+    double ratio_tenth, ratio_quarter, ratio_three_quarters, ratio_nine_tenths; /* quantiles over networks */
+    double error; /* the largest, in units of the tolerance; of gradients, relative */
+    double drift; /* of y integrated back, in units of the tolerance */
+    double found; /* fraction of rows whose inverse was found */
     double seconds;
 } solver_result;
 

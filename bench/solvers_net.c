@@ -10,7 +10,7 @@
 #include "problems/stiff_net.h"
 #include "solvers.h"
 
-enum { SIZE = STIFF_NET_SIZE, ROWS = STIFF_NET_ROWS, MAX_SEEDS = 32 };
+enum { SIZE = STIFF_NET_SIZE, ROWS = STIFF_NET_ROWS, MAX_SEEDS = 40 };
 static const double TOLERANCE = 1e-5, GRADIENT_TOLERANCE = 1e-6, TIGHT = 1e-10;
 
 /* ---- solving ---- */
@@ -75,6 +75,14 @@ static hl_status measure_seed(solver_bench *b, double kappa, double c, size_t se
     return status;
 }
 
+/* Of sorted values, by linear interpolation. */
+static double quantile(const double *sorted, size_t count, double p)
+{
+    double at = p * (double)(count - 1);
+    size_t below = (size_t)at, above = below + 1 < count ? below + 1 : below;
+    return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
+}
+
 static void add(solver_bench *b, double kappa, double c, const char *method, sample *s)
 {
     solver_result r = solver_result_empty("network", method);
@@ -91,6 +99,10 @@ static void add(solver_bench *b, double kappa, double c, const char *method, sam
     r.ratio = numbers_median(s->ratio, b->seeds);
     r.ratio_low = s->ratio[0];
     r.ratio_high = s->ratio[b->seeds - 1];
+    r.ratio_tenth = quantile(s->ratio, b->seeds, .1);
+    r.ratio_quarter = quantile(s->ratio, b->seeds, .25);
+    r.ratio_three_quarters = quantile(s->ratio, b->seeds, .75);
+    r.ratio_nine_tenths = quantile(s->ratio, b->seeds, .9);
     r.seconds = numbers_median(s->seconds, b->seeds);
     r.error = s->error;
     solver_bench_add(b, &r);

@@ -105,10 +105,10 @@ static void print_net(const char *path, const subject *net, long long bytes)
 }
 
 /* A text from a file, in `width` columns or more, without what could command a terminal. */
-static void print_plain(const char *text, int width)
+static void print_plain(const char *from, int width)
 {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
+    for (; *from; from++) {
+        unsigned char c = (unsigned char)*from;
         putchar(c < 0x20 || c == 0x7f ? ' ' : c);
         width -= (c & 0xc0) != 0x80; /* the first byte of a character */
     }

@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SETUP ?= scripts/setup.sh
 CMAKE_FLAGS ?=
 
-.PHONY: all setup build test test-memory test-clang demo bench bench-peers asan tsan test-python wheel install format clean help
+.PHONY: all setup build test test-memory test-clang test-base fuzz demo bench bench-peers asan tsan test-python wheel install format clean help
 
 all: build
 
@@ -55,6 +55,18 @@ test-clang:
 	@$(MAKE) --no-print-directory build BUILD=build-clang CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_C_COMPILER=clang"
 	$(CTEST) --test-dir build-clang --output-on-failure --parallel $(JOBS) -R 'test_(kernel|ops|io|json|csv|npy|net|plan)$$'
 
+# The kernels without AVX2, which this machine may never run otherwise.
+test-base:
+	@$(MAKE) --no-print-directory build BUILD=build-base CMAKE_FLAGS="$(CMAKE_FLAGS) -DHL_ISAS=base"
+	$(CTEST) --test-dir build-base --output-on-failure --parallel $(JOBS) -R 'test_(kernel|ops|plan|net|family|operator|flow|diff)$$'
+
+SECONDS ?= 60
+fuzz:
+	@WITH_CLANG=1 $(SETUP)
+	@$(CMAKE) -S . -B build-fuzz $(CMAKE_FLAGS) -DCMAKE_C_COMPILER=clang -DHL_FUZZ=ON -DHL_ISAS=base -DHL_HARDEN=OFF -DBUILD_TESTING=OFF --log-level=WARNING
+	@$(CMAKE) --build build-fuzz --parallel $(JOBS) --target fuzz
+	@scripts/fuzz.sh build-fuzz $(SECONDS)
+
 asan:
 	@$(MAKE) --no-print-directory test BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DHL_SANITIZE=ON"
 
@@ -72,7 +84,7 @@ format:
 	clang-format -i $$(git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
 clean:
-	$(CMAKE) -E rm -rf $(BUILD) build-asan build-tsan build-clang
+	$(CMAKE) -E rm -rf $(BUILD) build-asan build-tsan build-clang build-base build-fuzz
 
 help:
 	@echo "make           install what is missing and build; the program is $(BUILD)/hollow"
@@ -84,6 +96,8 @@ help:
 	@echo "make bench     build and run the benchmarks: one line of JSON for each case"
 	@echo "make bench-peers  measure beside PyTorch, JAX and their solvers, from PyPI; writes docs/benchmarks.md; PEERS=--quick"
 	@echo "make test-clang   build in build-clang with clang, run the tests that compilers may break"
+	@echo "make test-base    build in build-base with kernels of the base instruction set alone, run the tests of numbers"
+	@echo "make fuzz SECONDS=60   build the fuzz targets in build-fuzz with clang, run each for so long"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
 	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests"
 	@echo "make tsan      build in build-tsan with the thread sanitizer, run all tests"

@@ -1,6 +1,7 @@
 /* solvers.c - `hollow bench solvers`: what the solvers cost and how right they are.
  *
  *     stiff       the Bari / CWI test set
+ *     honest      33 problems by all methods: whether those that report success were right (honest_problem.h)
  *     network     stiff hollow networks (stiff_net.h), 8 rows of 32 values as one system, T = 1, tolerances 1e-5, against dopri5
  *     gradient    adjoints at tolerances 1e-6 against the gradient of the steps of dopri8 at 1e-10
  *     inversion   residual networks (residual_net.h) to 1e-10 */
@@ -41,6 +42,11 @@ solver_result solver_result_empty(const char *section, const char *method)
                             .ratio_nine_tenths = NAN,
                             .error = NAN,
                             .drift = NAN,
+                            .amplification = NAN,
+                            .trusted = NAN,
+                            .runs = NAN,
+                            .good = NAN,
+                            .dishonest = NAN,
                             .found = NAN,
                             .seconds = NAN };
 }
@@ -77,6 +83,11 @@ static const member numbers[] = { MEMBER("kappa", kappa),
                                   MEMBER("ratio_q90", ratio_nine_tenths),
                                   MEMBER("error", error),
                                   MEMBER("drift", drift),
+                                  MEMBER("amplification", amplification),
+                                  MEMBER("trusted", trusted),
+                                  MEMBER("runs", runs),
+                                  MEMBER("good", good),
+                                  MEMBER("dishonest", dishonest),
                                   MEMBER("found", found),
                                   MEMBER("seconds", seconds) };
 #undef MEMBER
@@ -185,7 +196,7 @@ static hl_status run_stiff(solver_bench *b, const stiff_problem *p, const char *
     r.jvp = (double)c.jvp_calls;
     r.vjp = (double)c.vjp_calls;
     r.steps = (double)c.steps;
-    r.error = status == HL_OK ? stiff_problem_error(p, y, answer, rtol) : INFINITY;
+    r.error = status >= 0 ? stiff_problem_error(p, y, answer, rtol) : INFINITY;
     solver_bench_add(b, &r);
     return status == HL_ERR_NOMEM ? status : cli_interrupted() ? HL_STOPPED : HL_OK;
 }
@@ -263,6 +274,8 @@ static hl_status inversion(solver_bench *b)
 static int run(solver_bench *b, const char *out)
 {
     hl_status status = stiff_set(b);
+    if (status == HL_OK)
+        status = solver_bench_honest(b);
     if (status == HL_OK)
         status = solver_bench_networks(b);
     if (status == HL_OK)

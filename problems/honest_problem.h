@@ -9,7 +9,7 @@
 #ifndef PROBLEMS_HONEST_PROBLEM_H
 #define PROBLEMS_HONEST_PROBLEM_H
 
-#include "problems/stiff_problem.h"
+#include "stiff_problem.h"
 
 enum { HONEST_TOLERANCES = 2, HONEST_CODES = 4 };
 extern const double honest_tolerances[HONEST_TOLERANCES]; /* 1e-3, 1e-6 */

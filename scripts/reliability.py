@@ -28,11 +28,17 @@ def fuzz_table(rows):
 
 
 def honest_table(rows):
-    lines = ["| problem | amplification | runs | status 0 | worst error of these | worst of the trusted code | dishonest |", "|---|---|---|---|---|---|---|"]
+    lines = ["| problem, tolerance | amplification | runs | status 0 | worst error of these | worst of the trusted code | dishonest |", "|---|---|---|---|---|---|---|"]
     for r in rows:
+        amplification = r.get("amplification")
+        shown = f"{amplification:.2g}" if amplification is not None and amplification == amplification else ""
+        trusted = f"{r['trusted']:.3g}" if r.get("trusted") is not None else "fails"
+        worst = f"{r['error']:.3g}" if r["good"] else ""
         lines.append(
-            f"| {r['problem']} | {r.get('amplification', float('nan')):.2g} | {r['runs']:.0f} | {r['good']:.0f} | {r['error']:.3g} | {r['trusted']:.3g} | {r['dishonest']:.0f} |"
+            f"| {r['problem']}, {r['rtol']:g} | {shown} | {r['runs']:.0f} | {r['good']:.0f} | {worst} | {trusted} | {r['dishonest']:.0f} |"
         )
+    runs, good, bad = (sum(r[k] for r in rows) for k in ("runs", "good", "dishonest"))
+    lines.append(f"| all | | {runs:.0f} | {good:.0f} | | | {bad:.0f} |")
     return lines
 
 

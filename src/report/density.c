@@ -11,7 +11,7 @@
 #include "report/compare.h"
 #include "report/report.h"
 
-enum { DRAWS = 2000, ROWS = 4000, DISTANCE_ROWS = 400, NEAREST_ROWS = 500, NEAREST_AMONG = 2000, BASE_ROWS = 256 };
+enum { DRAWS = 2000, ROWS = 4000, DISTANCE_ROWS = 400, NEAREST_ROWS = 500, NEAREST_AMONG = 2000, BASE_ROWS = 128 };
 enum { STREAM_PICK = 60 };
 static const double NEAR = 0.01; /* share of the rows that a memorised draw is nearer than */
 

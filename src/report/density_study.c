@@ -14,8 +14,9 @@ enum {
     EM_STEPS = 30,
     MOST_JOINT = 512,
     CANDIDATES = 4,
-    SOLVER_ROWS = 32,
-    COUNTED_ROWS = 16
+    MEMBER_ROWS = 2000,
+    SOLVER_ROWS = 16,
+    COUNTED_ROWS = 8
 };
 static const double HALF_LOG_2PI = 0.91893853320467274178, LEAST_VARIANCE = 1e-12;
 
@@ -146,25 +147,31 @@ static hl_report_mean gain_of(const halves *h, const hl_report_set *data)
     return hl_report_mean_of(data->rows, h->gain);
 }
 
-/* The best of the model's own mixtures. */
+/* The best of the model's own mixtures, by at most MEMBER_ROWS of the rows, evenly. These take the place of the halves. */
 static hl_status best_member(const halves *h, hl_report *r)
 {
     const hl_report_set *data = &r->set[0];
     hl_density_report *d = &r->density;
+    size_t dim = h->m->dim, context = h->m->context, step = 1 + (data->rows - 1) / MEMBER_ROWS;
+    size_t rows = (data->rows + step - 1) / step;
+    double *x = h->x[0], *c = x + rows * dim;
+    for (size_t k = 0; k < rows && r->members > (h->m->flow != NULL); k++) {
+        memcpy(x + k * dim, data->x + k * step * dim, dim * sizeof *x);
+        memcpy(c + k * context, data->c + k * step * context, context * sizeof *c);
+    }
     for (size_t i = 0; i < r->members; i++) {
         r->member_logp[i] = (hl_report_mean){ NAN, NAN };
         if (r->member[i].kind != HL_MEMBER_MIXTURE)
             continue;
-        hl_status status =
-            hl_density_member_logp(h->m, i, data->rows, data->x, h->m->context ? data->c : NULL, h->gain);
+        hl_status status = hl_density_member_logp(h->m, i, rows, x, context ? c : NULL, h->gain);
         if (status == HL_STOPPED || status == HL_ERR_NOMEM)
             return status;
-        r->member_logp[i] = hl_report_mean_of(data->rows, h->gain);
-        if (d->mixture_member && !(d->logp.value - r->member_logp[i].value < d->over_mixture.value))
-            continue;
-        for (size_t k = 0; k < data->rows; k++)
-            h->gain[k] = data->logp[k] - h->gain[k];
-        d->over_mixture = hl_report_mean_of(data->rows, h->gain);
+        r->member_logp[i] = hl_report_mean_of(rows, h->gain);
+        for (size_t k = 0; k < rows; k++)
+            h->gain[k] = data->logp[k * step] - h->gain[k];
+        hl_report_mean over = hl_report_mean_of(rows, h->gain);
+        if (!d->mixture_member || over.value < d->over_mixture.value)
+            d->over_mixture = over;
         d->mixture_member = 1;
     }
     return HL_OK;
@@ -344,19 +351,21 @@ static hl_status find_causes(hl_density *m, predictor *p, const double *context,
 static hl_status find_slopes(hl_density *m, const hl_report *r, size_t rows, const size_t *at, double *slope)
 {
     const hl_report_set *data = &r->set[0];
-    double logp;
+    double *x = hl_alloc(r->ctx, hl_size_mul(rows * (m->dim + m->context) + rows + 1, sizeof *x));
+    if (!x)
+        return HL_ERR_NOMEM;
+    double *c = x + rows * m->dim, *logp = c + rows * m->context;
     for (size_t k = 0; k < rows; k++) {
-        double *to = slope + k * m->dim;
-        const double *c = m->context ? data->c + at[k] * m->context : NULL;
-        hl_status status = hl_density_logp_gradient(m, 1, data->x + at[k] * m->dim, c, &logp, to, NULL);
-        if (status == HL_STOPPED || status == HL_ERR_NOMEM)
-            return status;
-        for (size_t i = 0; i < m->dim; i++) {
-            double scaled = to[i] * r->density.column[r->by_column[i]].deviation[0];
-            to[i] = isfinite(scaled) ? scaled : 0;
-        }
+        memcpy(x + k * m->dim, data->x + at[k] * m->dim, m->dim * sizeof *x);
+        memcpy(c + k * m->context, data->c + at[k] * m->context, m->context * sizeof *c);
     }
-    return HL_OK;
+    hl_status status = rows ? hl_density_logp_gradient(m, rows, x, m->context ? c : NULL, logp, slope, NULL) : HL_OK;
+    for (size_t i = 0; i < rows * m->dim; i++) {
+        double scaled = slope[i] * r->density.column[r->by_column[i % m->dim]].deviation[0];
+        slope[i] = status == HL_OK && isfinite(scaled) ? scaled : 0;
+    }
+    hl_free(r->ctx, x);
+    return status == HL_STOPPED || status == HL_ERR_NOMEM ? status : HL_OK;
 }
 
 hl_status hl_density_study_rows(hl_density *m, hl_report *r)

@@ -95,6 +95,10 @@ static int write_one(const paper_settings *set, const paper_file *f, const void 
                          : cli_file_open(&file, set->out, f->name);
     if (error)
         return unwritable(set, f->name, error);
+    if (f->width && set->quick)
+        fprintf(file.stream,
+                "set label 99 'smoke run (--quick): not the figure of the paper' at screen 0.99, screen 0.015 "
+                "right font ',10' textcolor rgb '#cc0000'\n");
     if (f->write(file.stream, figure) != 0) {
         cli_file_drop(&file);
         return cli_fail(&paper_command, CLI_FAILED, "out of memory");

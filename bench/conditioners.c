@@ -39,7 +39,7 @@ static int measure(bench_subject *s, double seconds, double (*clock)(void), doub
 
 static void print(const bench_case *c, const bench_subject *s, const double best[BENCH_JOBS])
 {
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     double rows = (double)s->rows;
     hl_plan_info fd = hl_plan_describe(s->plan[BENCH_FD]), train = hl_plan_describe(s->plan[BENCH_TRAIN]);
     cli_json_open(&json, NULL, '{');

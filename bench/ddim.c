@@ -147,7 +147,7 @@ static void json_jobs(cli_json *json, const char *format, const double *value)
 
 static void print_json(const measurement *m)
 {
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     const bench_case *c = m->c;
     const bench_subject *s = &m->subject[SPARSE];
     hl_plan_info fd = hl_plan_describe(s->plan[BENCH_FD]), train = hl_plan_describe(s->plan[BENCH_TRAIN]);
@@ -268,7 +268,7 @@ static int run_case(const bench_case *c, const bench_ddim_options *options, bool
     measurement *m = calloc(1, sizeof *m);
     bench_case own = *c;
     if (!m)
-        return cli_fail(&bench_command, CLI_FAILED, "out of memory");
+        return cli_no_memory(&bench_command);
     if (options->rows)
         own.rows = options->rows;
     m->c = &own;

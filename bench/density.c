@@ -203,7 +203,7 @@ static hl_status measure(job *j, const set *s, result *to)
 
 static void print_json(const job *j, const set *s, const result *r)
 {
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "density");
     cli_json_text(&json, "data", s->name);
@@ -316,7 +316,7 @@ static void print_few(const set *s, size_t count, const result *each)
     }
     for (size_t i = 0; i < count; i++)
         square += (each[i].gain - gain) * (each[i].gain - gain);
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "density");
     cli_json_text(&json, "data", s->name);

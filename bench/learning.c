@@ -196,7 +196,7 @@ static hl_status evaluate(hl_context *ctx, const contestant *c, const set *s, co
 
 static void print(const contestant *c, const set *s, const outcome *o, const bench_learning_options *options)
 {
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "learning");
     cli_json_text(&json, "set", s->name);
@@ -270,7 +270,7 @@ int bench_learning(const bench_learning_options *o)
     if (error)
         result = cli_fail(&bench_command, CLI_WRONG, "%s: %s", o->out, strerror(error));
     else if (!s || !x)
-        result = cli_fail(&bench_command, CLI_FAILED, "out of memory");
+        result = cli_no_memory(&bench_command);
     else if (hl_context_create(&(hl_context_options){ .threads = o->threads }, &ctx) == HL_OK) {
         s[0].x = x;
         s[1].x = x + (size_t)ROWS * D;

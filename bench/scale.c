@@ -67,7 +67,7 @@ static bool same_model(const char *directory, size_t ranks)
 
 static void print_case(size_t ranks, const timing *t, const timing *one, bool same)
 {
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "case", "likelihood training, 43 columns, batch 1024, one thread a rank");
     cli_json_count(&json, "ranks", ranks);

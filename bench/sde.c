@@ -48,7 +48,7 @@ static char *line_of(const sde_run *run, const char *method, const sde_result *o
     FILE *file = open_memstream(&text, &size);
     if (!file)
         return NULL;
-    cli_json json = { file, false };
+    cli_json json = { .file = file };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "sde");
     cli_json_text(&json, "problem", run->equation->name);
@@ -137,10 +137,7 @@ static void print_verdicts(const sde_records *r, FILE *file, const char *problem
         for (size_t v = 0; v < 4 && own; v++)
             count[v] += strcmp(text, names[v]) == 0;
     }
-    if (count[0] + count[1] + count[2] + count[3])
-        fprintf(file, " %zu %zu %zu %zu |", count[0], count[1], count[2], count[3]);
-    else
-        fputs(" |", file);
+    fprintf(file, " %zu %zu %zu %zu |", count[0], count[1], count[2], count[3]);
 }
 
 static void print_row(const sde_records *r, FILE *file, const sde_equation *e, const char *view)
@@ -166,8 +163,7 @@ static void print_row(const sde_records *r, FILE *file, const sde_equation *e, c
     }
     fprintf(file, " %.2f / %.2f |", own[0] / best[0], own[1] / best[1]);
     print_verdicts(r, file, e->name, view);
-    double seconds = median_of(r, e->name, view, "cpu_seconds", NULL);
-    fprintf(file, " %.1f |\n", isfinite(seconds) ? seconds : median_of(r, e->name, view, "regression_seconds", NULL));
+    fprintf(file, " %.1f |\n", median_of(r, e->name, view, "cpu_seconds", NULL));
 }
 
 static void print_tables(const sde_records *r, FILE *file)

@@ -32,7 +32,7 @@ static hl_status judge(hl_context *ctx, hl_sde *sde, const hl_sde_data *data, hl
 static void print(const sde_problem *p, const hl_sde *sde, const hl_sde_fit_options *fit, double share,
                   const sde_outcome *o, const hl_verdict *v)
 {
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "sde");
     cli_json_text(&json, "problem", p->name);

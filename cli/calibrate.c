@@ -59,7 +59,7 @@ static int read_rows(job *j, const char *path)
     j->x = calloc(j->rows + 1, dim * sizeof *j->x);
     j->c = calloc(j->rows + 1, (context + 1) * sizeof *j->c);
     if (!j->x_index || !j->c_index || !j->x || !j->c)
-        return cli_fail(&cli_calibrate, CLI_FAILED, "out of memory");
+        return cli_no_memory(&cli_calibrate);
     int result = cli_match_columns(&cli_calibrate, path, j->table, j->model, j->x_index, j->c_index);
     hl_status status = HL_OK;
     for (size_t r = 0; r < j->rows && status == HL_OK && result == CLI_OK; r++) {
@@ -83,7 +83,7 @@ static void print(const hl_density *model)
                a.evaluations);
         return;
     }
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "method", s.method);
     cli_json_exact(&json, "rtol", s.rtol);

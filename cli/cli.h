@@ -4,8 +4,7 @@
 
 #include "program/program.h"
 
-extern const cli_command cli_bench, cli_calibrate, cli_completion, cli_fit, cli_info, cli_logp, cli_paper, cli_report,
-    cli_sample, cli_sde, cli_vae;
+extern const cli_command cli_calibrate, cli_fit, cli_info, cli_logp, cli_report, cli_sample, cli_sde, cli_vae;
 
 /* ---- data (data.c) ---- */
 
@@ -28,20 +27,11 @@ bool cli_is_model(const char *path, const char *format);
 /* As cli_fail_library, for a model that could not be loaded, where `data` is the argument after it. */
 int cli_fail_model(const cli_command *command, const hl_context *ctx, hl_status status, const char *data);
 
-/* A file of this name beside the program, in a build, or in libexec, when installed. (external.c) */
-bool cli_find_beside(const char *name, char *path, size_t size);
+/* ---- hollow info (info.c) ---- */
 
-/* ---- several processes (ranks.c) ---- */
-
-/* Join the others, if mpirun started several. CLI_OK or an exit status, having said what is wrong. */
-int cli_ranks_start(void);
-int cli_ranks_end(int status); /* returns it; a failure ends all ranks */
-bool cli_is_first_rank(void);  /* the one that writes; true if there is one */
-int cli_threads(void);         /* that a command may use: all, or its part where ranks share a machine */
-/* The context is one of the ranks from now on, which is said. */
-int cli_use_ranks(const cli_command *command, hl_context *ctx);
-/* CLI_WRONG, having said so, if there are several ranks: for commands that would do the same on each. */
-int cli_refuse_ranks(const cli_command *command);
+/* Begin and end what it prints of a model: JSON, or the same as text. */
+cli_json cli_info_open(const char *path, const char *what, long long bytes);
+void cli_info_close(cli_json *json);
 
 /* ---- training (training.c) ---- */
 

@@ -77,7 +77,7 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
     size_t dim = hl_density_dim(model), all = dim + hl_density_context(model), first = x_index ? 0 : dim;
     hl_density_column *columns = cli_columns_of(model);
     size_t *index = calloc(all, sizeof *index);
-    int result = columns && index ? CLI_OK : cli_fail(command, CLI_FAILED, "out of memory");
+    int result = columns && index ? CLI_OK : cli_no_memory(command);
     if (result == CLI_OK)
         result = cli_find_columns(command, path, table, all - first, columns + first, index + first);
     for (size_t i = first; result == CLI_OK && i < all; i++)

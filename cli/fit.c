@@ -21,8 +21,6 @@ static const cli_option options[] = {
       NULL },
     { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
     { "plot", CLI_TEXT, AT(plot), "DIR", "pictures: curves, density and samples", 0, 0, NULL },
-    { "json", CLI_FLAG, AT(json), NULL, "print the outcome as one line of JSON on stdout", 0, 0, NULL },
-    { "quiet", CLI_FLAG, AT(quiet), NULL, "say nothing but errors", 0, 0, NULL },
     { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
     { .offset = AT(chosen), .more = &(const cli_job){ hl_density_fit_options } },
 };
@@ -40,11 +38,6 @@ const cli_command cli_fit = {
 };
 
 enum { LEAST_ROWS = 10 };
-
-static int no_memory(void)
-{
-    return cli_fail(&cli_fit, CLI_FAILED, "out of memory");
-}
 
 /* ---- columns and rows ---- */
 
@@ -70,7 +63,7 @@ static int choose_columns(fit_job *j)
     size_t all = hl_table_columns(j->table), n = 0, *found = calloc(all, sizeof *found);
     bool *taken = calloc(all, sizeof *taken);
     j->index = calloc(2 * all + 1, sizeof *j->index);
-    int result = found && taken && j->index ? CLI_OK : no_memory();
+    int result = found && taken && j->index ? CLI_OK : cli_no_memory(&cli_fit);
     if (result == CLI_OK) /* behind all that x may have; moved down below */
         result = take_columns(j, j->set->context, found, taken, all, &j->context);
     if (result == CLI_OK)
@@ -117,7 +110,7 @@ static int read_rows(const fit_job *j, hl_table *table, const size_t *index, fit
     to->context = calloc(rows * j->context + 1, sizeof *to->context);
     to->weights = j->weights ? calloc(rows, sizeof *to->weights) : NULL;
     if (!to->x || !to->context || (j->weights && !to->weights))
-        return no_memory();
+        return cli_no_memory(&cli_fit);
     hl_status status = hl_table_read_columns(table, 0, rows, j->dim, index, to->x);
     if (status == HL_OK && j->context)
         status = hl_table_read_columns(table, 0, rows, j->context, index + j->dim, to->context);
@@ -131,7 +124,9 @@ static int read_valid(fit_job *j)
     size_t all = j->dim + j->context + j->weights, *index = calloc(all, sizeof *index);
     hl_table_options o = { .drop_missing = j->set->drop, .array = j->set->array };
     hl_status status = j->valid ? HL_OK : cli_open_columns(j->ctx, j->set->valid, &o, all, j->columns, &j->valid);
-    int result = !index ? no_memory() : status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, j->ctx, status);
+    int result = !index            ? cli_no_memory(&cli_fit)
+                 : status == HL_OK ? CLI_OK
+                                   : cli_fail_library(&cli_fit, j->ctx, status);
     if (result == CLI_OK)
         result = cli_find_columns(&cli_fit, j->set->valid, j->valid, all, j->columns, index);
     if (result == CLI_OK)
@@ -159,7 +154,7 @@ static int load(fit_job *j)
     j->columns = calloc(all, sizeof *j->columns);
     j->names = calloc(all, sizeof *j->names);
     if (!j->columns || !j->names)
-        return no_memory();
+        return cli_no_memory(&cli_fit);
     for (size_t i = 0; i < all; i++)
         j->columns[i].name = j->names[i] = hl_table_name(j->table, j->index[i]);
     int result = read_rows(j, j->table, j->index, &j->rows);
@@ -286,8 +281,6 @@ static int run(int argc, char **argv)
         return result;
     if (!set.out)
         return cli_fail(&cli_fit, CLI_WRONG, "-o MODEL is needed: where the model goes");
-    if (set.quiet)
-        cli_set_quiet();
     j.path = path[0];
     j.resume = set.resume;
     hl_status status =

@@ -9,7 +9,7 @@ typedef struct fit_settings {
     uint64_t threads;
     double save_every;
     const char *out, *valid, *columns, *exclude, *context, *weights, *array, *log, *plot;
-    bool resume, drop, drop_constant, quiet, json;
+    bool resume, drop, drop_constant;
     cli_chosen chosen; /* the library's options */
 } fit_settings;
 

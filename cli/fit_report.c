@@ -9,121 +9,31 @@ enum { SHOWN = 5 }; /* findings of a kind */
 
 /* ---- findings ---- */
 
-/* The kinds of warnings: names for JSON, and what is said of columns that are not shown one by one. */
-static const char *const kinds[] = { "constant",  "scale",    "integer", "tied", "far",
-                                     "dependent", "repeated", "copies",  "edge", "atom" };
-static const char *const more[] = { NULL,
-                                    NULL,
-                                    "have whole numbers only, too",
-                                    "repeat their values, too",
-                                    "have values far from the others",
-                                    "are linear functions of others",
-                                    "have one value in many rows, too",
-                                    NULL,
-                                    "have many values near a bound, too",
-                                    "have atoms, too" };
-
-static void say_steps(const fit_job *j, const hl_finding *f)
+static void say_finding(const fit_job *j, const hl_finding *f)
 {
-    bool kept = hl_settings_text(j->settings, "keep-steps") != NULL;
-    if (f->kind == HL_FINDING_INTEGER && !kept) {
-        cli_say(&cli_fit,
-                "column '%s' has whole numbers only: it is modelled with uniform noise of one step's width, and "
-                "samples are rounded "
-                "(--keep-steps: without noise)",
-                j->names[f->column]);
-        return;
-    }
-    cli_say(&cli_fit,
-            "warning: column '%s' %s; the likelihood of such data has no bound: --dequantize adds noise of one "
-            "step's width",
-            j->names[f->column], f->kind == HL_FINDING_INTEGER ? "has whole numbers only" : "repeats its values");
-}
-
-static void say_far(const fit_job *j, const hl_finding *f)
-{
-    char place[400];
-    hl_table_place(j->table, f->row, j->index[f->column], place, sizeof place);
-    cli_say(&cli_fit,
-            "warning: %s: %g is far from the other values, half of which are in %g .. %g%s; what is an error should be "
-            "corrected, and a column with such tails is better modelled as its asinh or logarithm",
-            place, f->value, f->low, f->high, f->count > 1 ? ", and so are others of this column" : "");
-}
-
-static void say_dependent(const fit_job *j, const hl_finding *f)
-{
-    char list[400] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < f->count && i < HL_FINDING_OTHERS && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s'%.80s'", i ? ", " : "", j->names[f->others[i]]);
-    cli_say(&cli_fit,
-            "warning: column '%s' is a linear function of %s%s: the rows lie in a subspace, so the likelihood is "
-            "unbounded; leave one of these columns out with --exclude",
-            j->names[f->column], list, f->count > HL_FINDING_OTHERS ? " and others" : "");
-}
-
-static void say_repeated(const fit_job *j, const hl_finding *f)
-{
-    cli_say(
-        &cli_fit,
-        "warning: column '%s' has the value %g in %zu rows, where the likelihood has no bound; leave these rows out "
-        "and count them apart, or add noise as large as the values' errors",
-        j->names[f->column], f->value, f->count);
-}
-
-static void say_edge(const fit_job *j, const hl_finding *f)
-{
-    char low[40] = "", high[40] = "";
-    if (isfinite(f->low))
-        snprintf(low, sizeof low, "%g", f->low);
-    if (isfinite(f->high))
-        snprintf(high, sizeof high, "%g", f->high);
-    cli_say(&cli_fit,
-            "column '%s' has no value %s %g and many near it; --bounds '%s=%s:%s' keeps samples in this range",
-            j->names[f->column], isfinite(f->low) ? "below" : "above", f->value, j->names[f->column], low, high);
-}
-
-static void say_copies(const hl_finding *f)
-{
-    cli_say(&cli_fit,
-            "warning: %zu validation rows, %.3g %%, equal a row of training: validation is better than the model is; "
-            "leave copies out, or give other rows with --valid",
-            f->count, 100 * f->value);
+    char place[400] = "", sentence[600], text[700];
+    bool remark = f->noise || f->kind >= HL_FINDING_EDGE, far = f->kind == HL_FINDING_FAR;
+    if (far)
+        hl_table_place(j->table, f->row, HL_NO_COLUMN, place, sizeof place);
+    cli_dash_options(text, sizeof text, hl_finding_text(f, j->names, sentence, sizeof sentence));
+    cli_say(&cli_fit, "%s%s%s%s", remark ? "" : "warning: ", place, far ? ": " : "", text);
 }
 
 static void say_warnings(const fit_job *j, const hl_density_outcome *o)
 {
-    size_t said[sizeof kinds / sizeof *kinds] = { 0 };
-    for (size_t i = 0; i < o->findings; i++) {
-        const hl_finding *f = &o->finding[i];
-        if (++said[f->kind] > SHOWN)
-            continue;
-        if (f->kind == HL_FINDING_INTEGER || f->kind == HL_FINDING_TIED)
-            say_steps(j, f);
-        else if (f->kind == HL_FINDING_FAR)
-            say_far(j, f);
-        else if (f->kind == HL_FINDING_DEPENDENT)
-            say_dependent(j, f);
-        else if (f->kind == HL_FINDING_REPEATED)
-            say_repeated(j, f);
-        else if (f->kind == HL_FINDING_COPIES)
-            say_copies(f);
-        else if (f->kind == HL_FINDING_EDGE)
-            say_edge(j, f);
-        else if (f->kind == HL_FINDING_ATOM)
-            cli_say(&cli_fit,
-                    "column '%s' has the value %g in %zu rows: it is an atom, with a probability of its own (--atoms "
-                    "off: it is not)",
-                    j->names[f->column], f->value, f->count);
-    }
-    for (size_t k = HL_FINDING_INTEGER; k < sizeof kinds / sizeof *kinds; k++)
+    size_t said[HL_FINDING_ATOM + 1] = { 0 };
+    for (size_t i = 0; i < o->findings; i++)
+        if (++said[o->finding[i].kind] <= SHOWN)
+            say_finding(j, &o->finding[i]);
+    for (size_t k = 0; k < sizeof said / sizeof *said; k++)
         if (said[k] > SHOWN)
-            cli_say(&cli_fit, "warning: %zu more columns %s", said[k] - SHOWN, more[k]);
+            cli_say(&cli_fit, "%zu more columns are like these (%s)", said[k] - SHOWN,
+                    hl_finding_name((hl_finding_kind)k));
 }
 
 bool fit_refuse(const fit_job *j, const hl_density_outcome *o)
 {
-    char list[600] = "";
+    char list[600] = "", text[600];
     size_t used = 0, constant = 0, scale = 0;
     for (size_t i = 0; i < o->findings; i++) {
         const hl_finding *f = &o->finding[i];
@@ -131,9 +41,7 @@ bool fit_refuse(const fit_job *j, const hl_density_outcome *o)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s'%.80s' (%g)", *list ? ", " : "",
                                      j->names[f->column], f->value);
         if (f->kind == HL_FINDING_SCALE && scale++ < SHOWN)
-            cli_fail(&cli_fit, CLI_WRONG,
-                     "%s: column '%s' is too %s to compute with: its values are in %g .. %g; rescale it", j->path,
-                     j->names[f->column], f->value < 1 ? "small" : "large", f->low, f->high);
+            cli_fail(&cli_fit, CLI_WRONG, "%s: %s", j->path, hl_finding_text(f, j->names, text, sizeof text));
     }
     if (constant >= j->dim && j->set->drop_constant)
         cli_fail(&cli_fit, CLI_WRONG, "%s: all columns are constant: nothing is left to model", j->path);
@@ -190,7 +98,7 @@ static void say_progress(fit_job *j, const hl_density_progress *p)
 
 static void write_log(FILE *log, const hl_density_progress *p)
 {
-    cli_json json = { log, false };
+    cli_json json = { .file = log };
     cli_json_open(&json, NULL, '{');
     cli_json_count(&json, "iteration", p->iteration);
     cli_json_text(&json, "phase", hl_fit_phase_name(p->phase));
@@ -237,16 +145,13 @@ int fit_progress(const void *report, void *user)
 
 /* ---- outcome ---- */
 
-static const char *const verdicts[] = { "good", "normal", "normal is better", "failed", "diverged", "not validated" };
-static const char *const ends[] = { "done", "patience", "time", "stopped", "error", "behind" };
-
 static void print_json(const fit_job *j, const hl_density_outcome *o)
 {
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "model", j->set->out);
-    cli_json_text(&json, "verdict", verdicts[o->verdict]);
-    cli_json_text(&json, "end", ends[o->end]);
+    cli_json_text(&json, "verdict", hl_density_verdict_name(o->verdict));
+    cli_json_text(&json, "end", hl_density_end_name(o->end));
     cli_json_count(&json, "iterations", o->iteration);
     cli_json_count(&json, "best_iteration", o->best_iteration);
     cli_json_exact(&json, "validation", o->best);
@@ -267,7 +172,7 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     cli_json_open(&json, "findings", '[');
     for (size_t i = 0; i < o->findings; i++) {
         cli_json_open(&json, NULL, '{');
-        cli_json_text(&json, "kind", kinds[o->finding[i].kind]);
+        cli_json_text(&json, "kind", hl_finding_name(o->finding[i].kind));
         if (o->finding[i].kind != HL_FINDING_COPIES)
             cli_json_text(&json, "column", j->names[o->finding[i].column]);
         cli_json_exact(&json, "value", o->finding[i].value);
@@ -347,7 +252,7 @@ static int say_verdict(const hl_density_outcome *o)
 int fit_conclude(const fit_job *j, const hl_density_outcome *o)
 {
     const char *model = j->set->out;
-    if (j->set->json)
+    if (cli_json_wanted())
         print_json(j, o);
     if (o->failed_iteration && isnan(o->best))
         return cli_fail(&cli_fit, CLI_FAILED, "no model is written; try a smaller --lr or more --ode-steps");

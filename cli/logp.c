@@ -91,12 +91,12 @@ static void say_imprecise(logp_job *j, size_t start, hl_status status)
 /* Six digits after the point, or six in all of numbers that are large. */
 static void say_mean(double mean, double error, double rows)
 {
-    char shown[2][32];
+    char text[2][32];
     const double value[2] = { mean, error };
     for (size_t i = 0; i < 2; i++)
-        snprintf(shown[i], sizeof shown[i], fabs(value[i]) < 1e6 ? "%.6f" : "%.6g", value[i]);
+        snprintf(text[i], sizeof text[i], fabs(value[i]) < 1e6 ? "%.6f" : "%.6g", value[i]);
     if (!cli_quiet())
-        fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", shown[0], shown[1], rows);
+        fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", text[0], text[1], rows);
 }
 
 /* Hand the log-densities of a chunk on to where they go. */
@@ -235,10 +235,10 @@ static int prepare(logp_job *j, const settings *set)
     j->logp = calloc(LOGP_CHUNK, sizeof *j->logp);
     j->most_worst = (size_t)set->worst;
     j->worst = set->worst ? calloc(j->most_worst + LOGP_CHUNK, sizeof *j->worst) : NULL;
-    j->json = (cli_json){ stdout, false };
+    j->json = (cli_json){ .file = stdout };
     j->json_rows = cli_json_wanted() && !set->out && !set->worst;
     if (!j->x_index || !j->c_index || !j->x || (context && !j->c) || !j->logp || (set->worst && !j->worst))
-        return cli_fail(&cli_logp, CLI_FAILED, "out of memory");
+        return cli_no_memory(&cli_logp);
     int result = find_part(j, set->part);
     if (result == CLI_OK)
         result = cli_match_columns(&cli_logp, j->path, j->table, j->model, j->x_index, j->c_index);

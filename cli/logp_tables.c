@@ -86,7 +86,7 @@ static const double rtols[TOLERANCES] = { 1e-2, 1e-3, 1e-4, 1e-5, 1e-6 };
 static void print_calibration(const double *logp, size_t rows, const double *evaluations)
 {
     bool as_json = cli_json_wanted();
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     if (as_json) {
         cli_json_open(&json, NULL, '{');
         cli_json_open(&json, "calibration", '[');

@@ -3,8 +3,25 @@
 
 #include "cli.h"
 
+static int run_bench(int argc, char **argv);
+static int run_paper(int argc, char **argv);
+static const cli_command bench = { .name = "bench",
+                                   .summary = "time against the machine's limits, as JSON lines",
+                                   .run = run_bench };
+static const cli_command paper = { .name = "paper", .summary = "reproduce a figure of the paper", .run = run_paper };
+
 static const cli_command *const commands[] = { &cli_fit, &cli_logp, &cli_sample, &cli_report, &cli_calibrate,  &cli_sde,
-                                               &cli_vae, &cli_info, &cli_paper,  &cli_bench,  &cli_completion, NULL };
+                                               &cli_vae, &cli_info, &paper,      &bench,      &cli_completion, NULL };
+
+static int run_bench(int argc, char **argv)
+{
+    return cli_start(&bench, argc, argv);
+}
+
+static int run_paper(int argc, char **argv)
+{
+    return cli_start(&paper, argc, argv);
+}
 
 static int overview(void)
 {
@@ -29,7 +46,7 @@ static int version(bool as_json)
                threads > 1 ? "s" : "");
         return CLI_OK;
     }
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "version", hl_version());
     cli_json_text(&json, "isa", hl_context_isa(NULL));

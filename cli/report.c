@@ -66,11 +66,6 @@ typedef struct job {
     size_t rows, total;
 } job;
 
-static int no_memory(void)
-{
-    return cli_fail(&cli_report, CLI_FAILED, "out of memory");
-}
-
 /* ---- data ---- */
 
 static hl_status open_table(job *j)
@@ -103,7 +98,7 @@ static int read_rows(job *j)
     j->x = calloc(most, dim * sizeof *j->x);
     j->c = calloc(most, (context + 1) * sizeof *j->c);
     if (!j->index || !j->x_index || !j->c_index || !j->x || !j->c)
-        return no_memory();
+        return cli_no_memory(&cli_report);
     int result = cli_match_columns(&cli_report, j->path[1], j->table, j->model, j->x_index, j->c_index);
     if (result != CLI_OK)
         return result;
@@ -155,7 +150,7 @@ static int print_json(job *j, const hl_report *report)
     hl_status status = hl_report_json(report, NULL, 0, &size);
     char *json = status == HL_OK ? malloc(size + 1) : NULL;
     if (!json)
-        return status == HL_OK ? no_memory() : cli_fail_library(&cli_report, j->ctx, status);
+        return status == HL_OK ? cli_no_memory(&cli_report) : cli_fail_library(&cli_report, j->ctx, status);
     status = hl_report_json(report, json, size, &size);
     if (status == HL_OK) {
         fwrite(json, 1, size, stdout);
@@ -216,7 +211,7 @@ static int check_page(const char *page)
     struct stat st;
     int error = 0;
     if (!copy)
-        return no_memory();
+        return cli_no_memory(&cli_report);
     if (stat(page, &st) == 0 && !S_ISREG(st.st_mode)) {
         free(copy);
         return cli_fail(&cli_report, CLI_WRONG, "%s: it is not a regular file", page);

@@ -99,7 +99,7 @@ static hl_status draw_rows(job *j, const settings *set)
     hl_status status = HL_OK;
     for (size_t i = 0; i < dim; i++)
         j->names[i] = hl_density_get_column(j->model, i).name;
-    j->json = (cli_json){ stdout, false };
+    j->json = (cli_json){ .file = stdout };
     if (cli_json_wanted()) {
         cli_json_open(&j->json, NULL, '{');
         cli_json_open(&j->json, "columns", '[');
@@ -161,7 +161,7 @@ static int sample(job *j, const settings *set)
     j->x = calloc(CHUNK * dim, sizeof *j->x);
     j->c = context ? calloc(CHUNK * context, sizeof *j->c) : NULL;
     if (!j->c_index || !j->names || !j->x || (context && !j->c))
-        return cli_fail(&cli_sample, CLI_FAILED, "out of memory");
+        return cli_no_memory(&cli_sample);
     hl_density_set_rounding(j->model, !set->raw);
     int result = open_context(j, set);
     if (result != CLI_OK)

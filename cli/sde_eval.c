@@ -94,7 +94,7 @@ static int read_truth(job *j)
     size_t wide = 2 * j->dim;
     char(*name)[24] = calloc(wide, sizeof *name);
     const char **names = calloc(wide, sizeof *names);
-    int result = name && names ? CLI_OK : cli_fail(me, CLI_FAILED, "out of memory");
+    int result = name && names ? CLI_OK : cli_no_memory(me);
     for (size_t i = 0; result == CLI_OK && i < wide; i++) {
         snprintf(name[i], sizeof *name, "%c%zu", i < j->dim ? 'f' : 'g', i % j->dim + 1);
         names[i] = name[i];
@@ -182,7 +182,7 @@ static void print_summary(cli_json *json, const job *j)
 static void print(const job *j)
 {
     bool one = cli_json_wanted();
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     if (one) {
         cli_json_open(&json, NULL, '{');
         cli_json_open(&json, "times", '[');

@@ -75,35 +75,6 @@ typedef struct job {
 
 /* ---- findings ---- */
 
-/* What to do about a finding; NULL: nothing. */
-static const char *advice(const hl_sde_outcome *o, hl_sde_finding_kind kind)
-{
-    bool matching = o->method == HL_SDE_FOKKER_PLANCK;
-    switch (kind) {
-    case HL_SDE_FINDING_CONSTANT:
-        return "leave it out by --columns";
-    case HL_SDE_FINDING_TIME_ORDER:
-        return o->paired ? NULL : "--trajectory COL names such a column";
-    case HL_SDE_FINDING_TIME_DEPENDENT:
-        return "give the diffusion by --known-diffusion, or learn from steps by --method pseudo-ml";
-    case HL_SDE_FINDING_UNEXPLAINED:
-        return o->components ? "try more --iters, other --components, or say what is known by --known-drift"
-                             : "try more --iters, or say what is known by --known-drift";
-    case HL_SDE_FINDING_STEPS_MISSED:
-        return "--method pseudo-ml learns from steps";
-    case HL_SDE_FINDING_DENSITY_MISSES:
-        return o->components ? "try a smaller --lambda, more --iters or more --components"
-                             : "try a smaller --lambda, more --iters or more --flows";
-    case HL_SDE_FINDING_SIMULATIONS_MISS:
-        return matching ? "try more --iters"
-                        : "the steps between observations may be too long for pseudo-ml; --method fp does not use them";
-    case HL_SDE_FINDING_STEPS_UNLIKELY:
-        return "try a smaller --lr or more --iters";
-    default:
-        return NULL;
-    }
-}
-
 /* Where a finding is, followed by a colon; "" if that is nowhere. */
 static const char *place_of(const job *j, const hl_sde_finding *f, char *buffer, size_t size)
 {
@@ -119,17 +90,14 @@ static const char *place_of(const job *j, const hl_sde_finding *f, char *buffer,
 
 static void say_finding(const job *j, const hl_sde_outcome *o, size_t k)
 {
-    char sentence[500], place[400];
+    char sentence[800], text[800], place[400];
     const hl_sde_finding *f = &o->finding[k];
-    const char *more = advice(o, f->kind), *where = place_of(j, f, place, sizeof place);
-    const char *colon = *where ? ": " : "", *semicolon = more ? "; " : "", *so = more ? more : "";
-    hl_sde_finding_text(o, k, sentence, sizeof sentence);
+    const char *where = place_of(j, f, place, sizeof place), *colon = *where ? ": " : "";
+    cli_dash_options(text, sizeof text, hl_sde_finding_text(o, k, sentence, sizeof sentence));
     if (f->fatal) /* an error, also for those who want it quiet; what follows from it is the caller's */
-        (void)cli_fail(me, CLI_FAILED, "%s%s%s%s%s%s", o->judged ? "training failed: " : "", where, colon, sentence,
-                       semicolon, so);
+        (void)cli_fail(me, CLI_FAILED, "%s%s%s%s", o->judged ? "training failed: " : "", where, colon, text);
     else
-        cli_say(me, "%s%s%s%s%s%s", f->kind == HL_SDE_FINDING_METHOD ? "" : "warning: ", where, colon, sentence,
-                semicolon, so);
+        cli_say(me, "%s%s%s%s", f->kind == HL_SDE_FINDING_METHOD ? "" : "warning: ", where, colon, text);
     if (f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES || f->kind == HL_SDE_FINDING_STATIONARY)
         cli_say(me,
                 "what cannot be identified: for every diffusion g there is a drift f = (g^2 p)' / (2 p) under which a "
@@ -191,7 +159,7 @@ static void log_line(job *j, const hl_sde_progress *p)
     sde_curves_add(&j->curves, (double)p->iteration, p->loss, p->nll);
     if (!j->log)
         return;
-    cli_json json = { j->log, false };
+    cli_json json = { .file = j->log };
     cli_json_open(&json, NULL, '{');
     cli_json_count(&json, "iteration", p->iteration);
     cli_json_real(&json, "loss", p->loss);

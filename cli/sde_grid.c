@@ -126,7 +126,7 @@ static hl_status write_all(hl_context *ctx, hl_sde *sde, const hl_observations *
                            const char *const *names, double *values, size_t *failed)
 {
     size_t wide = width_of(sde, rows->dim);
-    output to = { NULL, { stdout, false } };
+    output to = { NULL, { .file = stdout } };
     hl_status status = HL_OK;
     bool json = cli_json_wanted();
     if (json)

@@ -93,7 +93,7 @@ static int find_range(const hl_observations *rows, size_t column, double *low, d
 {
     double *v = calloc(rows->rows, sizeof *v);
     if (!v)
-        return cli_fail(me, CLI_FAILED, "out of memory");
+        return cli_no_memory(me);
     for (size_t r = 0; r < rows->rows; r++)
         v[r] = rows->x[r * rows->dim + column];
     qsort(v, rows->rows, sizeof *v, ascending);
@@ -359,7 +359,7 @@ static int plot_marginals(const char *directory, const hl_observations *rows, hl
         shown[k] = times > 1 ? k * (groups - 1) / (times - 1) : 0;
     double *x = calloc(most * rows->dim, sizeof *x);
     if (!x)
-        return cli_fail(me, CLI_FAILED, "out of memory");
+        return cli_no_memory(me);
     int result = rows->dim == 2 ? plot_planes(directory, rows, judge, shown, times, x)
                                 : plot_histograms(directory, rows, judge, shown, times, x);
     free(x);

@@ -67,7 +67,7 @@ void sde_print_constants(cli_json *json, const hl_sde_forms *forms)
 
 void sde_print_outcome(const char *model, const hl_sde *sde, const hl_sde_outcome *o)
 {
-    cli_json json = { stdout, false };
+    cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "model", model);
     cli_json_text(&json, "method", hl_sde_method_name(o->method));

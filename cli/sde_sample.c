@@ -91,12 +91,12 @@ static int read_times(job *j)
     }
 }
 
-static int read_end(const char *option, const char *given, double *time)
+static int read_end(const char *option, const char *text, double *time)
 {
-    const char *end = given ? hl_time_scan(given, time) : "";
+    const char *end = text ? hl_time_scan(text, time) : "";
     if (end && !*end)
         return CLI_OK;
-    return cli_fail(me, CLI_WRONG, "--%s: '%s' is not a number or a date such as 2020-01-31", option, given);
+    return cli_fail(me, CLI_WRONG, "--%s: '%s' is not a number or a date such as 2020-01-31", option, text);
 }
 
 /* The rows to start from, and their time, if they have one, to *from. */
@@ -137,7 +137,7 @@ static int choose_times(job *j)
     j->even = !s->times;
     j->time = calloc(s->times ? MOST_TIMES : steps + 1, sizeof *j->time);
     if (!j->time)
-        return cli_fail(me, CLI_FAILED, "out of memory");
+        return cli_no_memory(me);
     if (s->times) {
         int result = read_times(j);
         if (result != CLI_OK)
@@ -199,7 +199,7 @@ static int open_output(job *j)
     if (!names || !made) {
         free(names);
         free(made);
-        return cli_fail(me, CLI_FAILED, "out of memory");
+        return cli_no_memory(me);
     }
     names[0] = j->set->intervals ? hl_sde_name(j->sde, d) : "trajectory";
     names[1] = hl_sde_name(j->sde, d);
@@ -210,7 +210,7 @@ static int open_output(job *j)
         snprintf(made[k], sizeof *made, "%s_%s", hl_sde_name(j->sde, k / 3), ends[k % 3]);
         names[1 + k] = made[k];
     }
-    j->json = (cli_json){ stdout, false };
+    j->json = (cli_json){ .file = stdout };
     if (cli_json_wanted())
         sde_open_table(&j->json, wide, names);
     if (cli_json_wanted() && !out)

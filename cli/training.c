@@ -30,7 +30,7 @@ static int lock(const cli_command *command, const char *model)
     size_t size = strlen(model) + sizeof ".lock";
     char *name = malloc(size);
     if (!name)
-        return cli_fail(command, CLI_FAILED, "out of memory");
+        return cli_no_memory(command);
     snprintf(name, size, "%s.lock", model);
     for (;;) {
         int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -61,7 +61,7 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_out
     struct stat st;
     *checkpoint = malloc(strlen(o->model) + 6);
     if (!*checkpoint)
-        return cli_fail(command, CLI_FAILED, "out of memory");
+        return cli_no_memory(command);
     sprintf(*checkpoint, "%s.ckpt", o->model);
     if (!cli_is_first_rank())
         return CLI_OK; /* which looks after the files */

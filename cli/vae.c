@@ -29,13 +29,13 @@ static int run(int argc, char **argv)
 }
 
 /* "28x28" or "3x32x32" */
-static bool parse_shape(const char *given, size_t shape[3])
+static bool parse_shape(const char *text, size_t shape[3])
 {
     unsigned a, b, c;
     int end = 0;
-    if (sscanf(given, "%5ux%5ux%5u%n", &a, &b, &c, &end) == 3 && !given[end]) {
+    if (sscanf(text, "%5ux%5ux%5u%n", &a, &b, &c, &end) == 3 && !text[end]) {
         shape[0] = a, shape[1] = b, shape[2] = c;
-    } else if (end = 0, sscanf(given, "%5ux%5u%n", &a, &b, &end) == 2 && !given[end]) {
+    } else if (end = 0, sscanf(text, "%5ux%5u%n", &a, &b, &end) == 2 && !text[end]) {
         shape[0] = 1, shape[1] = a, shape[2] = b;
     } else
         return false;
@@ -66,13 +66,14 @@ int vae_open(const cli_command *command, hl_context *ctx, const char *path, cons
 
 /* ---- hollow info ---- */
 
-static void info_json(const char *path, hl_vae *v, long long bytes)
+int vae_info(const cli_command *command, hl_context *ctx, const char *path, long long bytes)
 {
+    hl_vae *v = NULL;
+    hl_status status = hl_vae_load(ctx, path, &v);
+    if (status != HL_OK)
+        return cli_fail_library(command, ctx, status);
     const hl_vae_spec s = hl_vae_describe(v);
-    cli_json json = { .file = stdout };
-    cli_json_open(&json, NULL, '{');
-    cli_json_text(&json, "file", path);
-    cli_json_count(&json, "bytes", (uint64_t)bytes);
+    cli_json json = cli_info_open(path, "an autoencoder", bytes);
     cli_json_text(&json, "kind", "autoencoder");
     cli_json_text(&json, "dtype", hl_dtype_name(s.dtype));
     cli_json_count(&json, "dim", s.dim);
@@ -87,31 +88,7 @@ static void info_json(const char *path, hl_vae *v, long long bytes)
     cli_json_text(&json, "trace", s.trace);
     cli_json_count(&json, "ode_steps", s.steps);
     cli_json_count(&json, "parameters", hl_params_size(hl_vae_params(v)));
-    cli_json_close(&json, '}');
-    putchar('\n');
-}
-
-int vae_info(const cli_command *command, hl_context *ctx, const char *path, bool as_json, long long bytes)
-{
-    hl_vae *v = NULL;
-    hl_status status = hl_vae_load(ctx, path, &v);
-    if (status != HL_OK)
-        return cli_fail_library(command, ctx, status);
-    const hl_vae_spec s = hl_vae_describe(v);
-    bool continuous = strcmp(s.posterior, "ffjord") == 0 || strcmp(s.posterior, "hollow") == 0;
-    if (as_json)
-        info_json(path, v, bytes);
-    else {
-        printf("%s: an autoencoder, %lld bytes, %s\n", path, bytes, hl_dtype_name(s.dtype));
-        printf("rows        %zu values", s.dim);
-        if (s.image[0])
-            printf(", an image of %zux%zux%zu", s.image[0], s.image[1], s.image[2]);
-        printf("\nnetworks    %s, likelihood %s, %zu latent values\n", s.net, s.likelihood, s.latent);
-        printf("posterior   %s", s.posterior);
-        if (continuous)
-            printf(", %s trace, %zu rk4 steps", s.trace, s.steps);
-        printf("\nparameters  %zu\n", hl_params_size(hl_vae_params(v)));
-    }
+    cli_info_close(&json);
     hl_vae_free(v);
     return CLI_OK;
 }

@@ -27,6 +27,6 @@ int vae_open(const cli_command *command, hl_context *ctx, const char *path, cons
              bool real, hl_images **images);
 
 /* For `hollow info`: what a model file holds. */
-int vae_info(const cli_command *command, hl_context *ctx, const char *path, bool as_json, long long bytes);
+int vae_info(const cli_command *command, hl_context *ctx, const char *path, long long bytes);
 
 #endif

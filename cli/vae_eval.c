@@ -127,7 +127,7 @@ static int evaluate(hl_context *ctx, const settings *set, hl_vae *v, const hl_im
                               .progress = progress,
                               .user = &line };
     if (set->out && !row)
-        return cli_fail(&vae_command_eval, CLI_FAILED, "out of memory");
+        return cli_no_memory(&vae_command_eval);
     cli_progress_start(&line, 0);
     hl_status status = hl_vae_evaluate(v, &rows, &o, row, &result);
     cli_progress_end(&line, false);

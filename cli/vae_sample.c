@@ -53,7 +53,7 @@ typedef struct job {
 
 static int no_memory(void)
 {
-    return cli_fail(&vae_command_sample, CLI_FAILED, "out of memory");
+    return cli_no_memory(&vae_command_sample);
 }
 
 static int failed(const job *j, hl_status status)

@@ -61,7 +61,7 @@ static int write_json(FILE *out, const void *figure)
     const fig1 *a = figure;
     const fig1_jacobian *j = &a->jacobian;
     const fig1_time *t = &a->time;
-    cli_json json = { out, false };
+    cli_json json = { .file = out };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "paper", "fig1");
     cli_json_count(&json, "d", j->dim);

@@ -109,7 +109,7 @@ static int run_all(fig2 *a)
 {
     double *next = a->memory = calloc(SETTINGS * METHODS * 4 * a->iterations, sizeof *a->memory);
     if (!next)
-        return cli_fail(&paper_command, CLI_FAILED, "out of memory");
+        return cli_no_memory(&paper_command);
     for (size_t s = 0; s < SETTINGS; s++) {
         fprintf(stderr, "%s\n", settings[s].title);
         for (size_t m = 0; m < METHODS; m++) {
@@ -172,7 +172,7 @@ static void write_method(cli_json *json, const fig2 *a, size_t s, size_t m)
 static int write_json(FILE *to, const void *figure)
 {
     const fig2 *a = figure;
-    cli_json json = { to, false };
+    cli_json json = { .file = to };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "figure", "fig2");
     cli_json_count(&json, "dim", DIM);
@@ -251,7 +251,7 @@ static int run(const paper_settings *set)
 {
     fig2 *a = calloc(1, sizeof *a);
     if (!a)
-        return cli_fail(&paper_command, CLI_FAILED, "out of memory");
+        return cli_no_memory(&paper_command);
     a->set = set;
     a->iterations = set->quick ? 3 : 150;
     int error = cli_make_directory(set->out), result;

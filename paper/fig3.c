@@ -128,7 +128,7 @@ static int run_all(fig3 *a)
                 record *r = &a->record[l][s][t];
                 r->loss = calloc(a->iterations, 4 * sizeof *r->loss);
                 if (!r->loss)
-                    return cli_fail(&paper_command, CLI_FAILED, "out of memory");
+                    return cli_no_memory(&paper_command);
                 r->forward = r->loss + a->iterations;
                 r->backward = r->forward + a->iterations;
                 r->times = r->backward + a->iterations;
@@ -181,7 +181,7 @@ static void summarise(const fig3 *a, int l, double lead[2], double cost[TRACES],
 static int write_json(FILE *out, const void *figure)
 {
     const fig3 *a = figure;
-    cli_json json = { out, false };
+    cli_json json = { .file = out };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "figure", "fig3");
     cli_json_count(&json, "dim", a->dim);

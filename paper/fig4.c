@@ -265,7 +265,7 @@ static int write_field(FILE *out, const void *figure)
 static int write_json(FILE *out, const void *figure)
 {
     const fig4 *a = figure;
-    cli_json json = { out, false };
+    cli_json json = { .file = out };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "paper", "fig4");
     cli_json_count(&json, "trajectories", a->rows);

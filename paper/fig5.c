@@ -135,7 +135,7 @@ static int write_csv(FILE *out, const void *figure)
 static int write_json(FILE *out, const void *figure)
 {
     const fig5 *a = figure;
-    cli_json json = { out, false };
+    cli_json json = { .file = out };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "paper", "fig5");
     cli_json_count(&json, "trajectories", a->train);

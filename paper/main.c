@@ -101,7 +101,7 @@ static int write_one(const paper_settings *set, const paper_file *f, const void 
                 "right font ',10' textcolor rgb '#cc0000'\n");
     if (f->write(file.stream, figure) != 0) {
         cli_file_drop(&file);
-        return cli_fail(&paper_command, CLI_FAILED, "out of memory");
+        return cli_no_memory(&paper_command);
     }
     error = f->width ? cli_plot_keep(&file) : cli_file_keep(&file);
     if (cli_interrupted())
@@ -112,7 +112,7 @@ static int write_one(const paper_settings *set, const paper_file *f, const void 
         return cli_fail(&paper_command, CLI_FAILED, "gnuplot could not draw %s", f->name);
     if (cli_json_wanted()) {
         char path[4200];
-        cli_json json = { stdout, false };
+        cli_json json = { .file = stdout };
         snprintf(path, sizeof path, "%s/%s", set->out, f->name);
         cli_json_open(&json, NULL, '{');
         cli_json_text(&json, "file", path);

@@ -33,7 +33,7 @@ static int failed(const table1 *t, hl_status status)
 
 static int no_memory(void)
 {
-    return cli_fail(&paper_command, CLI_FAILED, "out of memory");
+    return cli_no_memory(&paper_command);
 }
 
 /* ---- data ---- */

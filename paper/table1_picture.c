@@ -169,7 +169,7 @@ static int draw_panels(table1 *t, double *panel, double *z)
 int table1_picture(table1 *t)
 {
     double *panel = calloc(SHOWN + 1, GRID * GRID * sizeof *panel), *z = calloc(SAMPLES, 2 * sizeof *z);
-    int result = panel && z ? draw_panels(t, panel, z) : cli_fail(&paper_command, CLI_FAILED, "out of memory");
+    int result = panel && z ? draw_panels(t, panel, z) : cli_no_memory(&paper_command);
     if (result == CLI_OK)
         scale(panel);
     cli_grid grid = { .count = SHOWN + 1, .columns = SHOWN + 1, .shape = { 1, GRID, GRID }, .values = panel };

@@ -75,10 +75,29 @@ int cli_unknown(const cli_command *command, const cli_command *const *commands, 
 void cli_complete_commands(const cli_command *const *commands);
 void cli_complete_options(const cli_command *command);
 
+extern const cli_command cli_completion; /* scripts for shells (completion.c) */
+
+/* A file of this name beside the program, in a build, or in libexec, when installed. (external.c) */
+bool cli_find_beside(const char *name, char *path, size_t size);
+/* A command that is a program of its own, hollow-NAME: becomes it, or returns an exit status. (external.c) */
+int cli_start(const cli_command *command, int argc, char **argv);
+
 /* Fill `settings` from the options and `arguments` (room for command->most + 1, filled up with NULL) from the rest. Returns
  * -1 to go on, else the exit status: help was printed or the call was wrong. */
 int cli_parse(const cli_command *command, int argc, char **argv, void *settings, const char **arguments);
 void cli_print_help(const cli_command *command);
+
+/* ---- several processes (ranks.c) ---- */
+
+/* Join the others, if mpirun started several. CLI_OK or an exit status, having said what is wrong. */
+int cli_ranks_start(void);
+int cli_ranks_end(int status); /* returns it; a failure ends all ranks */
+bool cli_is_first_rank(void);  /* the one that writes; true if there is one */
+int cli_threads(void);         /* that a command may use: all, or its part where ranks share a machine */
+/* The context is one of the ranks from now on, which is said. */
+int cli_use_ranks(const cli_command *command, hl_context *ctx);
+/* CLI_WRONG, having said so, if there are several ranks: for commands that would do the same on each. */
+int cli_refuse_ranks(const cli_command *command);
 
 /* ---- messages (support.c) ---- */
 
@@ -86,8 +105,11 @@ void cli_print_help(const cli_command *command);
 void cli_say(const cli_command *command, const char *format, ...) CLI_PRINTF(2, 3);
 /* The same, as the last words: returns `status`. */
 int cli_fail(const cli_command *command, int status, const char *format, ...) CLI_PRINTF(3, 4);
+int cli_no_memory(const cli_command *command);
 /* Report a failed call of the library; returns the exit status that fits. `ctx` may be NULL. */
 int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_status status);
+/* A message of the library: an option that it calls by its name, "option time", becomes --time. */
+void cli_dash_options(char *text, size_t size, const char *message);
 /* Write "a, b, c" to buffer. */
 void cli_join(char *buffer, size_t size, const char *const *names);
 
@@ -144,12 +166,14 @@ void cli_show_rows(cli_progress *progress, size_t done, size_t rows);
 void cli_progress_end(cli_progress *progress, bool keep);
 void cli_progress_hide(void); /* before anything else is written to a terminal; the next line comes back below */
 
-/* ---- JSON (support.c) ---- */
+/* ---- JSON (json.c) ---- */
 
-/* A writer of one line; every member is preceded by a comma where one is due. A NULL key is for members of an array. */
+/* A writer of one line; every member is preceded by a comma where one is due. A NULL key is for members of an array. With `plain` it writes the
+ * same as text for a reader instead: a line for each member, and for each object of a list. */
 typedef struct cli_json {
     FILE *file;
-    bool comma;
+    bool comma, plain;
+    int depth; /* of brackets */
 } cli_json;
 void cli_json_open(cli_json *json, const char *key, char bracket); /* '{' or '[' */
 void cli_json_close(cli_json *json, char bracket);

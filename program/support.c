@@ -1,4 +1,4 @@
-/* support.c - messages, Ctrl-C, time, JSON. */
+/* support.c - messages, Ctrl-C, time. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -92,14 +92,18 @@ int cli_fail(const cli_command *command, int status, const char *format, ...)
     return status;
 }
 
-/* The library calls an option by its name, "option time", which a user types as --time. */
-static void dash_options(char *text, size_t size, const char *message)
+int cli_no_memory(const cli_command *command)
+{
+    return cli_fail(command, CLI_FAILED, "out of memory");
+}
+
+void cli_dash_options(char *text, size_t size, const char *message)
 {
     static const char word[] = "option ";
     size_t used = 0;
     for (const char *at = message; *at && used + 3 < size;) {
         bool option = strncmp(at, word, sizeof word - 1) == 0 && at[sizeof word - 1] >= 'a' &&
-                      at[sizeof word - 1] <= 'z' && (at == message || at[-1] == ' ');
+                      at[sizeof word - 1] <= 'z' && (at == message || at[-1] == ' ' || at[-1] == '(');
         if (option) {
             text[used++] = '-';
             text[used++] = '-';
@@ -119,7 +123,7 @@ int cli_fail_library(const cli_command *command, const hl_context *ctx, hl_statu
     bool input = status == HL_ERR_INVALID || status == HL_ERR_SHAPE || status == HL_ERR_IO || status == HL_ERR_FORMAT ||
                  status == HL_ERR_UNSUPPORTED || status == HL_ERR_NOT_FINITE;
     char text[2000];
-    dash_options(text, sizeof text, *message ? message : hl_status_text(status));
+    cli_dash_options(text, sizeof text, *message ? message : hl_status_text(status));
     return cli_fail(command, input ? CLI_WRONG : CLI_FAILED, "%s", text);
 }
 
@@ -149,78 +153,4 @@ double cli_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* ---- JSON ---- */
-
-static void quoted(FILE *file, const char *text)
-{
-    fputc('"', file);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        if (*c == '"' || *c == '\\')
-            fprintf(file, "\\%c", *c);
-        else if (*c < 0x20)
-            fprintf(file, "\\u%04x", *c);
-        else
-            fputc(*c, file);
-    fputc('"', file);
-}
-
-static void member(cli_json *json, const char *key)
-{
-    if (json->comma)
-        fputs(", ", json->file);
-    json->comma = true;
-    if (key) {
-        quoted(json->file, key);
-        fputs(": ", json->file);
-    }
-}
-
-void cli_json_open(cli_json *json, const char *key, char bracket)
-{
-    member(json, key);
-    fputc(bracket, json->file);
-    json->comma = false;
-}
-
-void cli_json_close(cli_json *json, char bracket)
-{
-    fputc(bracket, json->file);
-    json->comma = true;
-}
-
-void cli_json_text(cli_json *json, const char *key, const char *value)
-{
-    member(json, key);
-    quoted(json->file, value);
-}
-
-void cli_json_real(cli_json *json, const char *key, double value)
-{
-    member(json, key);
-    if (isfinite(value))
-        fprintf(json->file, "%.6g", value);
-    else
-        fputs("null", json->file);
-}
-
-void cli_json_exact(cli_json *json, const char *key, double value)
-{
-    char text[32];
-    member(json, key);
-    hl_number_text(value, 0, text);
-    fputs(isfinite(value) ? text : "null", json->file);
-}
-
-void cli_json_count(cli_json *json, const char *key, uint64_t value)
-{
-    member(json, key);
-    fprintf(json->file, "%llu", (unsigned long long)value);
-}
-
-void cli_json_bool(cli_json *json, const char *key, bool value)
-{
-    member(json, key);
-    fputs(value ? "true" : "false", json->file);
 }

@@ -220,7 +220,7 @@ if [ "$(find "$work/taken" -name '.*' -type f | wc -l)" = 0 ]; then pass; else f
 
 model=$fig1/fig1.hollow
 expect 0 info "$model"
-stdout_has "dimensions     16"
+stdout_has "architecture   dim 16, "
 stdout_has "conditioner.forward.0.weight"
 stdout_has "trainable"
 stderr_empty

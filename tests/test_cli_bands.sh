@@ -52,7 +52,7 @@ json "$out" '[c["name"] for c in j["constants"]] == ["kappa", "theta", "sigma", 
 expect 0 info "$work/form.hollow" --json
 json "$out" 'j["drift_form"] == "yield = kappa*(theta - yield)" and len(j["constants"]) == 4'
 expect 0 info "$work/form.hollow"
-stdout_has "diffusion      yield = sigma*yield^gamma"
+stdout_has "diffusion_form yield = sigma*yield^gamma"
 expect 0 sde grid "$work/form.hollow" "$work/points.csv"
 stdout_has "f1,g1,logp,f1_low,f1_high,g1_low,g1_high,inside"
 holds "$out" 5.8 -0.04

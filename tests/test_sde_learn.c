@@ -239,7 +239,8 @@ static void test_findings(void **state)
     hl_sde_finding f = find(ctx, &data, small, HL_ERR_INVALID, HL_SDE_FINDING_CONSTANT, &outcome);
     assert_int_equal(f.column, 1);
     assert_true(f.fatal && f.value == -7 && outcome->findings == 1);
-    assert_string_equal(hl_sde_finding_text(outcome, 0, sentence, sizeof sentence), "column 'x2' is constant (-7)");
+    assert_string_equal(hl_sde_finding_text(outcome, 0, sentence, sizeof sentence),
+                        "column 'x2' is constant (-7); leave it out by option columns");
     assert_string_equal(hl_context_message(ctx), sentence);
     hl_sde_outcome_free(outcome);
     for (size_t r = 0; r < ROWS; r++)

@@ -71,7 +71,13 @@ typedef struct hl_finding {
     size_t column, row, count;
     double value, low, high;
     size_t others[HL_FINDING_OTHERS];
+    int noise; /* of HL_FINDING_INTEGER, nonzero: noise is added */
 } hl_finding;
+/* "constant", "scale", ...; NULL if there is no such kind. */
+HL_API const char *hl_finding_name(hl_finding_kind kind);
+/* A finding as a sentence without a full stop, cut to fit; `names` are those of all columns. It begins with the column, not with the row.
+ * Options are named as "option dequantize". Returns buffer. */
+HL_API const char *hl_finding_text(const hl_finding *finding, const char *const *names, char *buffer, size_t size);
 
 /* ---- reports ---- */
 
@@ -139,6 +145,9 @@ typedef struct hl_density_outcome {
     const hl_finding *finding; /* in the order in which they were found */
     const char *settings;      /* all that decides the bits of the result, as one line */
 } hl_density_outcome;
+/* "done", "patience", ...; "good", "normal", ...; NULL if there is none such. */
+HL_API const char *hl_density_end_name(hl_density_end end);
+HL_API const char *hl_density_verdict_name(hl_density_verdict verdict);
 HL_API void hl_density_outcome_free(hl_density_outcome *outcome); /* takes NULL */
 
 /* Train. `settings` are of hl_density_fit_options; they, `job` and `outcome` may be NULL. Free *model and *outcome in any case.

@@ -92,7 +92,7 @@ typedef struct hl_sde_outcome {
 HL_API void hl_sde_outcome_free(hl_sde_outcome *outcome);
 /* "constant", "same times", ...; NULL if there is no such kind. */
 HL_API const char *hl_sde_finding_name(hl_sde_finding_kind kind);
-/* A finding as a sentence without a full stop, cut to fit; returns buffer. */
+/* A finding as a sentence without a full stop, with advice, cut to fit; options are named as "option iters". Returns buffer. */
 HL_API const char *hl_sde_finding_text(const hl_sde_outcome *outcome, size_t finding, char *buffer, size_t size);
 
 /* ---- the call ---- */

@@ -301,6 +301,8 @@ class hl_observation_options(Structure): ...
 
 class hl_observations(Structure): ...
 
+class hl_ranks(Structure): ...
+
 class hl_report_options(Structure): ...
 
 class hl_report_rows(Structure): ...
@@ -326,8 +328,6 @@ class hl_report_time(Structure): ...
 class hl_sde_report(Structure): ...
 
 class hl_vae_report(Structure): ...
-
-class hl_ranks(Structure): ...
 
 class hl_root_options(Structure): ...
 
@@ -683,6 +683,7 @@ hl_finding._fields_ = [
     ("low", c_double),
     ("high", c_double),
     ("others", (c_size_t * 3)),
+    ("noise", c_int),
 ]
 hl_density_progress._fields_ = [
     ("phase", c_int),
@@ -1031,6 +1032,12 @@ hl_observations._fields_ = [
     ("name", c_void_p),
     ("path", c_char_p),
 ]
+hl_ranks._fields_ = [
+    ("rank", c_size_t),
+    ("size", c_size_t),
+    ("gather", hl_gather_fn),
+    ("user", c_void_p),
+]
 hl_report_options._fields_ = [
     ("seed", c_uint64),
     ("draws", c_size_t),
@@ -1176,12 +1183,6 @@ hl_vae_report._fields_ = [
     ("over_independent", c_double),
     ("variance", c_void_p),
     ("unit", c_void_p),
-]
-hl_ranks._fields_ = [
-    ("rank", c_size_t),
-    ("size", c_size_t),
-    ("gather", hl_gather_fn),
-    ("user", c_void_p),
 ]
 hl_root_options._fields_ = [
     ("method", c_char_p),
@@ -1359,6 +1360,7 @@ STRUCTS: dict[str, Any] = {
     "hl_sde_progress": hl_sde_progress,
     "hl_observation_options": hl_observation_options,
     "hl_observations": hl_observations,
+    "hl_ranks": hl_ranks,
     "hl_report_options": hl_report_options,
     "hl_report_rows": hl_report_rows,
     "hl_report_mean": hl_report_mean,
@@ -1372,7 +1374,6 @@ STRUCTS: dict[str, Any] = {
     "hl_report_time": hl_report_time,
     "hl_sde_report": hl_sde_report,
     "hl_vae_report": hl_vae_report,
-    "hl_ranks": hl_ranks,
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
     "hl_sde_band_values": hl_sde_band_values,
@@ -1611,6 +1612,10 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_settings_set": (c_int, [c_void_p, c_char_p, c_char_p]),
     "hl_settings_text": (c_char_p, [c_void_p, c_char_p]),
     "hl_density_fit_options": (POINTER(hl_option), []),
+    "hl_finding_name": (c_char_p, [c_int]),
+    "hl_finding_text": (c_char_p, [c_void_p, POINTER(c_char_p), c_char_p, c_size_t]),
+    "hl_density_end_name": (c_char_p, [c_int]),
+    "hl_density_verdict_name": (c_char_p, [c_int]),
     "hl_density_outcome_free": (None, [c_void_p]),
     "hl_density_fit": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_vae_nets": (POINTER(c_char_p), []),
@@ -1705,6 +1710,10 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_random_normal": (c_double, [c_uint64, c_uint64, c_uint64]),
     "hl_random_uniforms": (None, [c_uint64, c_uint64, c_uint64, c_size_t, c_void_p]),
     "hl_random_normals": (None, [c_uint64, c_uint64, c_uint64, c_size_t, c_void_p]),
+    "hl_context_set_ranks": (c_int, [c_void_p, c_void_p]),
+    "hl_context_ranks": (c_size_t, [c_void_p]),
+    "hl_context_gathered": (c_double, [c_void_p]),
+    "hl_ranks_compare": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t]),
     "hl_report_pick": (c_size_t, [c_size_t, c_size_t, c_uint64, c_void_p]),
     "hl_report_free": (None, [c_void_p]),
     "hl_report_verdict": (c_char_p, [c_void_p]),
@@ -1718,10 +1727,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_report_sde_numbers": (POINTER(hl_sde_report), [c_void_p]),
     "hl_report_vae": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_report_vae_numbers": (POINTER(hl_vae_report), [c_void_p]),
-    "hl_context_set_ranks": (c_int, [c_void_p, c_void_p]),
-    "hl_context_ranks": (c_size_t, [c_void_p]),
-    "hl_context_gathered": (c_double, [c_void_p]),
-    "hl_ranks_compare": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t]),
     "hl_root_methods": (POINTER(c_char_p), []),
     "hl_root_create": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_root_free": (None, [c_void_p]),

@@ -22,7 +22,7 @@ from ._data import (
     feature_names,
     pointer,
 )
-from ._errors import DataWarning, FitWarning, SolveError, make_error
+from ._errors import DataWarning, FitWarning, SolveError, keyword_text, make_error
 from ._estimator import Bar, BaseEstimator, DensityMixin, Job, NotFittedError, OutlierMixin
 from ._library import Context, Handle, Model, check_threads, lib
 from ._options import constructor, document, make_settings, read_table
@@ -81,6 +81,16 @@ class DensityModel(Model):
         )
         return out
 
+    def log_prob_gradient(self, x: np.ndarray, context: np.ndarray | None) -> np.ndarray:
+        out = np.empty_like(x)
+        self._each_chunk(
+            len(x),
+            lambda first, count: lib.hl_density_logp_gradient(
+                self._handle.value, count, pointer(x[first:]), _from(context, first), None, pointer(out[first:]), None
+            ),
+        )
+        return out
+
     def member_log_prob(self, member: int, x: np.ndarray, context: np.ndarray | None) -> np.ndarray:
         out = np.empty(len(x))
         self._each_chunk(
@@ -129,51 +139,10 @@ _VERDICTS = {
 }
 
 
-def _finding_text(finding: Any, names: list[str]) -> str:
-    column = f"column {names[finding.column]!r}" if finding.column < len(names) else "the data"
-    count = finding.count
-    if finding.kind == abi.HL_FINDING_CONSTANT:
-        return f"{column} has the same value, {finding.value:g}, in all rows"
-    if finding.kind == abi.HL_FINDING_SCALE:
-        return f"{column} has a deviation of {finding.value:g}, which is too small or too large to compute with"
-    if finding.kind == abi.HL_FINDING_INTEGER:
-        return (
-            f"{column} holds whole numbers only: uniform noise of one step's width is added to them, and samples are rounded "
-            "(dequantize=True: the same without this warning; keep_steps=True: no noise)"
-        )
-    if finding.kind == abi.HL_FINDING_TIED:
-        return (
-            f"{column}: {100 * finding.value:.3g} % of the rows have a value that another row has, too, which makes the density "
-            "unbounded; dequantize=True adds noise to them"
-        )
-    if finding.kind == abi.HL_FINDING_FAR:
-        far = f"{count} values are" if count > 1 else "a value is"
-        return (
-            f"{column}: {far} far from the others, half of which are in {finding.low:g}..{finding.high:g}; the farthest is "
-            f"{finding.value:g} in row {finding.row}"
-        )
-    if finding.kind == abi.HL_FINDING_DEPENDENT:
-        others = [names[i] for i in finding.others[: min(count, abi.HL_FINDING_OTHERS)]]
-        more = f" and {count - len(others)} more" if count > len(others) else ""
-        return (
-            f"{column} is a linear function of {', '.join(map(repr, others))}{more}, so the rows lie in a subspace and the "
-            "density is unbounded; leave it out"
-        )
-    if finding.kind == abi.HL_FINDING_REPEATED:
-        return (
-            f"{column} has the value {finding.value:g} in {count} rows, where the density is unbounded; leave these rows out and "
-            "count them apart, or add noise as large as the values' errors"
-        )
-    if finding.kind == abi.HL_FINDING_COPIES:
-        return (
-            f"{count} validation rows, {100 * finding.value:.3g} %, equal a row of training, so validation is better than the "
-            "model is; leave copies out"
-        )
-    if finding.kind == abi.HL_FINDING_EDGE:
-        return f"{column} has no value beyond {finding.value:g} and many near it; bounds='NAME=LOW:HIGH' keeps samples in a range"
-    if finding.kind == abi.HL_FINDING_ATOM:
-        return f"{column} has the value {finding.value:g} in {count} rows: it is an atom, with a probability of its own"
-    return f"{column}: finding {finding.kind}"
+def _finding_text(finding: Any, names: Any) -> str:
+    buffer = ctypes.create_string_buffer(800)
+    text = lib.hl_finding_text(ctypes.byref(finding), names, buffer, len(buffer)).decode("utf-8", "replace")
+    return (f"row {finding.row}: " if finding.kind == abi.HL_FINDING_FAR else "") + keyword_text(text)
 
 
 class _Fit:
@@ -348,7 +317,8 @@ class Density(DensityMixin, BaseEstimator):
         if outcome is None or not outcome.findings:
             return []
         rows = (abi.hl_finding * outcome.findings).from_address(outcome.finding)
-        texts = [_finding_text(row, names) for row in rows]
+        array = (ctypes.c_char_p * len(names))(*(name.encode() for name in names))
+        texts = [_finding_text(row, array) for row in rows]
         for row, text in zip(rows, texts):
             if row.kind not in (abi.HL_FINDING_CONSTANT, abi.HL_FINDING_SCALE):  # these are errors
                 warnings.warn(text, DataWarning, stacklevel=4)
@@ -395,6 +365,12 @@ class Density(DensityMixin, BaseEstimator):
         x = self._rows(X)
         model = self._fitted()
         return model.log_prob(x, as_context(context, len(x), model.context))
+
+    def score_gradient(self, X: Any, context: Any = None) -> np.ndarray:
+        """The gradient of the log-density of every row by the row: rows x columns, exact, in the units of the data."""
+        x = self._rows(X)
+        model = self._fitted()
+        return model.log_prob_gradient(x, as_context(context, len(x), model.context))
 
     def responsibilities(self, X: Any, context: Any = None) -> np.ndarray:
         """The share of every member in the density of every row: rows x members, with row sums of 1.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from . import _abi as abi
 
 
@@ -53,8 +55,13 @@ _CLASSES = {
 }
 
 
+def keyword_text(message: str) -> str:
+    """A message of the library, in which "option known-drift" is the keyword argument known_drift."""
+    return re.sub(r"\boption ([a-z][a-z0-9-]*)", lambda match: match[1].replace("-", "_"), message)
+
+
 def make_error(status: int, message: str) -> HollowError:
     """The exception for a status that is an error."""
-    error = _CLASSES.get(status, SolveError)(message or abi.STATUS_TEXT.get(status, "unknown status"))
+    error = _CLASSES.get(status, SolveError)(keyword_text(message) or abi.STATUS_TEXT.get(status, "unknown status"))
     error.status = status
     return error

@@ -6,13 +6,13 @@ import ctypes
 import math
 import os
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _abi as abi
 from ._data import as_column, as_rows, as_seed, column_names, pointer
-from ._errors import DataWarning, FitWarning, make_error
+from ._errors import DataWarning, FitWarning, keyword_text, make_error
 from ._estimator import Bar, BaseEstimator, Job, NotFittedError
 from ._library import Context, Handle, Model, check_threads, lib
 from ._options import constructor, document, make_settings, read_table
@@ -61,6 +61,16 @@ class SDEModel(Model):
                 )
                 owner.check(status)
         return out
+
+
+class Bands(NamedTuple):
+    """Pointwise bands of 90 %, rows x columns, and where there are observations near, by rows."""
+
+    drift_low: np.ndarray
+    drift_high: np.ndarray
+    diffusion_low: np.ndarray
+    diffusion_high: np.ndarray
+    inside: np.ndarray
 
 
 class _Fit:
@@ -174,10 +184,10 @@ class SDE(BaseEstimator):
         if ended is None:
             return
         outcome = abi.hl_sde_outcome.from_address(ended.value or 0)
-        buffer = ctypes.create_string_buffer(600)
+        buffer = ctypes.create_string_buffer(900)
         for i in range(outcome.findings):
             finding = (abi.hl_sde_finding * outcome.findings).from_address(outcome.finding)[i]
-            text = lib.hl_sde_finding_text(ended.value, i, buffer, len(buffer)).decode("utf-8", "replace")
+            text = keyword_text(lib.hl_sde_finding_text(ended.value, i, buffer, len(buffer)).decode("utf-8", "replace"))
             self.findings_.append(text)
             if model is not None:
                 warnings.warn(text, FitWarning if finding.fatal else DataWarning, stacklevel=4)
@@ -207,6 +217,21 @@ class SDE(BaseEstimator):
     def diffusion(self, X: Any, t: Any = None) -> np.ndarray:
         """g(t, x) of every row."""
         return self._evaluate("g", X, t, True)
+
+    def confidence_bands(self, X: Any, t: Any = None) -> Bands:
+        """How well the data determine drift and diffusion at every row: bands of 90 % from resampled data.
+
+        They tell the noise of the estimate, not its bias. A model that is a network, or was fitted with bands=0, has none.
+        """
+        model = self._fitted()
+        x = as_rows(X, "X", model.dim)
+        times = as_column(model.times[0] if t is None else t, len(x), "t")
+        values = [np.empty_like(x) for _ in range(4)]
+        inside = np.empty(len(x), dtype=np.intc)
+        wanted = abi.hl_sde_band_values(*(pointer(v) for v in values), pointer(inside))
+        with model._locked() as owner:
+            owner.check(lib.hl_sde_bands(model._handle.value, len(x), pointer(times), pointer(x), ctypes.byref(wanted)))
+        return Bands(*values, inside != 0)
 
     def log_prob(self, X: Any, t: Any = None) -> np.ndarray:
         """log p(t, x) of every row, of the model's density."""

@@ -268,8 +268,11 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
         return status;
     scale_weights(&t->train);
     scale_weights(&t->valid);
-    if (dequantized || !hl_settings_flag(settings, "keep-steps", false))
+    bool noise = dequantized || !hl_settings_flag(settings, "keep-steps", false);
+    if (noise)
         status = dequantize(t, dequantized, seed);
+    for (size_t i = 0; i < t->findings; i++)
+        t->finding[i].noise = noise && t->finding[i].kind == HL_FINDING_INTEGER;
     if (status == HL_OK)
         status = hl_fit_apply_forms(t);
     if (status != HL_OK)

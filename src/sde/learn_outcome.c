@@ -115,7 +115,7 @@ static const char *share_text(hl_sde_finding_kind kind)
     case HL_SDE_FINDING_SIMULATIONS_MISS:
         return "simulations of the equation do not move as the data do: they miss %.0f %% of their movement";
     case HL_SDE_FINDING_WIDE_BAND:
-        return "the data determine drift or diffusion only to %.0f %% of their size (half of a 90 %% band)";
+        return "the steps determine the drift only to %.0f %% of its size (half of a 90 %% band)";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DRIFT:
         return "steps along trajectories contradict the drift: it is wrong by %.0f %% as far as they show";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DIFFUSION:
@@ -160,6 +160,37 @@ static int order_text(const hl_sde_outcome *o, const hl_sde_finding *f, char *bu
                     f->value, f->other);
 }
 
+/* What to do about a finding; NULL: nothing. */
+static const char *advice(const hl_sde_outcome *o, hl_sde_finding_kind kind)
+{
+    bool matching = o->method == HL_SDE_FOKKER_PLANCK;
+    switch (kind) {
+    case HL_SDE_FINDING_CONSTANT:
+        return "leave it out by option columns";
+    case HL_SDE_FINDING_TIME_ORDER:
+        return o->paired ? NULL : "option trajectory names such a column";
+    case HL_SDE_FINDING_TIME_DEPENDENT:
+        return "give the diffusion by option known-diffusion, or learn from steps by option method pseudo-ml";
+    case HL_SDE_FINDING_UNEXPLAINED:
+        return o->components
+                   ? "try more option iters, other option components, or say what is known by option known-drift"
+                   : "try more option iters, or say what is known by option known-drift";
+    case HL_SDE_FINDING_STEPS_MISSED:
+        return "option method pseudo-ml learns from steps";
+    case HL_SDE_FINDING_DENSITY_MISSES:
+        return o->components ? "try a smaller option lambda, more option iters or more option components"
+                             : "try a smaller option lambda, more option iters or more option flows";
+    case HL_SDE_FINDING_SIMULATIONS_MISS:
+        return matching
+                   ? "try more option iters"
+                   : "the steps between observations may be too long for pseudo-ml; option method fp does not use them";
+    case HL_SDE_FINDING_STEPS_UNLIKELY:
+        return "try a smaller option lr or more option iters";
+    default:
+        return NULL;
+    }
+}
+
 const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *buffer, size_t size)
 {
     if (!buffer || size == 0)
@@ -196,5 +227,9 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
         snprintf(buffer, size,
                  "the steps are less likely (%.3f nats) than with constant drift and diffusion (%.3f nats)", f->value,
                  f->other);
+    const char *more = advice(o, f->kind);
+    size_t used = strlen(buffer);
+    if (more)
+        snprintf(buffer + used, size - used, "; %s", more);
     return buffer;
 }

@@ -78,7 +78,9 @@ class TestProgram(unittest.TestCase):
         model = fitted()
         model.save(self.path("m.hollow"))
         report = model.report(X, rows=200, draws=300)
-        told = json.loads(run("report", self.path("m.hollow"), self.path("x.csv"), "--rows", "200", "--draws", "300", "--json"))
+        told = json.loads(
+            run("report", self.path("m.hollow"), self.path("x.csv"), "--rows", "200", "--draws", "300", "--json")
+        )
         del told["title"]
         self.assertEqual({k: v for k, v in report.numbers.items() if k != "title"}, told)
         self.assertEqual(report.verdict, told["verdict"])
@@ -189,6 +191,19 @@ class TestDensity(unittest.TestCase):
             np.testing.assert_allclose(total, model.score_samples(X), rtol=1e-10)
         self.assertAlmostEqual(self.model.score(X), self.model.score_samples(X).mean())
 
+    def test_gradient(self):
+        """Of log p of flows, mixtures and both, against differences."""
+        X = banana(5, 1)
+        for model in (fitted(members="flow", rtol=1e-9, atol=1e-9, dtype="f64"), fitted(members="mixture"), self.model):
+            gradient = model.score_gradient(X)
+            for i in range(X.shape[1]):
+                h = np.zeros(X.shape[1])
+                h[i] = 1e-3
+                slope = (model.score_samples(X + h) - model.score_samples(X - h)) / 2e-3
+                np.testing.assert_allclose(gradient[:, i], slope, rtol=0.02, atol=0.02)
+        with self.assertRaises(ValueError):
+            self.model.score_gradient(X[:, :1])
+
     def test_copies(self):
         X = banana(20, 1)
         expected = self.model.score_samples(X)
@@ -221,7 +236,7 @@ class TestDensity(unittest.TestCase):
         with self.assertWarns(hollownet.DataWarning) as caught:
             model = hollownet.Density(iters=2).fit(Table({"count": X[:, 0], "size": X[:, 1]}))
         self.assertIn("'count'", str(caught.warning))
-        self.assertIn("dequantize=True", model.findings_[0])
+        self.assertIn("(keep_steps: without noise)", model.findings_[0])
         X[:, 1] = 4
         with self.assertRaises(ValueError) as failed:
             hollownet.Density(iters=2).fit(X)
@@ -339,7 +354,7 @@ class TestDensity(unittest.TestCase):
     def test_memory(self):
         model = hollownet.Density(model="maf", flows=1, hidden=4, iters=2).fit(banana(50))
         X, before = banana(2, 5), 0
-        for rounds in (1000, 10000):
+        for rounds in (2000, 100000):
             for _ in range(rounds):
                 model.score_samples(X)
             size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -403,6 +418,24 @@ class TestSDE(unittest.TestCase):
         slope = (model.log_prob(X + step, t) - model.log_prob(X - step, t)) / (2 * step)
         np.testing.assert_allclose(slope, model.score_gradient(X, t)[:, 0], atol=0.05, rtol=0.02)
         self.assertTrue(np.array_equal(model.drift(X[:2]), model.drift(X[:2], self.model._model.times[0])))
+
+    def test_bands(self):
+        """Around the values; none of a network, with a sentence."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = hollownet.SDE(bands=20, iters=20, random_state=1).fit(self.t, self.X, self.groups)
+            without = hollownet.SDE(bands=0, iters=2).fit(self.t, self.X, self.groups)
+        bands = model.confidence_bands(self.X, self.t)
+        for low, value, high in (
+            (bands.drift_low, model.drift(self.X, self.t), bands.drift_high),
+            (bands.diffusion_low, model.diffusion(self.X, self.t), bands.diffusion_high),
+        ):
+            self.assertEqual(low.shape, self.X.shape)
+            self.assertTrue((low <= value).all() and (value <= high).all() and (low < high).any())
+        self.assertTrue(bands.inside.mean() > 0.9)
+        self.assertFalse(model.confidence_bands([[1e6]]).inside.any())
+        with self.assertRaises(hollownet.UnsupportedError):
+            without.confidence_bands(self.X)
 
     def test_simulation(self):
         t, x = self.model.simulate(4, t0=0.1, t1=0.5, steps=10, random_state=1)

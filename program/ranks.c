@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
 #include "mpi/hollow_mpi.h"
+#include "program.h"
 
 static const double PATIENCE = 10; /* seconds that a rank that failed waits for the others to fail, too */
 

@@ -5,18 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "program.h"
 
 #ifndef HL_LIBEXEC
 #define HL_LIBEXEC "../libexec/hollow" /* from where this program is */
 #endif
-
-static int run_bench(int argc, char **argv);
-static int run_paper(int argc, char **argv);
-const cli_command cli_bench = { .name = "bench",
-                                .summary = "time against the machine's limits, as JSON lines",
-                                .run = run_bench };
-const cli_command cli_paper = { .name = "paper", .summary = "reproduce a figure of the paper", .run = run_paper };
 
 /* The directory of this program, without the slash at its end. */
 static int find_directory(char *path, size_t size)
@@ -44,8 +37,7 @@ bool cli_find_beside(const char *name, char *path, size_t size)
     return false;
 }
 
-/* Becomes the program, or returns an exit status. */
-static int start(const cli_command *command, int argc, char **argv)
+int cli_start(const cli_command *command, int argc, char **argv)
 {
     char directory[PATH_MAX], program[PATH_MAX + 64];
     char **call = calloc((size_t)argc + 2, sizeof *call);
@@ -72,14 +64,4 @@ static int start(const cli_command *command, int argc, char **argv)
         "hollow-%s is missing: it is a program of its own, which 'make' builds and 'make install' installs; "
         "it is neither in %s nor in %s/" HL_LIBEXEC,
         command->name, directory, directory);
-}
-
-static int run_bench(int argc, char **argv)
-{
-    return start(&cli_bench, argc, argv);
-}
-
-static int run_paper(int argc, char **argv)
-{
-    return start(&cli_paper, argc, argv);
 }

@@ -1,7 +1,7 @@
 /* completion.c - `hollow completion`: scripts with which shells complete commands and options. */
 #include <string.h>
 
-#include "cli.h"
+#include "program.h"
 
 static int run_completion(int argc, char **argv);
 static const char text[] = "Prints a script with which the shell completes commands, options and their values:\n"

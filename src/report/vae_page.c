@@ -42,8 +42,8 @@ static void put_units(const hl_vae_report *v, hl_page *p)
 void hl_vae_page_body(const hl_report *r, hl_page *p)
 {
     static const char *const titles[] = { "Samples from the prior", "Rows of the data, each above its reconstruction",
-                                          "Traversals: the most active columns, one a line, from \xe2\x88\x92"
-                                          "2 to 2" };
+                                          ("Traversals: the most active columns, one a line, from \xe2\x88\x92"
+                                           "2 to 2") };
     const hl_vae_report *v = &r->vae;
     hl_page_put(p, "<section id=\"pictures\"><h2>Pictures</h2>\n<div class=\"figures\">\n");
     for (size_t k = 0; k < HL_REPORT_SHEETS; k++)

@@ -258,7 +258,7 @@ static bool no_more_iterations(const hl_vae_train *t)
 
 bool hl_vae_train_is_over(const hl_vae_train *t)
 {
-    return !t->pending && no_more_iterations(t);
+    return t->pending == 0 && no_more_iterations(t);
 }
 
 /* The sums of a batch over all ranks: the gradient, then the others. A share that fails fails on every rank. */
@@ -290,7 +290,7 @@ static hl_status batch_gradient(hl_vae_train *t, double beta, double **sum)
 hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
 {
     double beta = beta_of(t), *sum = NULL, rate;
-    if (t->pending)
+    if (t->pending != 0)
         return validate(t, report);
     take_batch(t, beta);
     hl_status status = batch_gradient(t, beta, &sum);
@@ -308,7 +308,7 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
     report->validated = report->steps_doubled = 0;
     report->beta = beta;
     t->pending = t->valid.rows && ((size_t)t->iteration % t->o.validate_every == 0 || no_more_iterations(t));
-    if (t->pending)
+    if (t->pending != 0)
         return validate(t, report);
     fill_report(t, report);
     return HL_OK;

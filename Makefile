@@ -6,8 +6,10 @@ CTEST ?= ctest
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SETUP ?= scripts/setup.sh
 CMAKE_FLAGS ?=
+empty :=
+space := $(empty) $(empty)
 
-.PHONY: all setup build test test-memory test-clang demo bench bench-peers asan tsan test-python wheel install format clean help
+.PHONY: all setup build test test-memory test-clang test-base test-valgrind coverage fuzz demo bench bench-peers asan tsan test-python wheel install format clean help
 
 all: build
 
@@ -55,11 +57,44 @@ test-clang:
 	@$(MAKE) --no-print-directory build BUILD=build-clang CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_C_COMPILER=clang"
 	$(CTEST) --test-dir build-clang --output-on-failure --parallel $(JOBS) -R 'test_(kernel|ops|io|json|csv|npy|net|plan)$$'
 
-asan:
-	@$(MAKE) --no-print-directory test BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DHL_SANITIZE=ON"
+# The kernels without AVX2, which this machine may never run otherwise.
+BASE_TESTS = test_kernel test_ops test_plan test_net test_family test_operator test_flow test_diff
+test-base:
+	@$(SETUP)
+	@$(CMAKE) -S . -B build-base $(CMAKE_FLAGS) -DHL_ISAS=base --log-level=WARNING
+	@$(CMAKE) --build build-base --parallel $(JOBS) --target $(BASE_TESTS)
+	$(CTEST) --test-dir build-base --output-on-failure --parallel $(JOBS) -R '^($(subst $(space),|,$(BASE_TESTS)))$$'
 
+SECONDS ?= 60
+fuzz:
+	@WITH_CLANG=1 $(SETUP)
+	@$(CMAKE) -S . -B build-fuzz $(CMAKE_FLAGS) -DCMAKE_C_COMPILER=clang -DHL_FUZZ=ON -DHL_ISAS=base -DHL_HARDEN=OFF -DBUILD_TESTING=OFF --log-level=WARNING
+	@$(CMAKE) --build build-fuzz --parallel $(JOBS) --target fuzz
+	@scripts/fuzz.sh build-fuzz $(SECONDS)
+
+# Fits that take minutes under the sanitizers are left out: the tests of the program run the same code on smaller data.
+asan:
+	@$(MAKE) --no-print-directory build BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DHL_SANITIZE=ON"
+	$(CTEST) --test-dir build-asan --output-on-failure --parallel $(JOBS) -E 'test_(density|vae|sde)_fit|example_density'
+
+# What uses threads.
+TSAN_TESTS = test_base test_plan test_operator test_flow test_ode_multistep
 tsan:
-	@$(MAKE) --no-print-directory test BUILD=build-tsan CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_C_FLAGS=-fsanitize=thread"
+	@$(SETUP)
+	@$(CMAKE) -S . -B build-tsan $(CMAKE_FLAGS) -DCMAKE_C_FLAGS=-fsanitize=thread --log-level=WARNING
+	@$(CMAKE) --build build-tsan --parallel $(JOBS) --target $(TSAN_TESTS)
+	$(CTEST) --test-dir build-tsan --output-on-failure --parallel $(JOBS) -R '^($(subst $(space),|,$(TSAN_TESTS)))$$'
+
+# Memory that nobody wrote, which the sanitizers do not see.
+VALGRIND_TESTS = test_json test_options test_ode_rows test_ode_multistep
+test-valgrind: build
+	@for test in $(VALGRIND_TESTS); do echo "valgrind $$test"; \
+	    valgrind -q --error-exitcode=1 --leak-check=full $(BUILD)/tests/$$test >/dev/null || exit 1; done
+
+coverage:
+	@$(MAKE) --no-print-directory build BUILD=build-coverage CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_BUILD_TYPE=Debug -DHL_HARDEN=OFF -DCMAKE_C_FLAGS=--coverage"
+	-$(CTEST) --test-dir build-coverage --parallel $(JOBS)
+	@scripts/coverage.py build-coverage
 
 test-memory: build
 	tests/test_memory.sh $(BUILD)/hollow $(BUILD)/tests/libfail_malloc.so 1
@@ -72,7 +107,7 @@ format:
 	clang-format -i $$(git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
 clean:
-	$(CMAKE) -E rm -rf $(BUILD) build-asan build-tsan build-clang
+	$(CMAKE) -E rm -rf $(BUILD) build-asan build-tsan build-clang build-base build-fuzz build-coverage
 
 help:
 	@echo "make           install what is missing and build; the program is $(BUILD)/hollow"
@@ -84,9 +119,13 @@ help:
 	@echo "make bench     build and run the benchmarks: one line of JSON for each case"
 	@echo "make bench-peers  measure beside PyTorch, JAX and their solvers, from PyPI; writes docs/benchmarks.md; PEERS=--quick"
 	@echo "make test-clang   build in build-clang with clang, run the tests that compilers may break"
+	@echo "make test-base    build in build-base with kernels of the base instruction set alone, run the tests of numbers"
+	@echo "make fuzz SECONDS=60   build the fuzz targets in build-fuzz with clang, run each for so long"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
-	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests"
-	@echo "make tsan      build in build-tsan with the thread sanitizer, run all tests"
+	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests but long fits"
+	@echo "make tsan      build in build-tsan with the thread sanitizer, run the tests of what uses threads"
+	@echo "make test-valgrind  run a few tests under valgrind"
+	@echo "make coverage  build in build-coverage, run all tests, print how many lines and branches they ran"
 	@echo "make install   install to PREFIX (now $(PREFIX)); respects DESTDIR"
 	@echo "make format    format the C files with clang-format"
 	@echo "make clean     remove the build directories"

@@ -90,7 +90,9 @@ typedef struct bench_sde_options {
 int bench_sde(const bench_sde_options *options);
 /* `hollow bench sde --bands`; problem NULL: all of them. */
 int bench_sde_bands(const bench_sde_options *options);
-int bench_sde_network(const bench_sde_options *options); /* --method fp, pseudo-ml (sde_network.c) */
+int bench_sde_network(const bench_sde_options *options);  /* --method fp, pseudo-ml */
+int bench_sde_paths(const bench_sde_options *options);    /* --paths */
+int bench_sde_verdicts(const bench_sde_options *options); /* --verdicts */
 
 /* `hollow bench density`; data NULL: all sets of known density; else one, a file, or a directory of npz files. iterations 0: the default of
  * hl_density_fit. splits: of a file, or 0. Returns the exit status. */

@@ -16,7 +16,7 @@ typedef struct settings {
     uint64_t splits, threads, rows, iterations, parameters, first, seeds, hidden;
     double seconds, kept, rate;
     const char *name, *dtype, *clock, *out, *problem, *method, *network, *density, *data, *observed;
-    bool markdown, quick, bands;
+    bool markdown, quick, bands, paths, verdicts;
 } settings;
 
 static const cli_option options[] = {
@@ -62,6 +62,8 @@ static const cli_option options[] = {
       1000, NULL },
     { "bands", CLI_FLAG, offsetof(settings, bands), NULL,
       "sde: how often bands hold the truth; with --out FILE a stopped run goes on", 0, 0, NULL },
+    { "paths", CLI_FLAG, offsetof(settings, paths), NULL, "sde: single paths of a double well", 0, 0, NULL },
+    { "verdicts", CLI_FLAG, offsetof(settings, verdicts), NULL, "sde: what is said of wrong models", 0, 0, NULL },
     { "first-seed", CLI_INTEGER, offsetof(settings, first), "N", "sde: the first of these seeds; default 1", 1, 1000000,
       NULL },
     { 0 },
@@ -124,21 +126,23 @@ static int run_one(int which, const settings *set)
                                                      .seeds = set->seeds ? (size_t)set->seeds : 50,
                                                      .threads = threads,
                                                      .out = set->out });
-    if (which == SDE)
-        return bench_sde(&(bench_sde_options){ .problem = set->problem,
-                                               .method = set->method,
-                                               .network = set->network,
-                                               .density = set->density,
-                                               .observed = set->observed,
-                                               .out = set->out,
-                                               .first = (size_t)set->first,
-                                               .seeds = set->seeds ? (size_t)set->seeds : 1,
-                                               .iterations = (size_t)set->iterations,
-                                               .hidden = (size_t)set->hidden,
-                                               .kept = set->kept,
-                                               .rate = set->rate,
-                                               .threads = threads,
-                                               .quick = set->quick });
+    if (which == SDE) {
+        bench_sde_options sde = { .problem = set->problem,
+                                  .method = set->method,
+                                  .network = set->network,
+                                  .density = set->density,
+                                  .observed = set->observed,
+                                  .out = set->out,
+                                  .first = (size_t)set->first,
+                                  .seeds = set->seeds ? (size_t)set->seeds : 1,
+                                  .iterations = (size_t)set->iterations,
+                                  .hidden = (size_t)set->hidden,
+                                  .kept = set->kept,
+                                  .rate = set->rate,
+                                  .threads = threads,
+                                  .quick = set->quick };
+        return set->paths ? bench_sde_paths(&sde) : set->verdicts ? bench_sde_verdicts(&sde) : bench_sde(&sde);
+    }
     if (which == DENSITY)
         return bench_density(&(bench_density_options){ set->data, (size_t)set->iterations, (size_t)set->rows, threads,
                                                        (size_t)set->splits, set->markdown });

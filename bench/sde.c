@@ -137,7 +137,10 @@ static void print_verdicts(const sde_records *r, FILE *file, const char *problem
         for (size_t v = 0; v < 4 && own; v++)
             count[v] += strcmp(text, names[v]) == 0;
     }
-    fprintf(file, " %zu %zu %zu %zu |", count[0], count[1], count[2], count[3]);
+    if (count[0] + count[1] + count[2] + count[3])
+        fprintf(file, " %zu %zu %zu %zu |", count[0], count[1], count[2], count[3]);
+    else
+        fputs(" |", file);
 }
 
 static void print_row(const sde_records *r, FILE *file, const sde_equation *e, const char *view)
@@ -163,7 +166,8 @@ static void print_row(const sde_records *r, FILE *file, const sde_equation *e, c
     }
     fprintf(file, " %.2f / %.2f |", own[0] / best[0], own[1] / best[1]);
     print_verdicts(r, file, e->name, view);
-    fprintf(file, " %.1f |\n", median_of(r, e->name, view, "cpu_seconds", NULL));
+    double seconds = median_of(r, e->name, view, "cpu_seconds", NULL);
+    fprintf(file, " %.1f |\n", isfinite(seconds) ? seconds : median_of(r, e->name, view, "regression_seconds", NULL));
 }
 
 static void print_tables(const sde_records *r, FILE *file)

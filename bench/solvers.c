@@ -1,6 +1,7 @@
 /* solvers.c - `hollow bench solvers`: what the solvers cost and how right they are.
  *
  *     stiff       the Bari / CWI test set
+ *     honest      33 problems by all methods: whether those that report success were right (honest_problem.h)
  *     network     stiff hollow networks (stiff_net.h), 8 rows of 32 values as one system, T = 1, tolerances 1e-5, against dopri5
  *     gradient    adjoints at tolerances 1e-6 against the gradient of the steps of dopri8 at 1e-10
  *     inversion   residual networks (residual_net.h) to 1e-10 */
@@ -35,8 +36,17 @@ solver_result solver_result_empty(const char *section, const char *method)
                             .ratio = NAN,
                             .ratio_low = NAN,
                             .ratio_high = NAN,
+                            .ratio_tenth = NAN,
+                            .ratio_quarter = NAN,
+                            .ratio_three_quarters = NAN,
+                            .ratio_nine_tenths = NAN,
                             .error = NAN,
                             .drift = NAN,
+                            .amplification = NAN,
+                            .trusted = NAN,
+                            .runs = NAN,
+                            .good = NAN,
+                            .dishonest = NAN,
                             .found = NAN,
                             .seconds = NAN };
 }
@@ -67,8 +77,17 @@ static const member numbers[] = { MEMBER("kappa", kappa),
                                   MEMBER("ratio", ratio),
                                   MEMBER("ratio_low", ratio_low),
                                   MEMBER("ratio_high", ratio_high),
+                                  MEMBER("ratio_q10", ratio_tenth),
+                                  MEMBER("ratio_q25", ratio_quarter),
+                                  MEMBER("ratio_q75", ratio_three_quarters),
+                                  MEMBER("ratio_q90", ratio_nine_tenths),
                                   MEMBER("error", error),
                                   MEMBER("drift", drift),
+                                  MEMBER("amplification", amplification),
+                                  MEMBER("trusted", trusted),
+                                  MEMBER("runs", runs),
+                                  MEMBER("good", good),
+                                  MEMBER("dishonest", dishonest),
                                   MEMBER("found", found),
                                   MEMBER("seconds", seconds) };
 #undef MEMBER
@@ -177,7 +196,7 @@ static hl_status run_stiff(solver_bench *b, const stiff_problem *p, const char *
     r.jvp = (double)c.jvp_calls;
     r.vjp = (double)c.vjp_calls;
     r.steps = (double)c.steps;
-    r.error = status == HL_OK ? stiff_problem_error(p, y, answer, rtol) : INFINITY;
+    r.error = status >= 0 ? stiff_problem_error(p, y, answer, rtol) : INFINITY;
     solver_bench_add(b, &r);
     return status == HL_ERR_NOMEM ? status : cli_interrupted() ? HL_STOPPED : HL_OK;
 }
@@ -256,6 +275,8 @@ static int run(solver_bench *b, const char *out)
 {
     hl_status status = stiff_set(b);
     if (status == HL_OK)
+        status = solver_bench_honest(b);
+    if (status == HL_OK)
         status = solver_bench_networks(b);
     if (status == HL_OK)
         status = solver_bench_gradients(b);
@@ -282,7 +303,7 @@ int bench_solvers(bool quick, int threads, const char *out)
         result = cli_no_memory(&bench_command);
     else {
         b->quick = quick;
-        b->seeds = quick ? 2 : 12;
+        b->seeds = quick ? 2 : 40;
         result = run(b, out);
         hl_context_free(b->ctx);
     }

@@ -10,7 +10,7 @@
 #include "problems/stiff_net.h"
 #include "solvers.h"
 
-enum { SIZE = STIFF_NET_SIZE, ROWS = STIFF_NET_ROWS, MAX_SEEDS = 32 };
+enum { SIZE = STIFF_NET_SIZE, ROWS = STIFF_NET_ROWS, MAX_SEEDS = 40 };
 static const double TOLERANCE = 1e-5, GRADIENT_TOLERANCE = 1e-6, TIGHT = 1e-10;
 
 /* ---- solving ---- */
@@ -57,7 +57,7 @@ static hl_status measure(hl_context *ctx, const stiff_net *s, size_t m, size_t s
     to->ratio[seed] = m == 0 ? 1 : rk / (to->f[seed] + to->jvp[seed]);
     for (size_t i = 0; i < SIZE; i++)
         to->error = fmax(to->error, fabs(y[i] - reference[i]) / (TOLERANCE + TOLERANCE * fabs(reference[i])));
-    return status;
+    return status == HL_IMPRECISE ? HL_OK : status;
 }
 
 static hl_status measure_seed(solver_bench *b, double kappa, double c, size_t seed, sample *samples)
@@ -73,6 +73,14 @@ static hl_status measure_seed(solver_bench *b, double kappa, double c, size_t se
             cli_interrupted() ? HL_STOPPED : measure(b->ctx, &s, m, seed, reference, samples[0].f[seed], &samples[m]);
     stiff_net_free(&s);
     return status;
+}
+
+/* Of sorted values, by linear interpolation. */
+static double quantile(const double *sorted, size_t count, double p)
+{
+    double at = p * (double)(count - 1);
+    size_t below = (size_t)at, above = below + 1 < count ? below + 1 : below;
+    return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
 }
 
 static void add(solver_bench *b, double kappa, double c, const char *method, sample *s)
@@ -91,6 +99,10 @@ static void add(solver_bench *b, double kappa, double c, const char *method, sam
     r.ratio = numbers_median(s->ratio, b->seeds);
     r.ratio_low = s->ratio[0];
     r.ratio_high = s->ratio[b->seeds - 1];
+    r.ratio_tenth = quantile(s->ratio, b->seeds, .1);
+    r.ratio_quarter = quantile(s->ratio, b->seeds, .25);
+    r.ratio_three_quarters = quantile(s->ratio, b->seeds, .75);
+    r.ratio_nine_tenths = quantile(s->ratio, b->seeds, .9);
     r.seconds = numbers_median(s->seconds, b->seeds);
     r.error = s->error;
     solver_bench_add(b, &r);

@@ -91,12 +91,12 @@ static void say_imprecise(logp_job *j, size_t start, hl_status status)
 /* Six digits after the point, or six in all of numbers that are large. */
 static void say_mean(double mean, double error, double rows)
 {
-    char text[2][32];
+    char shown[2][32];
     const double value[2] = { mean, error };
     for (size_t i = 0; i < 2; i++)
-        snprintf(text[i], sizeof text[i], fabs(value[i]) < 1e6 ? "%.6f" : "%.6g", value[i]);
+        snprintf(shown[i], sizeof shown[i], fabs(value[i]) < 1e6 ? "%.6f" : "%.6g", value[i]);
     if (!cli_quiet())
-        fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", text[0], text[1], rows);
+        fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", shown[0], shown[1], rows);
 }
 
 /* Hand the log-densities of a chunk on to where they go. */

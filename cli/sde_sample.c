@@ -91,12 +91,12 @@ static int read_times(job *j)
     }
 }
 
-static int read_end(const char *option, const char *text, double *time)
+static int read_end(const char *option, const char *given, double *time)
 {
-    const char *end = text ? hl_time_scan(text, time) : "";
+    const char *end = given ? hl_time_scan(given, time) : "";
     if (end && !*end)
         return CLI_OK;
-    return cli_fail(me, CLI_WRONG, "--%s: '%s' is not a number or a date such as 2020-01-31", option, text);
+    return cli_fail(me, CLI_WRONG, "--%s: '%s' is not a number or a date such as 2020-01-31", option, given);
 }
 
 /* The rows to start from, and their time, if they have one, to *from. */

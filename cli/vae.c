@@ -29,13 +29,13 @@ static int run(int argc, char **argv)
 }
 
 /* "28x28" or "3x32x32" */
-static bool parse_shape(const char *text, size_t shape[3])
+static bool parse_shape(const char *given, size_t shape[3])
 {
     unsigned a, b, c;
     int end = 0;
-    if (sscanf(text, "%5ux%5ux%5u%n", &a, &b, &c, &end) == 3 && !text[end]) {
+    if (sscanf(given, "%5ux%5ux%5u%n", &a, &b, &c, &end) == 3 && !given[end]) {
         shape[0] = a, shape[1] = b, shape[2] = c;
-    } else if (end = 0, sscanf(text, "%5ux%5u%n", &a, &b, &end) == 2 && !text[end]) {
+    } else if (end = 0, sscanf(given, "%5ux%5u%n", &a, &b, &end) == 2 && !given[end]) {
         shape[0] = 1, shape[1] = a, shape[2] = b;
     } else
         return false;

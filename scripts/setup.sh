@@ -23,6 +23,7 @@ printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E
     needed="$needed libsundials-dev"
 [ -z "${WITH_CLANG:-}" ] || have clang || needed="$needed clang"
 [ -z "${WITH_CHROMIUM:-}" ] || have chromium || needed="$needed chromium"
+[ -z "${WITH_VALGRIND:-}" ] || have valgrind || needed="$needed valgrind"
 have c++ || have g++ || optional="$optional g++"
 have gfortran || have flang || optional="$optional gfortran"
 have gnuplot || optional="$optional gnuplot-nox"

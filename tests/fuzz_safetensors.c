@@ -1,23 +1,7 @@
-/* fuzz_safetensors.c - libFuzzer over the safetensors reader; not part of the build. What it reads it writes and reads
- * again, and that must succeed and give the same table.
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc \
- *         tests/fuzz_safetensors.c src/base/{arena,context,memory,random,status,team}.c src/io/{file,json,number,safetensors,safetensors_read}.c \
- *         -lz -lpthread -lm -o fuzz && mkdir -p corpus && ./fuzz -max_len=2000 corpus */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+/* fuzz_safetensors.c - the safetensors reader. What it reads it writes and reads again, and that must succeed and give the same table. */
+#include "fuzz_support.h"
 
 #include "io/safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void require(int condition)
-{
-    if (!condition)
-        abort();
-}
 
 static void compare(const hl_tensors *a, const hl_tensors *b)
 {

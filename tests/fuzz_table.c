@@ -1,23 +1,6 @@
-/* fuzz_table.c - libFuzzer over the readers of tables; not part of the build. What is read is written as csv and as npy and
- * read again, and that must give the same bits.
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc tests/fuzz_table.c \
- *         src/base/{arena,context,memory,random,status,team}.c src/io/[a-z]*.c -lz -lpthread -lm \
- *         -o fuzz && mkdir -p corpus && ./fuzz -max_len=4000 corpus      (start the corpus with a csv, a npy and two npz files) */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "hollow/table.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void require(int condition)
-{
-    if (!condition)
-        abort();
-}
+/* fuzz_table.c - the readers of tables: csv, npy and npz. What is read is written as csv and as npy and read again, and that must give
+ * the same bits. */
+#include "fuzz_support.h"
 
 static void write_again(hl_context *ctx, hl_table *t, const char *path, hl_table_format format)
 {

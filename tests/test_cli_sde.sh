@@ -574,6 +574,9 @@ stderr_has "not a density model of hollow"
 
 # ---- wrong calls, and outputs that cannot be written ----
 
+expect 2 sde fit "$data" -o "$none" --form network --noise full
+stderr_has "networks have independent noise"
+absent "$none"
 expect 2 sde fit "$data"
 stderr_has "-o MODEL is needed"
 fit 2 "$data" "$none" --method mle

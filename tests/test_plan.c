@@ -447,11 +447,13 @@ static void test_long_sums(void **state)
     CHECK_OK(ctx, hl_vjp(g, 1, &y, NULL, 1, &w, NULL, &n[2]));
     CHECK_OK(ctx, hl_vjp(g, 1, &z, NULL, 1, &w, NULL, &n[3]));
     CHECK_OK(ctx, hl_vjp(g, 1, &image, NULL, 1, &k, NULL, &n[4]));
-    for (size_t c = 0; c < sizeof chunks / sizeof *chunks; c++) {
+    for (size_t c = 0; c < 2 * sizeof chunks / sizeof *chunks; c++) {
         static const double terms[] = { 1, 4, 1, 4, 3 }, tolerance[] = { 1e-6, 1e-6, 1e-6, 1e-6, 4e-6 };
         static const size_t counts[] = { 1, 3, 6, 6, 1 };
         hl_plan *plan;
-        CHECK_OK(ctx, hl_plan_create(ctx, g, 5, n, &(hl_plan_options){ .chunk_rows = chunks[c] }, &plan));
+        CHECK_OK(ctx, hl_plan_create(ctx, g, 5, n,
+                                     &(hl_plan_options){ .chunk_rows = chunks[c / 2], .isa = c % 2 ? "base" : NULL },
+                                     &plan));
         float weights[6] = { 0 };
         CHECK_OK(ctx, hl_plan_run(plan, ROWS, (const void *[]){ x }, (const void *[]){ weights, weights },
                                   (void *[]){ out[0], out[1], out[2], out[3], out[4] }));
@@ -459,7 +461,7 @@ static void test_long_sums(void **state)
             for (size_t e = 0; e < counts[i]; e++) {
                 double expected = terms[i] * ROWS * (double)0.1f;
                 char label[60];
-                snprintf(label, sizeof label, "sum %zu in chunks of %zu", i, chunks[c]);
+                snprintf(label, sizeof label, "sum %zu in chunks of %zu%s", i, chunks[c / 2], c % 2 ? ", base" : "");
                 CHECK_NEAR(out[i][e], expected, tolerance[i] * expected, label);
             }
         hl_plan_free(plan);

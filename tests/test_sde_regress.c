@@ -100,6 +100,35 @@ static void test_flow(void **state)
     hl_sde_simple_free(s);
 }
 
+/* Data that satisfy the conditions exactly give the coefficients exactly: steps of the trapezoidal rule, for which the conditions of steps
+ * have no error; and a flow seen at close times, for which those of snapshots have only that of the quadrature. */
+static void test_exact(void **state)
+{
+    enum { PATHS = 100, TIMES = 41 };
+    const double slope = -0.7, constant = 0.3, h = 0.02;
+    hl_context *ctx = *state;
+    hl_sde_known still = { .diffusion = 1 };
+    for (int linked = 0; linked < 2; linked++) {
+        for (size_t r = 0; r < PATHS * TIMES; r++) {
+            double t = h * (double)(r % TIMES), x0 = 1 + (double)(r / TIMES) / PATHS, rest = -constant / slope;
+            double step = (1 + h * slope / 2) / (1 - h * slope / 2);
+            t_all[r] = t;
+            id_all[r] = r / TIMES;
+            x_all[r] = rest + (x0 - rest) * (linked ? pow(step, (double)(r % TIMES)) : exp(slope * t));
+        }
+        hl_sde_data data = { PATHS * TIMES, t_all, x_all, linked ? id_all : NULL };
+        hl_sde_regress_options o = { .form = "linear", .known = &still, .use = linked ? "steps" : "snapshots" };
+        hl_sde_simple *s;
+        double f, g;
+        CHECK_OK(ctx, hl_sde_regress(ctx, &data, 1, &o, &s));
+        for (double x = 0.6; x < 2; x += 0.2) {
+            values(s, x, &f, &g);
+            CHECK_NEAR(f, constant + slope * x, linked ? 1e-6 : 1e-4, "drift");
+        }
+        hl_sde_simple_free(s);
+    }
+}
+
 static void check_decay(hl_context *ctx, const hl_sde_data *data, const char *use, double slack)
 {
     hl_sde_simple *s;
@@ -427,6 +456,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flow),
+        cmocka_unit_test(test_exact),
         cmocka_unit_test(test_sources),
         cmocka_unit_test(test_row_order),
         cmocka_unit_test(test_long_steps),

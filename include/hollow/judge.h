@@ -99,7 +99,8 @@ typedef enum hl_reason {
     HL_REASON_TIME_DEPENDENT = 128,
     /* Learned from steps, of which there are fewer than 100. */
     HL_REASON_FEW_STEPS = 256,
-    /* Learned from steps, which determine the drift less well than to a quarter (90 % band). */
+    /* Half of the 90 % bands of drift or diffusion exceeds a quarter of their size where there are data: of a regression with bands, or
+     * of what the steps of pseudo-likelihood determine of the drift. */
     HL_REASON_WIDE_BAND = 512,
     /* Drift or diffusion differ by more than a quarter from those of hl_sde_regress: two estimates, and one is wrong. */
     HL_REASON_REGRESSION = 1024
@@ -123,7 +124,9 @@ typedef struct hl_verdict {
     double speed;
     size_t steps;        /* that were tested; 0: none */
     int steps_simulated; /* nonzero: they are too long for Euler's, and were compared with simulations */
-    double band; /* half of the 90 % band of the drift that steps determine, relative to it; NaN without tests */
+    /* Half of the 90 % bands of a regression (hollow/sde_bands.h), relative to drift or diffusion; of a model without bands, of the drift
+     * that steps determine; NaN without either. */
+    double band;
     /* Mean differences of f and of g from those of hl_sde_regress on the same data, relative to their size; NaN without one. */
     double regression[2];
     hl_residual_test test[HL_RESIDUAL_TESTS];

@@ -119,7 +119,8 @@ HL_API void hl_ode_free(hl_ode *ode); /* takes NULL */
  * a Runge-Kutta method each row's result is the same bits whatever the other rows are, and rows that fail do not disturb
  * the others; adams and bdf solve options.rows rows at a time as one system, in which one failure is that of all, and all must
  * start at one time. Returns the first failed row's status, with advice in the context's message; HL_IMPRECISE if all went well but
- * the tolerance is finer than f's rounding allows. */
+ * the tolerance is finer than f's rounding allows, or the error may exceed it although no step's did: jacobi hardly contracts, or a value
+ * fell by very many orders of magnitude. The message says which. */
 HL_API hl_status hl_ode_solve(hl_ode *ode, size_t rows, double *t, double t1, double *y, hl_ode_row *info);
 /* The same through `count` times in the direction of travel; out (count x rows x n) receives the state at each, by dense
  * output. t and y end at the last of them. Entries that a failed or stopped row did not reach are NaN. */

@@ -183,7 +183,7 @@ static hl_status start(walk *w, hl_node y, hl_node x)
     if (!good)
         return hl_graph_fail(g, HL_ERR_NOMEM, "out of memory for the derivatives"), g->status;
     mark(g, w->count, y, x, w->flags);
-    w->flags[x] &= ~(unsigned)NEEDED; /* the walk ends there */
+    w->flags[x] = (uint8_t)(w->flags[x] & ~(unsigned)NEEDED); /* the walk ends there */
     return g->status;
 }
 

@@ -322,9 +322,9 @@ static void solve_transposed(hl_flow *flow, size_t i, size_t rows)
         double moved = 0, largest = 0;
         pull_back(flow, i, rows, s->w, NULL, NULL);
         for (size_t k = 0; k < size; k++) {
-            double step = (s->a[k] - s->jw[k]) / s->ddf[k];
-            s->w[k] += step;
-            moved = fmax(moved, fabs(step));
+            double change = (s->a[k] - s->jw[k]) / s->ddf[k];
+            s->w[k] += change;
+            moved = fmax(moved, fabs(change));
             largest = fmax(largest, fabs(s->w[k]));
         }
         if (moved <= 1e-15 * largest)

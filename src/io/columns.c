@@ -124,13 +124,13 @@ static size_t take_number(const char *text, size_t bytes)
 /* "t, x, y": as many names as a message has room for. */
 static void list_names(const hl_table *t, char *out, size_t size)
 {
-    hl_text list = hl_text_start(out, size);
+    hl_text text = hl_text_start(out, size);
 
-    for (size_t i = 0; i < t->column_count && !list.full; i++) {
+    for (size_t i = 0; i < t->column_count && !text.full; i++) {
         char name[HL_TABLE_SHOWN];
         const char *full = t->columns[i].name;
 
-        hl_text_list(&list, hl_text_shown(name, full, strlen(full)));
+        hl_text_list(&text, hl_text_shown(name, full, strlen(full)));
     }
 }
 
@@ -276,10 +276,10 @@ static hl_status check_count(const hl_table *t)
                    hl_path_shown(t->source.path), t->column_count, count);
 }
 
-static bool holds(const size_t *list, size_t count, size_t column)
+static bool holds(const size_t *columns, size_t count, size_t column)
 {
     for (size_t i = 0; i < count; i++)
-        if (list[i] == column)
+        if (columns[i] == column)
             return true;
     return false;
 }

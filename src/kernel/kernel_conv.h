@@ -235,7 +235,8 @@ static range tap_range(size_t tap, size_t stride, size_t pad, size_t size, size_
     return r;
 }
 
-/* One row of the result and one tap: add products of `count` values to the sums. */
+/* One row of the result and one tap: add products of `count` values to the sums. The row's sum is made by itself, as one chain over all
+ * rows and panels would be four times as long where vecs are short. */
 INLINE void gradient_row(const size_t units, const size_t channels, size_t count, size_t valid, const real *y,
                          size_t y_plane, const real *x, size_t x_plane, size_t x_step, vec *sums)
 {
@@ -244,7 +245,7 @@ INLINE void gradient_row(const size_t units, const size_t channels, size_t count
     for (size_t u = 0; u < units; u++) {
         UNROLL
         for (size_t k = 0; k < channels; k++)
-            s[u][k] = sums[u * channels + k];
+            s[u][k] = splat(0);
     }
     for (size_t j = 0; j < count; j++, y += HL_LANES, x += x_step)
         for (size_t part = 0; part < HL_LANES; part += VL) {
@@ -270,7 +271,7 @@ INLINE void gradient_row(const size_t units, const size_t channels, size_t count
     for (size_t u = 0; u < units; u++) {
         UNROLL
         for (size_t k = 0; k < channels; k++)
-            sums[u * channels + k] = s[u][k];
+            sums[u * channels + k] += s[u][k];
     }
 }
 

@@ -117,8 +117,8 @@ static double normal_nll(const run *r)
     double sum = 0, weight = 0;
     if (t->mapped)
         return r->members.normal;
-    for (size_t r = 0; t->valid.w && r < rows; r++)
-        weight += t->valid.w[r];
+    for (size_t i = 0; t->valid.w && i < rows; i++)
+        weight += t->valid.w[i];
     for (size_t i = 0; i < rows * t->dim; i++) {
         double half = 0.5 * t->valid.x[i] * t->valid.x[i];
         sum += t->valid.w ? half * (t->valid.w[i / t->dim] / weight) : half / (double)rows;

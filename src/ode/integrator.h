@@ -64,6 +64,10 @@ hl_status hl_integrator_dense(hl_integrator *in, double t, int k, double *out);
 hl_status hl_integrator_add_quadratures(hl_integrator *in, double *out);
 /* The error of the last step tried, each value in units of its tolerance. */
 void hl_integrator_errors(hl_integrator *in, double *out);
+/* A value that fell so far that the errors of when it was large may exceed its tolerance now; the number of values if there is none. */
+size_t hl_integrator_lost(const hl_integrator *in);
+/* jacobi: the worst contraction of the linear equation's error that was measured, 0 if none was. */
+double hl_integrator_worst_rate(const hl_integrator *in);
 /* Add what happened since hl_integrator_begin to `counts`; call once, at the end. */
 void hl_integrator_count(hl_integrator *in, hl_ode_counts *counts);
 

@@ -32,6 +32,8 @@ struct hl_integrator {
     double *memory; /* holds all arrays of doubles of ours */
     double t, t_end;
     bool tried;           /* CVODE has an error of a step */
+    double *peak;         /* size: the largest |y| so far */
+    double worst_rate;    /* jacobi: the worst contraction that was measured */
     double scale;         /* of the weights, so that those left out do not dilute the norm */
     double paper_change;  /* the last change of the iterate, for the paper test */
     size_t built;         /* the size for which SUNDIALS' objects are made; 0 none */

@@ -264,12 +264,21 @@ static int solver_solve(SUNLinearSolver s, SUNMatrix a, N_Vector x, N_Vector b, 
         if (!l->check)
             return 0;
         l->check = false;
-        if ((value = measure_rate(in, from, to, &rate)) || rate <= MAX_RATE || !hl_iteration_strengthen(in))
+        value = measure_rate(in, from, to, &rate);
+        in->worst_rate = fmax(in->worst_rate, value ? 0 : rate);
+        if (value || rate <= MAX_RATE || !hl_iteration_strengthen(in))
             return solver_flag(value);
     }
     if (l->now == HL_GMRES)
         return solve_gmres(in, b, x, tolerance);
-    return solver_flag(l->now == HL_NEWTON ? solve_newton(in, from, to) : solve_fresh(in, from, to));
+    if (l->now == HL_NEWTON)
+        return solver_flag(solve_newton(in, from, to));
+    value = solve_fresh(in, from, to);
+    if (value == 0 && l->check)
+        value = measure_rate(in, from, to, &rate);
+    in->worst_rate = fmax(in->worst_rate, value ? 0 : rate);
+    l->check = false;
+    return solver_flag(value);
 }
 
 static int solver_free(SUNLinearSolver s)
@@ -288,7 +297,7 @@ static int linear_system(sunrealtype t, N_Vector y, N_Vector f, SUNMatrix a, sun
     int value = 0;
     (void)f, (void)a, (void)gamma, (void)t1, (void)t2, (void)t3;
     *is_new = !old;
-    l->check = in->options.iteration == HL_AUTO;
+    l->check = in->options.iteration == HL_AUTO || (in->problem.apply && !old); /* jacobi by itself: with every new D */
     if (l->now == HL_NEWTON)
         return old && l->have_jacobian ? 0 : update_jacobian(in, t, at);
     if (in->problem.diagonal && l->now != HL_JACOBI_FRESH && (!old || !l->have_diagonal))

@@ -101,7 +101,7 @@ static hl_status allocate(hl_root *root)
     bool by_rows = root->method != HL_ROOT_KRYLOV;
     size_t n = root->calls.system.n, rows = root->options.rows;
     size_t depth = root->method == HL_ROOT_ANDERSON ? root->options.depth : 0;
-    size_t each = hl_size_add(3 * by_rows + 3, hl_size_mul(2, depth));
+    size_t each = hl_size_add(by_rows ? 6 : 3, hl_size_mul(2, depth));
     size_t count = hl_size_add(hl_size_mul(hl_size_add(hl_size_mul(each, n), 1), rows), hl_size_mul(n, depth + 1));
     root->index = hl_calloc(ctx, rows, sizeof *root->index);
     root->active = root->index ? hl_calloc(ctx, rows, sizeof *root->active) : NULL;

@@ -253,7 +253,8 @@ static hl_status make_predictor(hl_density *m, const hl_report *r, predictor *p)
         memset(p->row, 0, d * sizeof *p->row);
         p->row[i] = 1;
         hl_solve_lower(d, p->factor, d, p->row);
-        for (size_t k = p->precision[i] = 0; k < d; k++)
+        p->precision[i] = 0;
+        for (size_t k = 0; k < d; k++)
             p->precision[i] += p->row[k] * p->row[k];
     }
     return HL_OK;

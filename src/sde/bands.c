@@ -363,8 +363,8 @@ static void spread(const hl_sde_simple *s, size_t part, const double *z, double 
 /* Of an expression: by the covariance of its constants. */
 static double form_spread(const hl_sde_forms *f, size_t part, size_t i, double t, const double *x)
 {
-    double work[HL_EXPRESSION_WORK], slope[HL_CONSTANTS_MOST], sum = 0;
-    double value = hl_expression_eval(f, part, i, t, x, slope, work);
+    double room[HL_EXPRESSION_WORK], slope[HL_CONSTANTS_MOST], sum = 0;
+    double value = hl_expression_eval(f, part, i, t, x, slope, room);
     for (size_t k = 0; k < f->constants; k++)
         for (size_t l = 0; l < f->constants; l++)
             sum += slope[k] * f->covariance[k * f->constants + l] * slope[l];

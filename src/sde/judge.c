@@ -55,6 +55,7 @@ struct hl_judge {
     double speed;           /* the share of the speed along trajectories that the drift leaves */
     hl_residuals residuals;
     double regression[2]; /* differences from the regression: of f, of g */
+    double band;          /* half of the bands over the size of f or g; NaN without bands */
 };
 
 /* ---- distances ---- */
@@ -474,6 +475,8 @@ hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
         status = hl_sde_residuals(sde, &data, j->options.seed, &j->residuals);
     if (status == HL_OK)
         status = hl_sde_compare_regression(sde, &data, j->options.seed, j->regression);
+    if (status == HL_OK)
+        status = hl_sde_band_width(sde, &data, &j->band);
     if (status != HL_OK)
         j->sde = NULL;
     return status;
@@ -555,7 +558,7 @@ static uint32_t undetermined(const hl_judge *j, const hl_verdict *v)
         reasons |= HL_REASON_TIME_DEPENDENT;
     if (j->sde && j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD && v->steps == 0)
         reasons |= HL_REASON_FEW_STEPS;
-    if (j->sde && j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD && v->band > widest_band)
+    if (j->sde && (j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD || isfinite(j->band)) && v->band > widest_band)
         reasons |= HL_REASON_WIDE_BAND;
     if (v->regression[0] > most_difference || v->regression[1] > most_difference)
         reasons |= HL_REASON_REGRESSION;
@@ -608,7 +611,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
     if (j->sde) {
         v.steps = j->residuals.steps;
         v.steps_simulated = j->residuals.simulated;
-        v.band = j->residuals.band;
+        v.band = isfinite(j->band) ? j->band : j->residuals.band;
         memcpy(v.regression, j->regression, sizeof v.regression);
         memcpy(v.test, j->residuals.test, sizeof v.test);
     }

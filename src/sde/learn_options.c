@@ -221,8 +221,12 @@ hl_status hl_learner_regress(hl_learner *l)
             return fitted;
         o.forms = l->forms;
     }
-    if (!regression(l))
+    if (!regression(l)) {
+        if (o.noise && strcmp(o.noise, "full") == 0)
+            return hl_fail(l->ctx, HL_ERR_UNSUPPORTED,
+                           "noise full is for regressions: networks have independent noise in every column");
         return HL_OK;
+    }
     bool asked = o.form && strcmp(o.form, "auto") != 0;
     hl_status status = hl_sde_regress(l->ctx, &l->data, l->given->dim, &o, &l->simple);
     if (status == HL_ERR_NO_SOLUTION && !asked)

@@ -115,7 +115,7 @@ static const char *share_text(hl_sde_finding_kind kind)
     case HL_SDE_FINDING_SIMULATIONS_MISS:
         return "simulations of the equation do not move as the data do: they miss %.0f %% of their movement";
     case HL_SDE_FINDING_WIDE_BAND:
-        return "the steps determine the drift only to %.0f %% of its size (half of a 90 %% band)";
+        return "the data determine drift or diffusion only to %.0f %% of their size (half of a 90 %% band)";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DRIFT:
         return "steps along trajectories contradict the drift: it is wrong by %.0f %% as far as they show";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DIFFUSION:

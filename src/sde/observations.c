@@ -305,7 +305,7 @@ static hl_status open_sheet(sheet *s)
         return HL_ERR_NOMEM;
     if (!chosen)
         return assign_all(s, times);
-    for (size_t i = (s->time != HL_NO_COLUMN) + (s->trajectory != HL_NO_COLUMN); i < hl_table_columns(s->table); i++)
+    for (size_t i = (size_t)(s->time != HL_NO_COLUMN) + (s->trajectory != HL_NO_COLUMN); i < hl_table_columns(s->table); i++)
         s->x[s->count++] = i;
     return HL_OK;
 }

@@ -413,8 +413,10 @@ static hl_status round_of(hl_regress *p, sources *s, bool weak, bool steps)
 static hl_status rounds(hl_regress *p, sources *s, bool weak, bool steps)
 {
     hl_status status = HL_OK;
-    for (size_t k = 0; k < ROUNDS && status == HL_OK; k++)
+    for (size_t k = 0; k < ROUNDS && status == HL_OK; k++) {
+        p->last = weak || k + 1 == ROUNDS;
         status = round_of(p, s, weak, steps);
+    }
     return status;
 }
 

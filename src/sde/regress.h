@@ -104,6 +104,7 @@ typedef struct hl_regress {
     bool *open[2];      /* [dim]: f_i is not known; A_ii is not known */
     double *theta;      /* [columns]: the estimate so far */
     bool started;       /* theta holds one */
+    bool last;          /* of several rounds of steps; with snapshots always set */
     size_t pairs;
     hl_pair *pair;
     double longest; /* step of a pair that is used */

@@ -6,10 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "hollow/sde_bands.h"
 #include "hollow/sde_regress.h"
 #include "sde/sde.h"
 
-enum { MOST_ROWS = 40000, MOST_STATES = 2000 };
+enum { MOST_ROWS = 40000, MOST_STATES = 2000, BAND_STATES = 300 };
 
 /* Every k-th trajectory (row, if there are none) of many; the arrays of `to` are the caller's to free. */
 static hl_status thin_out(hl_context *ctx, const hl_sde_data *data, size_t dim, size_t least, hl_sde_data *to)
@@ -81,9 +82,7 @@ hl_status hl_sde_compare_regression(hl_sde *s, const hl_sde_data *data, uint64_t
     if (!open)
         return HL_OK;
     hl_status status = thin_out(s->ctx, data, s->spec.dim, s->simple ? 2 : 1, &some);
-    hl_sde_regress_options options = {
-        .time = s->spec.time, .known = s->known, .noise = s->simple ? "auto" : "diagonal", .seed = seed
-    };
+    hl_sde_regress_options options = { .time = s->spec.time, .known = s->known, .seed = seed };
     void *const blocks[] = { (void *)some.t, (void *)some.x, (void *)some.trajectory };
     if (!data->trajectory)
         some.trajectory = NULL;
@@ -95,4 +94,45 @@ hl_status hl_sde_compare_regression(hl_sde *s, const hl_sde_data *data, uint64_t
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(s->ctx, blocks[i]);
     return status == HL_ERR_NO_SOLUTION ? HL_OK : status; /* then there is nothing to compare with */
+}
+
+/* Root mean square of half the widths low..high over that of the values, in deviations of the columns, where there are data. */
+static double width(const hl_sde *s, size_t rows, const int *inside, const double *value, const double *low,
+                    const double *high)
+{
+    double square = 0, size = 0;
+    for (size_t k = 0; k < rows * s->spec.dim; k++) {
+        double unit = s->deviation[k % s->spec.dim], half = 0.5 * (high[k] - low[k]) / unit;
+        square += inside[k / s->spec.dim] ? half * half : 0;
+        size += inside[k / s->spec.dim] ? value[k] / unit * (value[k] / unit) : 0;
+    }
+    return size > 0 ? sqrt(square / size) : NAN;
+}
+
+hl_status hl_sde_band_width(hl_sde *s, const hl_sde_data *data, double *share)
+{
+    size_t d = s->spec.dim, rows = data->rows < BAND_STATES ? data->rows : BAND_STATES, wide = rows * d;
+    *share = NAN;
+    if (!hl_sde_replicates(s))
+        return HL_OK;
+    double *t = hl_calloc(s->ctx, rows, (1 + 7 * d) * sizeof *t);
+    int *inside = hl_calloc(s->ctx, rows, sizeof *inside);
+    hl_status status = t && inside ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        double *x = t + rows, *f = x + wide, *g = f + wide;
+        hl_sde_band_values b = { g + wide, g + 2 * wide, g + 3 * wide, g + 4 * wide, inside };
+        for (size_t k = 0; k < rows; k++) {
+            size_t r = k * data->rows / rows;
+            t[k] = data->t[r];
+            memcpy(x + k * d, data->x + r * d, d * sizeof *x);
+        }
+        status = hl_sde_eval(s, rows, t, x, &(hl_sde_values){ .f = f, .g = g });
+        if (status == HL_OK)
+            status = hl_sde_bands(s, rows, t, x, &b);
+        if (status == HL_OK)
+            *share = fmax(width(s, rows, inside, f, b.f_low, b.f_high), width(s, rows, inside, g, b.g_low, b.g_high));
+    }
+    hl_free(s->ctx, t);
+    hl_free(s->ctx, inside);
+    return status;
 }

@@ -212,6 +212,8 @@ hl_status hl_sde_choose(hl_context *ctx, const hl_sde_spec *spec, const hl_sde_d
 
 /* How far drift and diffusion are from those of hl_sde_regress at the data, relative to their size; NaN if there is no regression. */
 hl_status hl_sde_compare_regression(hl_sde *sde, const hl_sde_data *data, uint64_t seed, double difference[2]);
+/* Half of the 90 % bands of drift and diffusion over their size at observations, the larger of both; NaN without bands. */
+hl_status hl_sde_band_width(hl_sde *sde, const hl_sde_data *data, double *share);
 
 /* ---- steps along trajectories (steps.c) ---- */
 

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""coverage.py BUILD: lines and branches of src/ and cli/ that the tests ran, from a build with --coverage, by gcov. Prints one line for each
+folder and the files with the most lines that were not run."""
+
+import collections
+import json
+import os
+import subprocess
+import sys
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    lines, branches = collections.defaultdict(int), collections.defaultdict(int)
+    data = [os.path.join(d, f) for d, _, files in os.walk(build) for f in files if f.endswith(".gcda")]
+    for path in data:
+        run = subprocess.run(["gcov", "--json-format", "--stdout", "--branch-probabilities", path], cwd=build, capture_output=True, text=True)
+        for text in run.stdout.splitlines():
+            report = json.loads(text)
+            for file in report["files"]:
+                name = os.path.relpath(os.path.join(report["current_working_directory"], file["file"]), root)
+                if not name.startswith(("src/", "cli/")):
+                    continue
+                for line in file["lines"]:
+                    lines[name, line["line_number"]] += line["count"]
+                    for k, branch in enumerate(line["branches"]):
+                        if not branch["throw"]:
+                            branches[name, line["line_number"], k] += branch["count"]
+    for folder in ("src", "cli"):
+        of_lines = [v for k, v in lines.items() if k[0].startswith(folder + "/")]
+        of_branches = [v for k, v in branches.items() if k[0].startswith(folder + "/")]
+        if of_lines:
+            print(
+                f"{folder}: lines {100 * sum(v > 0 for v in of_lines) / len(of_lines):.1f} % of {len(of_lines)}, "
+                f"branches {100 * sum(v > 0 for v in of_branches) / max(len(of_branches), 1):.1f} % of {len(of_branches)}"
+            )
+    missed = collections.Counter(k[0] for k, v in lines.items() if v == 0)
+    for name, count in missed.most_common(15):
+        print(f"{count:6}  {name}")
+
+
+main()

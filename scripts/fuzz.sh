@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# fuzz.sh BUILD SECONDS [NAME ...]: run the libFuzzer targets of BUILD (all of them by default), each for SECONDS, on the corpus in
+# tests/corpus/NAME and on what earlier runs found, kept in BUILD/corpus/NAME. Prints one line of JSON for each target: executions,
+# the edges covered at the end and at half time, and failures; and appends it to BUILD/fuzz.json. Fails if any target fails; the
+# input is then in BUILD/crashes.
+set -euo pipefail
+build=$1 seconds=$2
+shift 2
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$(cd "$build" && pwd)
+names=("$@")
+if [ ${#names[@]} -eq 0 ]; then
+    for source in "$root"/tests/fuzz_*.c; do
+        name=$(basename "$source" .c)
+        names+=("${name#fuzz_}")
+    done
+fi
+mkdir -p "$build/crashes"
+status=0
+for name in "${names[@]}"; do
+    mkdir -p "$build/corpus/$name"
+    log=$build/fuzz_$name.log failed=0
+    (cd "$build/crashes" && nice "$build/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+        -max_len=20000 -print_final_stats=1 -artifact_prefix="$build/crashes/$name-" "$build/corpus/$name" \
+        "$root/tests/corpus/$name" >"$log" 2>&1) || failed=1
+    awk -v name="$name" -v seconds="$seconds" -v failed=$failed '
+        /cov: / { for (i = 1; i < NF; i++) if ($i == "cov:") { n++; at[n] = substr($1, 2) + 0; cov[n] = $(i + 1) } }
+        /INITED/ { for (i = 1; i < NF; i++) if ($i == "cov:") first = $(i + 1) }
+        /number_of_executed_units/ { runs = $2 }
+        END {
+            if (!runs) runs = n ? at[n] : 0
+            half = first
+            for (i = 1; i <= n; i++) if (at[i] <= runs / 2) half = cov[i]
+            printf "{\"fuzz\": \"%s\", \"seconds\": %d, \"executions\": %d, \"edges_start\": %d, \"edges_half\": %d, \"edges\": %d, \"failures\": %d}\n",
+                name, seconds, runs, first, half, n ? cov[n] : 0, failed
+        }' "$log" | tee -a "$build/fuzz.json"
+    if [ $failed -ne 0 ]; then
+        tail -n 40 "$log" >&2
+        status=1
+    fi
+done
+exit $status

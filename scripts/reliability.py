@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""reliability.py PAGE FILE ...: put the tables of attacks into PAGE (docs/reliability.md), between its lines <!-- NAME --> and <!-- end -->.
+
+FILEs are what the programs printed: JSON lines of scripts/fuzz.sh (build-fuzz/fuzz.json) and of `hollow bench solvers`, and lines such as
+"test_faults: 119 passed, 0 failed" of the tests. Runs of the same fuzz target are added up. A table whose lines no FILE has stays as it is."""
+
+import json
+import re
+import sys
+
+
+def fuzz_table(rows):
+    total = {}
+    for row in rows:
+        t = total.setdefault(row["fuzz"], dict(row, seconds=0, executions=0, failures=0))
+        for key in ("seconds", "executions", "failures"):
+            t[key] += row[key]
+        t["edges_half"], t["edges"] = row["edges_half"], row["edges"]
+    lines = ["| target | seconds | executions | edges, corpus | at half of the last run | at its end | failures |", "|---|---|---|---|---|---|---|"]
+    for name in sorted(total):
+        t = total[name]
+        lines.append(
+            f"| {name} | {t['seconds']} | {t['executions']:,} | {t['edges_start']} | {t['edges_half']} | {t['edges']} | {t['failures']} |"
+        )
+    all_seconds, all_runs = (sum(t[k] for t in total.values()) for k in ("seconds", "executions"))
+    lines.append(f"| all | {all_seconds} | {all_runs:,} | | | | {sum(t['failures'] for t in total.values())} |")
+    return lines
+
+
+def honest_table(rows):
+    lines = ["| problem, tolerance | amplification | runs | status 0 | worst error of these | worst of the trusted code | dishonest |", "|---|---|---|---|---|---|---|"]
+    for r in rows:
+        amplification = r.get("amplification")
+        shown = f"{amplification:.2g}" if amplification is not None and amplification == amplification else ""
+        trusted = f"{r['trusted']:.3g}" if r.get("trusted") is not None else "fails"
+        worst = f"{r['error']:.3g}" if r["good"] else ""
+        lines.append(
+            f"| {r['problem']}, {r['rtol']:g} | {shown} | {r['runs']:.0f} | {r['good']:.0f} | {worst} | {trusted} | {r['dishonest']:.0f} |"
+        )
+    runs, good, bad = (sum(r[k] for r in rows) for k in ("runs", "good", "dishonest"))
+    lines.append(f"| all | | {runs:.0f} | {good:.0f} | | | {bad:.0f} |")
+    return lines
+
+
+def main():
+    page, found = sys.argv[1], {"fuzz": [], "honest": [], "checks": []}
+    for path in sys.argv[2:]:
+        with open(path) as file:
+            for line in file:
+                if line.startswith("{"):
+                    row = json.loads(line)
+                    if "fuzz" in row:
+                        found["fuzz"].append(row)
+                    elif row.get("section") == "honest":
+                        found["honest"].append(row)
+                elif m := re.match(r"(test_\w+): (\d+) passed, (\d+) failed", line):
+                    found["checks"].append(f"| {m[1]} | {m[2]} | {m[3]} |")
+    tables = {
+        "fuzz": fuzz_table(found["fuzz"]),
+        "honest": honest_table(found["honest"]),
+        "checks": ["| test | checks | failures |", "|---|---|---|", *found["checks"]],
+    }
+    with open(page) as file:
+        text = file.read()
+    for name, lines in tables.items():
+        if found[name]:
+            table = "\n".join(lines)
+            text = re.sub(rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text, flags=re.S)
+    with open(page, "w") as file:
+        file.write(text)
+
+
+main()

@@ -106,7 +106,7 @@ static hl_status learn(path *p, FILE *file)
     if (status == HL_OK)
         status = count_zeros(p, sde, &zeros);
     if (status == HL_OK) {
-        cli_json json = { file, false };
+        cli_json json = { .file = file };
         double error = relative_error(p);
         cubic(p);
         cli_json_open(&json, NULL, '{');

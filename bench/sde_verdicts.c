@@ -35,7 +35,7 @@ static char *line_of(const struct wrong *w, const sde_run *run, const sde_result
     FILE *file = open_memstream(&text, &size);
     if (!file)
         return NULL;
-    cli_json json = { file, false };
+    cli_json json = { .file = file };
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "bench", "sde verdicts");
     cli_json_text(&json, "wrong", w->kind);

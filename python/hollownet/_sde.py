@@ -231,7 +231,7 @@ class SDE(BaseEstimator):
         wanted = abi.hl_sde_band_values(*(pointer(v) for v in values), pointer(inside))
         with model._locked() as owner:
             owner.check(lib.hl_sde_bands(model._handle.value, len(x), pointer(times), pointer(x), ctypes.byref(wanted)))
-        return Bands(*values, inside != 0)
+        return Bands(values[0], values[1], values[2], values[3], inside != 0)
 
     def log_prob(self, X: Any, t: Any = None) -> np.ndarray:
         """log p(t, x) of every row, of the model's density."""

@@ -35,8 +35,8 @@ class Option(NamedTuple):
     applies: str
 
 
-def read_table(name: str) -> list[Option]:
-    """The options of a job, by the name of the function that returns its table."""
+def read_table(name: str, renamed: dict[str, str] | None = None) -> list[Option]:
+    """The options of a job, by the name of the function that returns its table; `renamed`: keywords that would hide a method."""
     table = getattr(lib, name)()
     options: list[Option] = []
     while table[len(options)].name:
@@ -46,7 +46,7 @@ def read_table(name: str) -> list[Option]:
             choices.append(row.choices[len(choices)].decode())
         text = row.name.decode()
         texts = [(t or b"").decode() for t in (row.otherwise, row.help, row.applies)]
-        name_here = "random_state" if text == "seed" else text.replace("-", "_")
+        name_here = {"seed": "random_state", **(renamed or {})}.get(text, text.replace("-", "_"))
         if keyword.iskeyword(name_here):  # as lambda
             name_here += "_"
         options.append(Option(text, name_here, row.kind, tuple(choices), *texts))

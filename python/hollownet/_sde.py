@@ -22,7 +22,7 @@ _CHUNK = 4096
 _FINE = 512  # steps of a simulation by default, at least, as in `hollow sde sample`
 
 _TABLE = "hl_sde_learn_options"
-_OPTIONS = read_table(_TABLE)
+_OPTIONS = read_table(_TABLE, {"drift": "drift_form", "diffusion": "diffusion_form"})
 
 
 class SDEModel(Model):

@@ -399,6 +399,23 @@ class TestDensity(unittest.TestCase):
         self.assertEqual(model.to_bytes(), make().fit(banana()).to_bytes())
 
 
+class TestKeywords(unittest.TestCase):
+    def test_methods(self):
+        """No keyword argument, which becomes an attribute, hides a method."""
+        for estimator in (hollownet.Density, hollownet.OutlierDetector, hollownet.SDE, hollownet.VAE):
+            hidden = [name for name in estimator().get_params() if callable(getattr(estimator, name, None))]
+            self.assertEqual(hidden, [], estimator.__name__)
+
+    def test_forms(self):
+        """A drift and a diffusion as expressions."""
+        t, X, groups = paths()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = hollownet.SDE(drift_form="x1 = -k*x1", diffusion_form="x1 = s", iters=2).fit(t, X, groups)
+        slope = (model.drift([[1.0]]) - model.drift([[0.0]])).item()
+        self.assertAlmostEqual(model.drift([[2.0]]).item(), 2 * slope, places=4)
+
+
 class TestSDE(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

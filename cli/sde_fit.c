@@ -90,14 +90,14 @@ static const char *place_of(const job *j, const hl_sde_finding *f, char *buffer,
 
 static void say_finding(const job *j, const hl_sde_outcome *o, size_t k)
 {
-    char sentence[800], text[800], place[400];
+    char sentence[800], shown[800], place[400];
     const hl_sde_finding *f = &o->finding[k];
     const char *where = place_of(j, f, place, sizeof place), *colon = *where ? ": " : "";
-    cli_dash_options(text, sizeof text, hl_sde_finding_text(o, k, sentence, sizeof sentence));
+    cli_dash_options(shown, sizeof shown, hl_sde_finding_text(o, k, sentence, sizeof sentence));
     if (f->fatal) /* an error, also for those who want it quiet; what follows from it is the caller's */
-        (void)cli_fail(me, CLI_FAILED, "%s%s%s%s", o->judged ? "training failed: " : "", where, colon, text);
+        (void)cli_fail(me, CLI_FAILED, "%s%s%s%s", o->judged ? "training failed: " : "", where, colon, shown);
     else
-        cli_say(me, "%s%s%s%s", f->kind == HL_SDE_FINDING_METHOD ? "" : "warning: ", where, colon, text);
+        cli_say(me, "%s%s%s%s", f->kind == HL_SDE_FINDING_METHOD ? "" : "warning: ", where, colon, shown);
     if (f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES || f->kind == HL_SDE_FINDING_STATIONARY)
         cli_say(me,
                 "what cannot be identified: for every diffusion g there is a drift f = (g^2 p)' / (2 p) under which a "

@@ -118,10 +118,7 @@ static int prepare(job *j, const settings *set, const char **path)
         status = hl_density_load(j->ctx, path[0], &j->model);
     if (status != HL_OK)
         return cli_fail_model(&cli_calibrate, j->ctx, status, path[1]);
-    hl_density_column *columns = cli_columns_of(j->model);
-    size_t count = hl_density_dim(j->model) + hl_density_context(j->model);
-    status = columns ? cli_open_columns(j->ctx, path[1], &how, count, columns, &j->table) : HL_ERR_NOMEM;
-    free(columns);
+    status = cli_open_data(j->ctx, path[1], &how, j->model, 0, &j->table);
     return status == HL_OK ? read_rows(j, path[1]) : cli_fail_library(&cli_calibrate, j->ctx, status);
 }
 

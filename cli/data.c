@@ -42,13 +42,24 @@ hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_opt
     return status;
 }
 
-hl_density_column *cli_columns_of(const hl_density *model)
+static hl_density_column *columns_of(const hl_density *model)
 {
     size_t all = hl_density_dim(model) + hl_density_context(model);
     hl_density_column *columns = calloc(all, sizeof *columns);
     for (size_t i = 0; columns && i < all; i++)
         columns[i] = hl_density_get_column(model, i);
     return columns;
+}
+
+hl_status cli_open_data(hl_context *ctx, const char *path, const hl_table_options *options, const hl_density *model,
+                        size_t first, hl_table **table)
+{
+    size_t all = hl_density_dim(model) + hl_density_context(model);
+    hl_density_column *columns = columns_of(model);
+    hl_status status =
+        columns ? cli_open_columns(ctx, path, options, all - first, columns + first, table) : HL_ERR_NOMEM;
+    free(columns);
+    return status;
 }
 
 int cli_find_columns(const cli_command *command, const char *path, const hl_table *table, size_t count,
@@ -75,7 +86,7 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
                       size_t *x_index, size_t *c_index)
 {
     size_t dim = hl_density_dim(model), all = dim + hl_density_context(model), first = x_index ? 0 : dim;
-    hl_density_column *columns = cli_columns_of(model);
+    hl_density_column *columns = columns_of(model);
     size_t *index = calloc(all, sizeof *index);
     int result = columns && index ? CLI_OK : cli_no_memory(command);
     if (result == CLI_OK)

@@ -1,45 +1,23 @@
 /* density_plot.c - `hollow fit --plot`: curves of training; data, density and samples in two dimensions; pairs of columns otherwise. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "fit.h"
 
 enum { POINTS = 2000, GRID = 121, PAIRS = 4, PANEL = 420 };
 
-void fit_curves_add(fit_curves *curves, const hl_density_progress *p)
+void fit_add_point(cli_curves *curves, const hl_density_progress *p)
 {
     bool likelihood = p->phase == HL_FIT_LIKELIHOOD;
-    if (curves->count == curves->capacity) {
-        size_t capacity = curves->capacity ? 2 * curves->capacity : 256;
-        void *grown = realloc(curves->point, capacity * sizeof *curves->point);
-        if (!grown)
-            return; /* pictures are not worth failing for */
-        curves->point = grown;
-        curves->capacity = capacity;
-    }
-    const double point[5] = { (double)p->iteration, likelihood ? p->loss : NAN, p->validated ? p->validation : NAN,
-                              p->evaluations, likelihood };
-    memcpy(curves->point[curves->count++], point, sizeof point);
-}
-
-static int keep(cli_file *file, const char *directory, const char *name)
-{
-    return cli_plot_keep(file) == 0
-               ? CLI_OK
-               : cli_fail(&cli_fit, CLI_FAILED, "%s/%s: gnuplot could not draw it", directory, name);
-}
-
-static int open_plot(cli_file *file, const char *directory, const char *name, int width, int height)
-{
-    int error = cli_plot_open(file, directory, name, width, height);
-    return error ? cli_fail(&cli_fit, CLI_WRONG, "%s/%s: %s", directory, name, strerror(error)) : CLI_OK;
+    const double point[CLI_CURVES] = { (double)p->iteration, likelihood ? p->loss : NAN,
+                                       p->validated ? p->validation : NAN, p->evaluations, likelihood };
+    cli_curves_add(curves, point);
 }
 
 /* ---- curves ---- */
 
 /* Column `which` of the points that have it, as a block of data called `name`. */
-static void print_curve(FILE *g, const char *name, const fit_curves *c, int which)
+static void print_curve(FILE *g, const char *name, const cli_curves *c, int which)
 {
     fprintf(g, "$%s << E\n", name);
     for (size_t i = 0; i < c->count; i++)
@@ -49,7 +27,7 @@ static void print_curve(FILE *g, const char *name, const fit_curves *c, int whic
 }
 
 /* The curve of -log p goes from its lowest value up to a few times its spread at the end: the beginning may be far above. */
-static void print_range(FILE *g, const fit_curves *c)
+static void print_range(FILE *g, const cli_curves *c)
 {
     double low = INFINITY, last = NAN, spread = 0;
     for (size_t i = 0; i < c->count; i++)
@@ -65,10 +43,10 @@ static void print_range(FILE *g, const fit_curves *c)
         fprintf(g, "set yrange [%g:%g]\n", low - 0.1 * spread, fmax(last, low) + 2 * spread);
 }
 
-static int plot_curves(const char *directory, const fit_curves *c)
+static int plot_curves(const char *directory, const cli_curves *c)
 {
     cli_file file;
-    int result = open_plot(&file, directory, "training.png", 900, 700);
+    int result = cli_plot_start(&cli_fit, &file, directory, "training.png", 900, 700);
     if (result != CLI_OK)
         return result;
     FILE *g = file.stream;
@@ -87,7 +65,7 @@ static int plot_curves(const char *directory, const fit_curves *c)
                "row'\nset xlabel 'iteration'\n"
                "set title 'Evaluations of f in an iteration of likelihood, forward'\n"
                "plot $evaluations with lines linewidth 2 linecolor rgb '#1d63d1' notitle\nunset multiplot\n");
-    return keep(&file, directory, "training.png");
+    return cli_plot_finish(&cli_fit, &file, directory, "training.png");
 }
 
 /* ---- data and samples ---- */
@@ -134,7 +112,7 @@ static int plot_plane(const sheet *s)
     const char *directory = s->job->set->plot;
     cli_file file;
     double range[2][2];
-    int result = open_plot(&file, directory, "density.png", 3 * PANEL, PANEL + 40);
+    int result = cli_plot_start(&cli_fit, &file, directory, "density.png", 3 * PANEL, PANEL + 40);
     if (result != CLI_OK)
         return result;
     FILE *g = file.stream;
@@ -155,7 +133,7 @@ static int plot_plane(const sheet *s)
             "set title 'samples of the model'\n"
             "plot $samples with points pointtype 7 pointsize 0.25 linecolor rgb '#1d63d1'\nunset multiplot\n",
             range[0][0], range[0][1], range[1][0], range[1][1]);
-    return keep(&file, directory, "density.png");
+    return cli_plot_finish(&cli_fit, &file, directory, "density.png");
 }
 
 /* A matrix of panels: each pair of the first columns, data below and samples above the diagonal. */
@@ -164,7 +142,7 @@ static int plot_pairs(const sheet *s)
     const char *directory = s->job->set->plot;
     size_t n = s->dim < PAIRS ? s->dim : PAIRS, shown = s->rows < POINTS ? s->rows : POINTS;
     cli_file file;
-    int result = open_plot(&file, directory, "pairs.png", 240 * (int)n + 40, 240 * (int)n + 60);
+    int result = cli_plot_start(&cli_fit, &file, directory, "pairs.png", 240 * (int)n + 40, 240 * (int)n + 60);
     if (result != CLI_OK)
         return result;
     FILE *g = file.stream;
@@ -194,7 +172,7 @@ static int plot_pairs(const sheet *s)
                         r > c ? "data" : "samples", c + 1, r + 1, r > c ? "#5f6b7a" : "#1d63d1");
         }
     fprintf(g, "unset multiplot\n");
-    return keep(&file, directory, "pairs.png");
+    return cli_plot_finish(&cli_fit, &file, directory, "pairs.png");
 }
 
 int fit_plot(const fit_job *j, hl_density *model)

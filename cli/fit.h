@@ -17,12 +17,6 @@ typedef struct fit_rows {
     double *x, *context, *weights;
 } fit_rows;
 
-/* A curve of training for pictures. */
-typedef struct fit_curves {
-    size_t count, capacity;
-    double (*point)[5]; /* iteration, loss or NaN, validation or NaN, evaluations, 1 if likelihood */
-} fit_curves;
-
 typedef struct fit_job {
     const fit_settings *set;
     const char *path;
@@ -39,7 +33,7 @@ typedef struct fit_job {
     char *checkpoint;
     FILE *log;
     cli_progress progress;
-    fit_curves curves;
+    cli_curves curves; /* iteration, loss or NaN, validation or NaN, evaluations, 1 if likelihood */
 } fit_job;
 
 extern const cli_command cli_fit;
@@ -58,7 +52,7 @@ int fit_conclude(const fit_job *job, const hl_density_outcome *outcome);
 
 /* ---- pictures (density_plot.c) ---- */
 
-void fit_curves_add(fit_curves *curves, const hl_density_progress *progress);
+void fit_add_point(cli_curves *curves, const hl_density_progress *progress);
 /* Curves and densities, as PNG files in a directory. */
 int fit_plot(const fit_job *job, hl_density *model);
 

@@ -139,7 +139,7 @@ int fit_progress(const void *report, void *user)
     if (j->log)
         write_log(j->log, p);
     if (j->set->plot)
-        fit_curves_add(&j->curves, p);
+        fit_add_point(&j->curves, p);
     return cli_interrupted();
 }
 

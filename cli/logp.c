@@ -263,13 +263,7 @@ static hl_status open_table(logp_job *j, const settings *set)
     hl_table_options how = { .columns = set->columns, .drop_missing = set->drop, .array = set->array };
     if (set->append || set->worst)
         return hl_table_open(j->ctx, j->path, &how, &j->table);
-    hl_density_column *columns = cli_columns_of(j->model);
-    hl_status status =
-        columns ? cli_open_columns(j->ctx, j->path, &how, hl_density_dim(j->model) + hl_density_context(j->model),
-                                   columns, &j->table)
-                : HL_ERR_NOMEM;
-    free(columns);
-    return status;
+    return cli_open_data(j->ctx, j->path, &how, j->model, 0, &j->table);
 }
 
 static int check(const settings *set, const char **path)

@@ -1,8 +1,6 @@
 /* report.c - `hollow report`: a page that says whether a model is good. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "sde.h"
 #include "vae.h"
@@ -68,25 +66,14 @@ typedef struct job {
 
 /* ---- data ---- */
 
-static hl_status open_table(job *j)
-{
-    hl_table_options how = { .columns = j->set->source.how.columns,
-                             .drop_missing = j->set->source.drop,
-                             .array = j->set->source.how.array };
-    hl_density_column *columns = cli_columns_of(j->model);
-    hl_status status =
-        columns ? cli_open_columns(j->ctx, j->path[1], &how, hl_density_dim(j->model) + hl_density_context(j->model),
-                                   columns, &j->table)
-                : HL_ERR_NOMEM;
-    free(columns);
-    return status;
-}
-
 /* The rows that are looked at, one after the other: what is in memory does not grow with the table. */
 static int read_rows(job *j)
 {
     size_t dim = hl_density_dim(j->model), context = hl_density_context(j->model);
-    hl_status status = open_table(j);
+    hl_table_options table = { .columns = j->set->source.how.columns,
+                               .drop_missing = j->set->source.drop,
+                               .array = j->set->source.how.array };
+    hl_status status = cli_open_data(j->ctx, j->path[1], &table, j->model, 0, &j->table);
     if (status != HL_OK)
         return cli_fail_library(&cli_report, j->ctx, status);
     j->total = hl_table_rows(j->table);
@@ -203,28 +190,6 @@ static int make_report(job *j, const char *page)
     return result;
 }
 
-/* What cannot be written is told before the work, not after it. */
-static int check_page(const char *page)
-{
-    char *copy = strdup(page), *slash = copy ? strrchr(copy, '/') : NULL;
-    cli_file file;
-    struct stat st;
-    int error = 0;
-    if (!copy)
-        return cli_no_memory(&cli_report);
-    if (stat(page, &st) == 0 && !S_ISREG(st.st_mode)) {
-        free(copy);
-        return cli_fail(&cli_report, CLI_WRONG, "%s: it is not a regular file", page);
-    }
-    if (slash)
-        *slash = '\0';
-    error = cli_file_open(&file, slash ? (slash == copy ? "/" : copy) : ".", slash ? slash + 1 : copy);
-    if (!error)
-        cli_file_drop(&file);
-    free(copy);
-    return error ? cli_fail(&cli_report, CLI_WRONG, "%s: %s", page, strerror(error)) : CLI_OK;
-}
-
 static int report(job *j, const char *page)
 {
     const cli_path paths[] = { { j->path[0], CLI_READ, NULL },
@@ -232,7 +197,7 @@ static int report(job *j, const char *page)
                                { page, CLI_WRITE, NULL } };
     int result = cli_check_paths(&cli_report, 3, paths);
     if (result == CLI_OK && page)
-        result = check_page(page);
+        result = cli_check_file(&cli_report, page);
     if (result != CLI_OK)
         return result;
     hl_status status =

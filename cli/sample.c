@@ -57,12 +57,7 @@ static hl_status put(job *j, size_t count)
         j->failed += isnan(j->x[r * dim]) != 0;
     if (j->writer)
         return hl_table_write_rows(j->writer, count, j->x);
-    for (size_t r = 0; r < count; r++) {
-        cli_json_open(&j->json, NULL, '[');
-        for (size_t i = 0; i < dim; i++)
-            cli_json_exact(&j->json, NULL, j->x[r * dim + i]);
-        cli_json_close(&j->json, ']');
-    }
+    cli_json_rows(&j->json, count, dim, j->x);
     return HL_OK;
 }
 
@@ -100,13 +95,8 @@ static hl_status draw_rows(job *j, const settings *set)
     for (size_t i = 0; i < dim; i++)
         j->names[i] = hl_density_get_column(j->model, i).name;
     j->json = (cli_json){ .file = stdout };
-    if (cli_json_wanted()) {
-        cli_json_open(&j->json, NULL, '{');
-        cli_json_open(&j->json, "columns", '[');
-        for (size_t i = 0; i < dim; i++)
-            cli_json_text(&j->json, NULL, j->names[i]);
-        cli_json_close(&j->json, ']');
-    }
+    if (cli_json_wanted())
+        cli_json_open_table(&j->json, dim, j->names);
     if (cli_json_wanted() && !set->out)
         cli_json_open(&j->json, "sample", '[');
     else
@@ -115,10 +105,7 @@ static hl_status draw_rows(job *j, const settings *set)
         status = draw(j, set->seed);
     if (status != HL_OK || !cli_json_wanted())
         return status;
-    if (set->out)
-        cli_json_text(&j->json, "file", set->out);
-    else
-        cli_json_close(&j->json, ']');
+    cli_json_close_rows(&j->json, set->out);
     cli_json_count(&j->json, "rows", j->rows);
     cli_json_count(&j->json, "failed", j->failed);
     cli_json_close(&j->json, '}');
@@ -136,11 +123,8 @@ static int open_context(job *j, const settings *set)
                                      : "the model has a context: give it by --context FILE");
     if (!set->context)
         return CLI_OK;
-    hl_density_column *columns = cli_columns_of(j->model);
-    hl_status status = columns ? cli_open_columns(j->ctx, set->context, &(hl_table_options){ 0 }, j->c_columns,
-                                                  columns + hl_density_dim(j->model), &j->table)
-                               : HL_ERR_NOMEM;
-    free(columns);
+    hl_status status =
+        cli_open_data(j->ctx, set->context, &(hl_table_options){ 0 }, j->model, hl_density_dim(j->model), &j->table);
     if (status != HL_OK)
         return cli_fail_library(&cli_sample, j->ctx, status);
     size_t there = hl_table_rows(j->table);

@@ -1,4 +1,4 @@
-/* sde.c - `hollow sde`: the commands about stochastic differential equations. */
+/* sde.c - `hollow sde`: the commands about stochastic differential equations, and the observations that they read. */
 #include "sde.h"
 
 static const cli_command *const commands[] = { &sde_command_fit, &sde_command_sample, &sde_command_grid,
@@ -24,4 +24,26 @@ const cli_command cli_sde = { "sde",
 static int run(int argc, char **argv)
 {
     return cli_run(&cli_sde, commands, argc, argv);
+}
+
+int sde_read(const cli_command *command, hl_context *ctx, const sde_source *source, hl_observations **rows)
+{
+    hl_observation_options how = source->how;
+    const char *path = source->path;
+    int result = cli_keep_pipe(command, &path);
+    char place[400];
+    how.drop_missing = source->drop;
+    if (result != CLI_OK)
+        return result;
+    hl_status status = hl_observations_read(ctx, path, &how, rows);
+    if (status != HL_OK)
+        return cli_fail_library(command, ctx, status);
+    const hl_observations *o = *rows;
+    if (o->dropped)
+        cli_say(command, "%s: %zu rows with missing values are left out", source->path, o->dropped);
+    if (o->snapshots != SIZE_MAX)
+        cli_say(command,
+                "%s: times do not all rise, so rows are taken as snapshots; name trajectories by --trajectory COL",
+                hl_observations_place(o, o->snapshots, SIZE_MAX, place, sizeof place));
+    return CLI_OK;
 }

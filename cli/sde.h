@@ -42,10 +42,6 @@ typedef struct sde_source {
 /* Read, from pipes, too. Returns CLI_OK or an exit status, having said what is wrong. */
 int sde_read(const cli_command *command, hl_context *ctx, const sde_source *source, hl_observations **rows);
 
-/* Begin the object of a table with its columns; end the list of its rows, or name the file that they went to. */
-void sde_open_table(cli_json *json, size_t columns, const char *const *names);
-void sde_close_rows(cli_json *json, const char *file);
-
 /* The verdict as members of an object. */
 void sde_print_verdict(cli_json *json, const hl_verdict *verdict);
 
@@ -54,14 +50,9 @@ void sde_print_outcome(const char *model, const hl_sde *sde, const hl_sde_outcom
 /* The constants of expressions as a list in an object. */
 void sde_print_constants(cli_json *json, const hl_sde_forms *forms);
 
-/* Curves of training for pictures: iteration, loss, nll. */
-typedef struct sde_curves {
-    size_t count, capacity;
-    double (*point)[3];
-} sde_curves;
-void sde_curves_add(sde_curves *curves, double iteration, double loss, double nll);
-/* Pictures as PNG files in a directory: training, drift and diffusion, marginals. The judge has compared the model. */
+/* Pictures as PNG files in a directory: training (curves of iteration, loss, nll), drift and diffusion, marginals. The judge has
+ * compared the model. */
 int sde_plot(const char *directory, hl_sde *sde, const hl_observations *rows, hl_judge *judge, bool matching,
-             const sde_curves *curves);
+             const cli_curves *curves);
 
 #endif

@@ -65,7 +65,7 @@ typedef struct job {
     hl_sde_outcome *outcome;
     char *checkpoint;
     FILE *log;
-    sde_curves curves;
+    cli_curves curves;
     size_t said;  /* findings */
     double start; /* of training */
     bool begun;   /* it has begun */
@@ -156,7 +156,7 @@ static void show(job *j, const hl_sde_progress *p)
 
 static void log_line(job *j, const hl_sde_progress *p)
 {
-    sde_curves_add(&j->curves, (double)p->iteration, p->loss, p->nll);
+    cli_curves_add(&j->curves, (const double[CLI_CURVES]){ (double)p->iteration, p->loss, p->nll });
     if (!j->log)
         return;
     cli_json json = { .file = j->log };

@@ -72,12 +72,7 @@ static hl_status put(output *to, size_t count, size_t wide, const double *values
 {
     if (to->writer)
         return hl_table_write_rows(to->writer, count, values);
-    for (size_t r = 0; r < count; r++) {
-        cli_json_open(&to->json, NULL, '[');
-        for (size_t i = 0; i < wide; i++)
-            cli_json_exact(&to->json, NULL, values[r * wide + i]);
-        cli_json_close(&to->json, ']');
-    }
+    cli_json_rows(&to->json, count, wide, values);
     return HL_OK;
 }
 
@@ -130,7 +125,7 @@ static hl_status write_all(hl_context *ctx, hl_sde *sde, const hl_observations *
     hl_status status = HL_OK;
     bool json = cli_json_wanted();
     if (json)
-        sde_open_table(&to.json, wide, names);
+        cli_json_open_table(&to.json, wide, names);
     if (json && !out)
         cli_json_open(&to.json, "values", '[');
     else
@@ -141,7 +136,7 @@ static hl_status write_all(hl_context *ctx, hl_sde *sde, const hl_observations *
     hl_table_writer_free(to.writer);
     if (status != HL_OK || !json)
         return status;
-    sde_close_rows(&to.json, out);
+    cli_json_close_rows(&to.json, out);
     cli_json_count(&to.json, "rows", rows->rows);
     cli_json_count(&to.json, "failed", *failed);
     cli_json_close(&to.json, '}');

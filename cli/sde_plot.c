@@ -2,48 +2,24 @@
  * two; observations, density and simulations at some times. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sde.h"
 
-enum { CURVE = 201, FIELD = 61, ARROWS = 17, SHOWN_TIMES = 5, SHOWN_COLUMNS = 3, BINS = 25, POINTS = 1500 };
+enum { CURVE = 201, FIELD = 61, ARROWS = 17, SHOWN_TIMES = 5, SHOWN_COLUMNS = 3, POINTS = 1500 };
 static const cli_command *const me = &sde_command_fit;
-
-void sde_curves_add(sde_curves *curves, double iteration, double loss, double nll)
-{
-    if (curves->count == curves->capacity) {
-        size_t capacity = curves->capacity ? 2 * curves->capacity : 256;
-        void *grown = realloc(curves->point, capacity * sizeof *curves->point);
-        if (!grown)
-            return; /* pictures are not worth failing for */
-        curves->point = grown;
-        curves->capacity = capacity;
-    }
-    double *to = curves->point[curves->count++];
-    to[0] = iteration;
-    to[1] = loss;
-    to[2] = nll;
-}
 
 static int open_plot(cli_file *file, const char *directory, const char *name, int width, int height)
 {
-    int error = cli_plot_open(file, directory, name, width, height);
-    if (error)
-        return cli_fail(me, CLI_WRONG, "%s/%s: %s", directory, name, strerror(error));
-    fprintf(file->stream, "set grid linecolor rgb '#eaeef2'\nunset key\n");
-    return CLI_OK;
-}
-
-static int keep(cli_file *file, const char *directory, const char *name)
-{
-    return cli_plot_keep(file) == 0 ? CLI_OK
-                                    : cli_fail(me, CLI_FAILED, "%s/%s: gnuplot could not draw it", directory, name);
+    int result = cli_plot_start(me, file, directory, name, width, height);
+    if (result == CLI_OK)
+        fprintf(file->stream, "set grid linecolor rgb '#eaeef2'\nunset key\n");
+    return result;
 }
 
 /* ---- training ---- */
 
 /* Means over stretches of iterations, as a block of data called `name`. */
-static void print_curve(FILE *g, const char *name, const sde_curves *c, int which)
+static void print_curve(FILE *g, const char *name, const cli_curves *c, int which)
 {
     size_t stretch = c->count / 400 + 1;
     fprintf(g, "$%s << E\n", name);
@@ -56,7 +32,7 @@ static void print_curve(FILE *g, const char *name, const sde_curves *c, int whic
     fprintf(g, "E\n");
 }
 
-static int plot_training(const char *directory, bool matching, const sde_curves *c)
+static int plot_training(const char *directory, bool matching, const cli_curves *c)
 {
     cli_file file;
     int result = c->count < 2 ? CLI_OK : open_plot(&file, directory, "training.png", 900, 700);
@@ -77,33 +53,15 @@ static int plot_training(const char *directory, bool matching, const sde_curves 
                 matching ? "set logscale y\n" : "");
     fprintf(g, "set title 'Mean -log p(t, x) of the observations'\nset xlabel 'iteration'\n"
                "plot $nll with lines linewidth 2 linecolor rgb '#1d63d1'\nunset multiplot\n");
-    return keep(&file, directory, "training.png");
+    return cli_plot_finish(me, &file, directory, "training.png");
 }
 
 /* ---- drift and diffusion ---- */
 
-static int ascending(const void *a, const void *b)
+/* Where the observations are in a column. */
+static int find_range(const hl_observations *rows, size_t column, double range[2])
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Where the observations are in a column, without the outermost in a thousand. */
-static int find_range(const hl_observations *rows, size_t column, double *low, double *high)
-{
-    double *v = calloc(rows->rows, sizeof *v);
-    if (!v)
-        return cli_no_memory(me);
-    for (size_t r = 0; r < rows->rows; r++)
-        v[r] = rows->x[r * rows->dim + column];
-    qsort(v, rows->rows, sizeof *v, ascending);
-    *low = v[rows->rows / 1000];
-    *high = v[rows->rows - 1 - rows->rows / 1000];
-    double margin = 0.05 * (*high - *low);
-    *low -= margin;
-    *high += margin;
-    free(v);
-    return CLI_OK;
+    return cli_find_range(me, rows->rows, rows->dim, rows->x + column, range);
 }
 
 /* Three times, or one if nothing depends on them. */
@@ -144,21 +102,21 @@ static void print_curves(FILE *to, size_t number, hl_sde *sde, double time, doub
 static int plot_curves(const char *directory, hl_sde *sde, const hl_observations *rows)
 {
     static const char *const colours[] = { "#1d63d1", "#009e73", "#d1491d" };
-    double low, high, times[3];
+    double range[2], times[3];
     size_t count = pick_times(sde, times);
     cli_file file;
-    int result = find_range(rows, 0, &low, &high);
+    int result = find_range(rows, 0, range);
     if (result == CLI_OK)
         result = open_plot(&file, directory, "equation.png", 1100, 480);
     if (result != CLI_OK)
         return result;
     FILE *to = file.stream;
     for (size_t k = 0; k < count; k++)
-        print_curves(to, k, sde, times[k], low, high);
+        print_curves(to, k, sde, times[k], range[0], range[1]);
     fprintf(
         to,
         "set datafile missing 'nan'\nset multiplot layout 1,2\nset offsets 0, 0, graph 0.05, 0\nset xrange [%g:%g]\n%s",
-        low, high, count > 1 ? "set key top right\n" : "");
+        range[0], range[1], count > 1 ? "set key top right\n" : "");
     cli_plot_label(to, "xlabel", rows->name[0]);
     for (int which = 0; which < 2; which++) {
         fprintf(to, "set title '%s%s' font ',15'\n%splot ", which ? "diffusion g" : "drift f",
@@ -174,7 +132,7 @@ static int plot_curves(const char *directory, hl_sde *sde, const hl_observations
         fprintf(to, "0 notitle linecolor rgb '#888888'\n");
     }
     fprintf(to, "unset multiplot\n");
-    return keep(&file, directory, "equation.png");
+    return cli_plot_finish(me, &file, directory, "equation.png");
 }
 
 /* Values on a grid of n x n points at the middle time. */
@@ -209,27 +167,14 @@ static void print_field(FILE *to, const char *name, hl_sde *sde, double range[2]
     fprintf(to, "E\n");
 }
 
-static void print_scatter(FILE *to, const char *name, const double *x, size_t rows, size_t dim)
-{
-    size_t shown = rows < POINTS ? rows : POINTS;
-    fprintf(to, "$%s << E\n", name);
-    for (size_t k = 0; k < shown; k++) {
-        const double *row = x + k * rows / shown * dim;
-        for (size_t i = 0; i < dim && i < 2; i++)
-            fprintf(to, "%.7g ", row[i]);
-        fputc('\n', to);
-    }
-    fprintf(to, "nan nan\nE\n");
-}
-
 static int plot_field(const char *directory, hl_sde *sde, const hl_observations *rows)
 {
     double range[2][2], times[3];
     char when[40] = "";
     cli_file file;
-    int result = find_range(rows, 0, &range[0][0], &range[0][1]);
+    int result = find_range(rows, 0, range[0]);
     if (result == CLI_OK)
-        result = find_range(rows, 1, &range[1][0], &range[1][1]);
+        result = find_range(rows, 1, range[1]);
     if (result == CLI_OK)
         result = open_plot(&file, directory, "equation.png", 1500, 520);
     if (result != CLI_OK)
@@ -239,7 +184,7 @@ static int plot_field(const char *directory, hl_sde *sde, const hl_observations 
         snprintf(when, sizeof when, ", t = %.5g", times[1]);
     print_field(to, "arrows", sde, range, ARROWS);
     print_field(to, "field", sde, range, FIELD);
-    print_scatter(to, "data", rows->x, rows->rows, 2);
+    cli_plot_points(to, "data", rows->rows, 2, 2, POINTS, rows->x);
     cli_plot_label(to, "xlabel", rows->name[0]);
     cli_plot_label(to, "ylabel", rows->name[1]);
     fprintf(to,
@@ -254,26 +199,10 @@ static int plot_field(const char *directory, hl_sde *sde, const hl_observations 
     for (int i = 0; i < 2; i++)
         fprintf(to, "set title 'diffusion g%d%s'\nplot $field using 1:2:%d with image\n", i + 1, when, 5 + i);
     fprintf(to, "unset multiplot\n");
-    return keep(&file, directory, "equation.png");
+    return cli_plot_finish(me, &file, directory, "equation.png");
 }
 
 /* ---- marginals ---- */
-
-/* A histogram of column `c` of rows x dim values, as a density. */
-static void print_histogram(FILE *to, const char *name, size_t number, const double *x, size_t rows, size_t dim,
-                            size_t c, double low, double high)
-{
-    double count[BINS] = { 0 }, width = (high - low) / BINS;
-    for (size_t r = 0; r < rows; r++) {
-        double at = (x[r * dim + c] - low) / width;
-        if (at >= 0 && at < BINS)
-            count[(size_t)at]++;
-    }
-    fprintf(to, "$%s%zu << E\n", name, number);
-    for (size_t b = 0; b < BINS; b++)
-        fprintf(to, "%.7g %.7g\n", low + width * ((double)b + 0.5), count[b] / (double)rows / width);
-    fprintf(to, "E\n");
-}
 
 static const char *const sources[] = { "data", "density", "simulated" };
 
@@ -292,15 +221,15 @@ static int plot_histograms(const char *directory, const hl_observations *rows, h
             "font ',14'\nset format y ''\n",
             lines, times);
     for (size_t c = 0; c < lines && result == CLI_OK; c++) {
-        double low, high;
-        result = find_range(rows, c, &low, &high);
+        double range[2];
+        result = find_range(rows, c, range);
         for (size_t k = 0; k < times && result == CLI_OK; k++) {
             hl_judge_group g = hl_judge_get(judge, shown[k]);
             for (int s = 0; s < 3; s++) {
                 hl_judge_rows(judge, shown[k], (hl_judge_source)s, x);
-                print_histogram(to, sources[s], c * times + k, x, g.rows, d, c, low, high);
+                cli_plot_histogram(to, sources[s], c * times + k, g.rows, d, x + c, range);
             }
-            fprintf(to, "set xrange [%g:%g]\nset yrange [0:*]\nset title 't = %.4g'\n", low, high,
+            fprintf(to, "set xrange [%g:%g]\nset yrange [0:*]\nset title 't = %.4g'\n", range[0], range[1],
                     0.5 * (g.t_first + g.t_last));
             cli_plot_label(to, "xlabel", rows->name[c]);
             fprintf(
@@ -311,7 +240,7 @@ static int plot_histograms(const char *directory, const hl_observations *rows, h
         }
     }
     fprintf(to, "unset multiplot\n");
-    int kept = keep(&file, directory, "marginals.png");
+    int kept = cli_plot_finish(me, &file, directory, "marginals.png");
     return result == CLI_OK ? kept : result;
 }
 
@@ -323,9 +252,9 @@ static int plot_planes(const char *directory, const hl_observations *rows, hl_ju
     static const char *const colours[] = { "#5f6b7a", "#1d63d1", "#d1491d" };
     double range[2][2];
     cli_file file;
-    int result = find_range(rows, 0, &range[0][0], &range[0][1]);
+    int result = find_range(rows, 0, range[0]);
     if (result == CLI_OK)
-        result = find_range(rows, 1, &range[1][0], &range[1][1]);
+        result = find_range(rows, 1, range[1]);
     if (result == CLI_OK)
         result = open_plot(&file, directory, "marginals.png", 280 * (int)times + 60, 860);
     if (result != CLI_OK)
@@ -341,12 +270,12 @@ static int plot_planes(const char *directory, const hl_observations *rows, hl_ju
             char name[40];
             hl_judge_rows(judge, shown[k], (hl_judge_source)s, x);
             snprintf(name, sizeof name, "%s%zu", sources[s], k);
-            print_scatter(to, name, x, g.rows, 2);
+            cli_plot_points(to, name, g.rows, 2, 2, POINTS, x);
             fprintf(to, "set title '%s, t = %.4g'\nplot $%s with points pointtype 7 pointsize 0.3 linecolor rgb '%s'\n",
                     titles[s], 0.5 * (g.t_first + g.t_last), name, colours[s]);
         }
     fprintf(to, "unset multiplot\n");
-    return keep(&file, directory, "marginals.png");
+    return cli_plot_finish(me, &file, directory, "marginals.png");
 }
 
 static int plot_marginals(const char *directory, const hl_observations *rows, hl_judge *judge)
@@ -367,7 +296,7 @@ static int plot_marginals(const char *directory, const hl_observations *rows, hl
 }
 
 int sde_plot(const char *directory, hl_sde *sde, const hl_observations *rows, hl_judge *judge, bool matching,
-             const sde_curves *curves)
+             const cli_curves *curves)
 {
     if (!cli_have_gnuplot()) {
         cli_say(me, "no pictures: gnuplot is not there");

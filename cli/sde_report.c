@@ -1,24 +1,7 @@
-/* sde_report.c - verdicts, outcomes and tables as JSON. */
+/* sde_report.c - verdicts and outcomes as JSON. */
 #include <math.h>
 
 #include "sde.h"
-
-void sde_open_table(cli_json *json, size_t columns, const char *const *names)
-{
-    cli_json_open(json, NULL, '{');
-    cli_json_open(json, "columns", '[');
-    for (size_t i = 0; i < columns; i++)
-        cli_json_text(json, NULL, names[i]);
-    cli_json_close(json, ']');
-}
-
-void sde_close_rows(cli_json *json, const char *file)
-{
-    if (file)
-        cli_json_text(json, "file", file);
-    else
-        cli_json_close(json, ']');
-}
 
 void sde_print_verdict(cli_json *json, const hl_verdict *v)
 {

@@ -212,7 +212,7 @@ static int open_output(job *j)
     }
     j->json = (cli_json){ .file = stdout };
     if (cli_json_wanted())
-        sde_open_table(&j->json, wide, names);
+        cli_json_open_table(&j->json, wide, names);
     if (cli_json_wanted() && !out)
         cli_json_open(&j->json, "sample", '[');
     else
@@ -234,10 +234,7 @@ static hl_status put_line(job *j)
 {
     if (j->writer)
         return hl_table_write_rows(j->writer, 1, j->line);
-    cli_json_open(&j->json, NULL, '[');
-    for (size_t i = 0; i < line_width(j); i++)
-        cli_json_exact(&j->json, NULL, j->line[i]);
-    cli_json_close(&j->json, ']');
+    cli_json_rows(&j->json, 1, line_width(j), j->line);
     return HL_OK;
 }
 
@@ -246,7 +243,7 @@ static hl_status close_output(job *j)
     hl_status status = j->writer ? hl_table_writer_finish(j->writer) : HL_OK;
     if (status != HL_OK || !cli_json_wanted())
         return status;
-    sde_close_rows(&j->json, j->set->out);
+    cli_json_close_rows(&j->json, j->set->out);
     cli_json_count(&j->json, "trajectories", j->rows);
     cli_json_count(&j->json, "rows", j->set->intervals ? j->times : j->rows * j->times);
     cli_json_close(&j->json, '}');

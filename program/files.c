@@ -1,4 +1,4 @@
-/* files.c - files that appear complete or not at all, and pictures by way of gnuplot. */
+/* files.c - files that appear complete or not at all, pipes that are kept, and pictures by way of gnuplot. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -107,6 +107,28 @@ int cli_file_open(cli_file *file, const char *directory, const char *name)
     return error;
 }
 
+int cli_file_open_path(cli_file *file, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    int error = directory ? cli_file_open(file, directory, slash ? slash + 1 : path) : ENOMEM;
+    free(directory);
+    return error;
+}
+
+int cli_check_file(const cli_command *command, const char *path)
+{
+    cli_file file;
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return cli_fail(command, CLI_WRONG, "%s: it is not a regular file", path);
+    int error = cli_file_open_path(&file, path);
+    if (error)
+        return cli_fail(command, CLI_WRONG, "%s: %s", path, strerror(error));
+    cli_file_drop(&file);
+    return CLI_OK;
+}
+
 int cli_file_keep(cli_file *file)
 {
     FILE *stream = file->stream;
@@ -130,6 +152,42 @@ void cli_file_drop(cli_file *file)
     if (file->temporary)
         unlink(file->temporary);
     forget(file);
+}
+
+/* ---- pipes ---- */
+
+/* Standard input, or the descriptor of another pipe, such as <(command); -1 for files. */
+static int open_pipe(const char *path)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0)
+        return STDIN_FILENO;
+    return stat(path, &st) == 0 && S_ISFIFO(st.st_mode) ? open(path, O_RDONLY) : -1;
+}
+
+/* All of a pipe becomes a file without a name, as standard input. */
+static int keep_input(const cli_command *command, int pipe)
+{
+    char piece[65536];
+    ssize_t count = 0;
+    bool good = true;
+    FILE *file = tmpfile();
+    if (!file)
+        return cli_fail(command, CLI_FAILED, "standard input: no temporary file can be made");
+    while (good && (count = read(pipe, piece, sizeof piece)) > 0)
+        good = fwrite(piece, 1, (size_t)count, file) == (size_t)count;
+    good = good && count == 0 && fflush(file) == 0 && dup2(fileno(file), STDIN_FILENO) >= 0;
+    fclose(file);
+    if (pipe != STDIN_FILENO)
+        close(pipe);
+    return good ? CLI_OK : cli_fail(command, CLI_WRONG, "standard input: it cannot be read or kept");
+}
+
+int cli_keep_pipe(const cli_command *command, const char **path)
+{
+    int pipe = open_pipe(*path);
+    *path = pipe >= 0 ? "-" : *path;
+    return pipe >= 0 ? keep_input(command, pipe) : CLI_OK;
 }
 
 /* ---- gnuplot ---- */
@@ -181,25 +239,4 @@ int cli_plot_keep(cli_file *file)
         return -1;
     }
     return rename_file(file);
-}
-
-void cli_plot_label(FILE *g, const char *what, const char *name)
-{
-    fprintf(g, "set %s \"", what);
-    for (; *name; name++)
-        fputc(*name == '"' || *name == '\\' || *name == '`' || (unsigned char)*name < ' ' ? '?' : *name, g);
-    fprintf(g, "\" noenhanced\n");
-}
-
-void cli_plot_points(FILE *g, const char *name, size_t rows, size_t stride, size_t columns, size_t most,
-                     const double *x)
-{
-    size_t shown = rows < most ? rows : most;
-    fprintf(g, "$%s << E\n", name);
-    for (size_t i = 0; i < shown; i++) {
-        for (size_t k = 0; k < columns; k++)
-            fprintf(g, "%.7g ", x[i * rows / shown * stride + k]);
-        fputc('\n', g);
-    }
-    fprintf(g, "E\n");
 }

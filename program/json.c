@@ -126,3 +126,30 @@ void cli_json_bool(cli_json *json, const char *key, bool value)
     fputs(json->plain ? value ? "yes" : "no" : value ? "true" : "false", json->file);
     end(json);
 }
+
+void cli_json_open_table(cli_json *json, size_t columns, const char *const *names)
+{
+    cli_json_open(json, NULL, '{');
+    cli_json_open(json, "columns", '[');
+    for (size_t i = 0; i < columns; i++)
+        cli_json_text(json, NULL, names[i]);
+    cli_json_close(json, ']');
+}
+
+void cli_json_close_rows(cli_json *json, const char *file)
+{
+    if (file)
+        cli_json_text(json, "file", file);
+    else
+        cli_json_close(json, ']');
+}
+
+void cli_json_rows(cli_json *json, size_t rows, size_t columns, const double *values)
+{
+    for (size_t r = 0; r < rows; r++) {
+        cli_json_open(json, NULL, '[');
+        for (size_t i = 0; i < columns; i++)
+            cli_json_exact(json, NULL, values[r * columns + i]);
+        cli_json_close(json, ']');
+    }
+}

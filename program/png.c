@@ -85,11 +85,8 @@ static int draw(FILE *f, const cli_grid *g)
 
 int cli_write_grid(const char *path, const cli_grid *grid)
 {
-    const char *slash = strrchr(path, '/');
-    char *directory = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
     cli_file file;
-    int error = directory ? cli_file_open(&file, directory, slash ? slash + 1 : path) : ENOMEM;
-    free(directory);
+    int error = cli_file_open_path(&file, path);
     if (error)
         return error;
     error = draw(file.stream, grid);

@@ -1,5 +1,5 @@
 /* program.h - what the programs hollow, hollow-bench and hollow-paper share: exit codes, tables of commands and options, messages,
- * progress, JSON, files, pictures. Nothing here knows a model.
+ * progress, JSON, files, also those of a training, pictures. Nothing here knows a model.
  *
  * Results go to stdout or to files, talk to stderr. Programs see the library only through its public headers. */
 #ifndef PROGRAM_PROGRAM_H
@@ -182,6 +182,10 @@ void cli_json_real(cli_json *json, const char *key, double value);  /* null if n
 void cli_json_exact(cli_json *json, const char *key, double value); /* with all its digits */
 void cli_json_count(cli_json *json, const char *key, uint64_t value);
 void cli_json_bool(cli_json *json, const char *key, bool value);
+/* Begin the object of a table with its columns; rows of a list, exactly; end the list, or name the file that they went to. */
+void cli_json_open_table(cli_json *json, size_t columns, const char *const *names);
+void cli_json_rows(cli_json *json, size_t rows, size_t columns, const double *values);
+void cli_json_close_rows(cli_json *json, const char *file);
 
 /* ---- files (files.c) ---- */
 
@@ -195,8 +199,37 @@ typedef struct cli_file {
 /* All return 0 or an errno. */
 int cli_make_directory(const char *path); /* with its parents; checks that files can be made there */
 int cli_file_open(cli_file *file, const char *directory, const char *name);
+int cli_file_open_path(cli_file *file, const char *path);
 int cli_file_keep(cli_file *file);  /* close and give it its name */
 void cli_file_drop(cli_file *file); /* remove it; takes one that was kept or never opened */
+
+/* Can a regular file be written there? Asked before the work, not after it. CLI_OK or CLI_WRONG, having said why not. */
+int cli_check_file(const cli_command *command, const char *path);
+/* The library opens a table more than once, to find what its columns hold; a pipe, such as "-" or <(command), can be read but
+ * once. So all of it is kept in a file that becomes standard input, and the path "-". CLI_OK or an exit status. */
+int cli_keep_pipe(const cli_command *command, const char **path);
+
+/* ---- training (training.c) ---- */
+
+/* The files of a training; NULL: none. */
+typedef struct cli_outputs {
+    const char *data, *more_data; /* what is read */
+    const char *model, *log, *plot;
+} cli_outputs;
+/* Can the model, its checkpoint, whose name it makes (to be freed), log and pictures be written, without hurting the data or
+ * another run? Locks the model until cli_unlock. CLI_OK or an exit status, having said what is wrong. */
+int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_outputs *outputs, char **checkpoint);
+void cli_unlock(void);
+void cli_say_unsaved(const char *reason, void *user); /* hl_job.unsaved: warns */
+/* Is there a checkpoint to go on from? If not, and no model either, *resume becomes false, having said so; a model without a
+ * checkpoint is finished, which is said, and CLI_WRONG. */
+int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume);
+/* Open a log, to be gone on with if `resume`; no path is no log. */
+int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log);
+/* Close it (may be NULL); returns `result`, or CLI_WRONG, having said so, if anything of the log was lost. */
+int cli_close_log(const cli_command *command, const char *path, FILE *log, int result);
+/* Lines after those of `iteration`, of a run that went on after its last checkpoint, will be written again. */
+void cli_cut_log(FILE *log, size_t iteration);
 
 /* ---- paths (paths.c) ---- */
 
@@ -214,17 +247,35 @@ int cli_check_paths(const cli_command *command, size_t count, const cli_path *pa
 /* Is this file one of those that were read, of all calls of cli_check_paths? */
 bool cli_is_input(const char *path);
 
-/* ---- pictures (files.c) ---- */
+/* ---- pictures (files.c, plot.c) ---- */
 
 bool cli_have_gnuplot(void);
 /* Start gnuplot with its output going to a temporary file for directory/name; write commands to file->stream. End with
  * cli_plot_keep, or cli_file_drop as for files. */
 int cli_plot_open(cli_file *file, const char *directory, const char *name, int width, int height);
 int cli_plot_keep(cli_file *file); /* -1 if gnuplot failed */
+/* The same, having said what is wrong: CLI_OK or an exit status. */
+int cli_plot_start(const cli_command *command, cli_file *file, const char *directory, const char *name, int width,
+                   int height);
+int cli_plot_finish(const cli_command *command, cli_file *file, const char *directory, const char *name);
 /* "set WHAT "name"": a name may hold anything; what is not plain becomes '?'. */
 void cli_plot_label(FILE *stream, const char *what, const char *name);
 /* The first `columns` of at most `most` evenly spaced rows of x (rows x stride), as a block of data called `name`. */
 void cli_plot_points(FILE *stream, const char *name, size_t rows, size_t stride, size_t columns, size_t most,
                      const double *x);
+
+/* A histogram of the first column of x (rows x stride) over a range, as a density: a block of data called by name and number. */
+void cli_plot_histogram(FILE *stream, const char *name, size_t number, size_t rows, size_t stride, const double *x,
+                        const double range[2]);
+/* Where the first column of x (rows x stride) is, without the outermost in a thousand, and a margin. CLI_OK or an exit status. */
+int cli_find_range(const cli_command *command, size_t rows, size_t stride, const double *x, double range[2]);
+
+/* Curves of training: an iteration and what the command draws over it. */
+enum { CLI_CURVES = 5 };
+typedef struct cli_curves {
+    size_t count, capacity;
+    double (*point)[CLI_CURVES]; /* to be freed */
+} cli_curves;
+void cli_curves_add(cli_curves *curves, const double point[CLI_CURVES]);
 
 #endif

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "program.h"
 
 static char *lock_name; /* of the only lock that a process has; NULL: none */
 static int lock_file = -1;

@@ -191,8 +191,7 @@ static void test_bad_files(void **state)
         "{\"atoms\": [{\"column\": 2, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 1}]}",
         "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 2, \"rows\": 1}]}",
         "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 0}]}",
-        "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 1}, {\"mask\": 0, "
-        "\"rows\": 1}]}",
+        "{\"atoms\":[{\"column\":0,\"value\":0}],\"patterns\":[{\"mask\":0,\"rows\":1},{\"mask\":0,\"rows\":1}]}",
         "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 1, \"rows\": 1, \"bytes\": 16}]}",
         "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 1, \"bytes\": 8}]}",
         "{\"atoms\": [{\"column\": 0, \"value\": 0}], \"patterns\": [{\"mask\": 0, \"rows\": 1}]}",

@@ -147,6 +147,74 @@ static void test_memorised(void **state)
     hl_context_free(ctx);
 }
 
+/* Nothing is called memorised by chance: independent rows, also with ties, have p-values that are uniform or above. */
+static void test_not_memorised(void **state)
+{
+    (void)state;
+    enum { SEEDS = 50, N = 200 };
+    hl_context *ctx = make_context(1);
+    double *x = calloc(2 * N * 2, sizeof *x), p;
+    for (int kind = 0; kind < 4; kind++) { /* one law; rounded; paired; another spread */
+        int low = 0, lower = 0;
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            for (size_t i = 0; i < 2 * N * 2; i++) {
+                double z = hl_random_normal(seed, 77, i) * (kind == 3 && i >= N * 2 ? 0.6 : 1);
+                x[i] = kind == 1 ? round(2 * z) : z;
+            }
+            CHECK_OK(ctx, hl_compare_copies(ctx, 2, N, x, x + N * 2, kind == 2, seed, &p));
+            low += p < 0.05;
+            lower += p < 0.01;
+        }
+        print_message("of %d seeds below 0.05: %d, below 0.01: %d\n", SEEDS, low, lower);
+        CHECK(low <= 8 && lower <= 3, "the level");
+    }
+    free(x);
+    hl_density *m = make_model(ctx, 0.6, 0.5, "a");
+    hl_report *r = make_report(ctx, m, m, 150, 2000, 1);
+    CHECK(isnan(hl_report_density_numbers(r)->memorised_p), "too few rows");
+    hl_report_free(r);
+    hl_density_free(m);
+    hl_context_free(ctx);
+}
+
+static void check_says(hl_context *ctx, hl_density *m, size_t rows, const double *x, const char *says,
+                       const char *never)
+{
+    hl_report *r = NULL;
+    CHECK_OK(ctx, hl_report_density(m, &(hl_report_rows){ .rows = rows, .x = x }, NULL, &r));
+    const char *verdict = hl_report_verdict(r);
+    if (!strstr(verdict, says) || strstr(verdict, never) || strstr(verdict, "inf "))
+        fail_msg("'%s', or not '%s', in '%s'", never, says, verdict);
+    hl_report_free(r);
+}
+
+/* Two rows say nothing of a correlation, a constant column has no deviation, and a value far away is named. */
+static void test_plain(void **state)
+{
+    (void)state;
+    hl_context *ctx = make_context(1);
+    hl_density *m = make_model(ctx, 1, 0.5, "a");
+    double x[100 * DIM];
+    CHECK_OK(ctx, hl_density_sample(m, 5, 0, 100, NULL, x));
+    check_says(ctx, m, 2, x, "No test finds", "correlation");
+    check_says(ctx, m, 100, x, "log p gains", "left out");
+    for (size_t i = 0; i < 2; i++) {
+        x[7 * DIM] = i ? 1e300 : 1e9;
+        check_says(ctx, m, 100, x, i ? "row 8 is far from all draws: column 'a' is 1e+300" : "column 'a' is 1e+09",
+                   "gains");
+    }
+    for (size_t i = 0; i < 100; i++)
+        x[i * DIM] = 3;
+    check_says(ctx, m, 100, x, "column 'a' is constant in the data, 3", "shifted");
+    hl_column_form form[DIM] = { hl_column_form_none(), hl_column_form_none(), hl_column_form_none() };
+    form[2].step = 20;
+    CHECK_OK(ctx, hl_density_set_forms(m, form));
+    CHECK_OK(ctx, hl_density_sample(m, 5, 0, 100, NULL, x));
+    check_says(ctx, m, 100, x, "left out: column 'c' has few different values", "gains");
+    hl_density_free(m);
+    hl_context_free(ctx);
+}
+
 /* An outlier in one column is the least likely row, by that column. */
 static void test_rows(void **state)
 {
@@ -357,7 +425,8 @@ int main(void)
         cmocka_unit_test(test_wrong),      cmocka_unit_test(test_memorised),
         cmocka_unit_test(test_rows),       cmocka_unit_test_teardown(test_names, empty_directory),
         cmocka_unit_test(test_threads),    cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory),     cmocka_unit_test(test_not_memorised),
+        cmocka_unit_test(test_plain),
     };
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);
 }

@@ -119,7 +119,8 @@ typedef struct hl_density_report {
     size_t dim, context, parameters;
     hl_report_mean logp, draws_logp; /* of data; of draws: what it would be if the model were right */
     /* What log p is above that of independent normal columns, of a normal distribution with a shrunk covariance, and of the best
-     * mixture: a member of the model, or else, as the two before, fitted to the other half of the rows. */
+     * mixture: a member of the model, or else, as the two before, fitted to the other half of the rows. NaN where they mean nothing: for models
+     * with atoms, columns with few values, values far from all draws; the verdict says why. */
     hl_report_mean over_independent, over_normal, over_mixture;
     int mixture_member;          /* nonzero: the mixture is a member */
     hl_report_distance distance; /* of data and draws */
@@ -127,7 +128,8 @@ typedef struct hl_density_report {
      * holds for all ranks at once with probability 0.95; share of the rows below 99 % of the draws, and below all. */
     double rank_distance, rank_p, band, unlikely, unseen;
     double rank[HL_REPORT_GRID]; /* as hl_report_column.level, of log p */
-    /* Draws that are nearer to a row than 99 % of the rows are to theirs: 0.01 if nothing was memorised. */
+    /* Draws that are nearer to a row than 99 % of the rows are to theirs: 0.01 if nothing was memorised. Of the shortest distances of rows and
+     * draws to their nearest, too many join a row and a draw: the p-value by permutation. NaN with fewer than 200 rows or draws. */
     double memorised, memorised_p;
     /* z of the flow's base for some rows, compared with the normal distribution; no rows: no flow. */
     size_t base_rows;

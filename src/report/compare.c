@@ -3,11 +3,12 @@
  * With s_i = 1 for one sample and -1 for the other, both of n rows, and D the distances of all pairs, the energy distance is
  * -s' D s / n^2 but for the bias of the pairs i = i. A permutation changes s alone, so that D is made once. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/compare.h"
 
-enum { PERMUTATIONS = 199, STREAM_PERMUTE = 61 };
+enum { PERMUTATIONS = 199, COPY_PERMUTATIONS = 1999, STREAM_PERMUTE = 61, STREAM_COPIES = 62 };
 
 double hl_kolmogorov_p(double k)
 {
@@ -219,4 +220,84 @@ hl_status hl_compare_nearest(hl_context *ctx, size_t dim, size_t rows, const dou
     }
     hl_free(ctx, columns);
     return HL_OK;
+}
+
+/* ---- copies ---- */
+
+/* From a row of the pool to its nearest. Of equal lengths that with the lower key, which knows nothing of the samples, comes first. */
+typedef struct edge {
+    float length;
+    uint32_t from, to, key;
+} edge;
+
+static int shorter(const void *a, const void *b)
+{
+    const edge *p = a, *q = b;
+    if (p->length != q->length)
+        return p->length < q->length ? -1 : 1;
+    if (p->key != q->key)
+        return p->key < q->key ? -1 : 1;
+    return p->from < q->from ? -1 : 1;
+}
+
+static void offer(edge *e, size_t from, size_t to, float length)
+{
+    if (length < e[from].length || (length == e[from].length && e[to].key < e[e[from].to].key)) {
+        e[from].length = length;
+        e[from].to = (uint32_t)to;
+    }
+}
+
+/* x: 2 n rows. */
+static void join_nearest(size_t dim, size_t n, const float *x, bool paired, uint64_t seed, edge *e)
+{
+    for (size_t i = 0; i < 2 * n; i++)
+        e[i] = (edge){ INFINITY, (uint32_t)i, (uint32_t)i, (uint32_t)hl_random_bits(seed, STREAM_COPIES, i) };
+    for (size_t i = 0; i < 2 * n; i++)
+        for (size_t j = 0; j < i; j++) {
+            float sum = 0;
+            if (paired && i == j + n)
+                continue;
+            for (size_t k = 0; k < dim; k++)
+                sum += (x[i * dim + k] - x[j * dim + k]) * (x[i * dim + k] - x[j * dim + k]);
+            offer(e, i, j, sum);
+            offer(e, j, i, sum);
+        }
+}
+
+static size_t crossings(size_t edges, const edge *e, const float *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < edges; i++)
+        count += s[e[i].from] != s[e[i].to]; /* exact: they are 1 and -1 */
+    return count;
+}
+
+hl_status hl_compare_copies(hl_context *ctx, size_t dim, size_t rows, const double *a, const double *b, bool paired,
+                            uint64_t seed, double *p)
+{
+    size_t edges = rows / 5 > 200 ? 200 : rows / 5, above = 0;
+    float *x = hl_alloc(ctx, hl_size_mul(2 * rows, (dim + 1) * sizeof *x)), *s = x + 2 * rows * dim;
+    edge *e = hl_alloc(ctx, 2 * rows * sizeof *e);
+    hl_status status = x && e ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        for (size_t i = 0; i < rows * dim; i++) {
+            x[i] = (float)a[i];
+            x[rows * dim + i] = (float)b[i];
+        }
+        join_nearest(dim, rows, x, paired, seed, e);
+        qsort(e, 2 * rows, sizeof *e, shorter);
+        for (size_t i = 0; i < 2 * rows; i++)
+            s[i] = i < rows ? 1 : -1;
+        size_t observed = crossings(edges, e, s);
+        for (size_t k = 0; k < COPY_PERMUTATIONS && status == HL_OK; k++) {
+            permute(rows, paired, seed, k, s);
+            above += crossings(edges, e, s) >= observed;
+            status = hl_check_stop(ctx);
+        }
+        *p = (1.0 + (double)above) / (1.0 + COPY_PERMUTATIONS);
+    }
+    hl_free(ctx, x);
+    hl_free(ctx, e);
+    return status;
 }

@@ -12,6 +12,7 @@
 #include "report/report.h"
 
 enum { DRAWS = 2000, ROWS = 4000, DISTANCE_ROWS = 400, NEAREST_ROWS = 500, NEAREST_AMONG = 2000, BASE_ROWS = 128 };
+enum { COPY_LEAST = 200, COPY_ROWS = 1000 }; /* of the test for memorised rows */
 enum { STREAM_PICK = 60 };
 static const double NEAR = 0.01; /* share of the rows that a memorised draw is nearer than */
 
@@ -353,43 +354,53 @@ static hl_status measure_distance(hl_density *m, uint64_t seed, hl_report *r)
     return status;
 }
 
-/* P(at least k of n) if each is there with probability p. */
-static double binomial_tail(size_t n, size_t k, double p)
+/* The share of the draws that are nearer to a row than 99 % of the rows are to theirs. */
+static hl_status share_near(hl_report *r, size_t all, size_t among, const double *x, size_t rows, const double *y,
+                            bool paired)
 {
-    double sum = 0;
-    for (size_t i = k; i <= n && p > 0 && p < 1; i++)
-        sum += exp(lgamma((double)n + 1) - lgamma((double)i + 1) - lgamma((double)(n - i) + 1) + (double)i * log(p) +
-                   (double)(n - i) * log1p(-p));
-    return fmin(sum, 1);
-}
-
-static hl_status find_memorised(hl_density *m, hl_report *r)
-{
-    hl_density_report *d = &r->density;
-    const hl_report_set *data = &r->set[0], *draws = &r->set[1];
-    size_t all = m->dim + m->context, among = data->rows < NEAREST_AMONG ? data->rows : NEAREST_AMONG, near = 0;
-    size_t own = among < NEAREST_ROWS ? among : NEAREST_ROWS,
-           rows = draws->rows < NEAREST_ROWS ? draws->rows : NEAREST_ROWS;
-    d->memorised = d->memorised_p = NAN;
-    if (among < 100 || rows < 100)
-        return HL_OK;
-    double *x = hl_alloc(r->ctx, hl_size_mul((among + rows) * all + own + rows, sizeof *x));
-    if (!x)
+    size_t own = among < NEAREST_ROWS ? among : NEAREST_ROWS, near = 0;
+    double *between = hl_alloc(r->ctx, (own + rows) * sizeof *between), *to = between + own;
+    if (!between)
         return HL_ERR_NOMEM;
-    double *y = x + among * all, *between = y + rows * all, *to = between + own;
-    standard_rows(m, r, data, among, x);
-    standard_rows(m, r, draws, rows, y);
     hl_status status = hl_compare_nearest(r->ctx, all, own, x, among, x, true, between);
     if (status == HL_OK)
-        status = hl_compare_nearest(r->ctx, all, rows, y, among, x, false, to);
+        status = hl_compare_nearest(r->ctx, all, rows, y, among, x, paired, to);
     if (status == HL_OK) {
         hl_sort(between, own);
         double least = hl_quantile(own, between, NEAR);
         for (size_t i = 0; i < rows; i++)
             near += to[i] < least;
-        d->memorised = (double)near / (double)rows;
-        d->memorised_p = binomial_tail(rows, near, 2 * NEAR); /* the quantile itself is uncertain */
+        r->density.memorised = (double)near / (double)rows;
     }
+    hl_free(r->ctx, between);
+    return status;
+}
+
+/* With a context, draw i has that of row i: both are cut to the same contexts, and no draw is compared with its own row. */
+static hl_status find_memorised(hl_density *m, uint64_t seed, hl_report *r)
+{
+    hl_density_report *d = &r->density;
+    hl_report_set data = r->set[0], draws = r->set[1];
+    size_t all = m->dim + m->context, least = data.rows < draws.rows ? data.rows : draws.rows;
+    bool paired = m->context > 0;
+    d->memorised = d->memorised_p = NAN;
+    if (least < COPY_LEAST || (paired && (d->failed || d->failed_draws)))
+        return HL_OK;
+    if (paired)
+        data.rows = draws.rows = least;
+    size_t pool = least < COPY_ROWS ? least : COPY_ROWS, rows = least < NEAREST_ROWS ? least : NEAREST_ROWS;
+    size_t among = paired ? rows : data.rows < NEAREST_AMONG ? data.rows : NEAREST_AMONG;
+    size_t first = among > pool ? among : pool;
+    double *x = hl_alloc(r->ctx, hl_size_mul((first + pool) * all, sizeof *x)), *y = x + first * all;
+    if (!x)
+        return HL_ERR_NOMEM;
+    standard_rows(m, r, &data, among, x);
+    standard_rows(m, r, &draws, rows, y);
+    hl_status status = share_near(r, all, among, x, rows, y, paired);
+    standard_rows(m, r, &data, pool, x);
+    standard_rows(m, r, &draws, pool, y);
+    if (status == HL_OK)
+        status = hl_compare_copies(r->ctx, all, pool, x, y, paired, seed, &d->memorised_p);
     hl_free(r->ctx, x);
     return status;
 }
@@ -504,13 +515,15 @@ static hl_status study(hl_density *m, const hl_report_rows *data, size_t draws, 
     if (status == HL_OK)
         status = measure_distance(m, seed, r);
     if (status == HL_OK)
-        status = find_memorised(m, r);
+        status = find_memorised(m, seed, r);
     if (status == HL_OK)
         status = study_base(m, r);
     r->density.logp = hl_report_mean_of(r->set[0].rows, r->set[0].logp);
     r->density.draws_logp = hl_report_mean_of(r->set[1].rows, r->set[1].logp);
-    if (status == HL_OK)
+    if (status == HL_OK) {
+        hl_density_find_far(m, r);
         status = hl_density_study_baselines(m, r);
+    }
     if (status == HL_OK)
         status = hl_density_study_rows(m, r);
     return status == HL_OK ? hl_density_study_solver(m, r) : status;

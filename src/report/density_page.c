@@ -32,16 +32,22 @@ void hl_report_tile(hl_page *p, hl_report_mean mean, const char *what)
     tile(p, what);
 }
 
+static void put_gain(hl_page *p, hl_report_mean gain, const char *what)
+{
+    if (isfinite(gain.value))
+        hl_report_tile(p, gain, what);
+}
+
 static void put_tiles(const hl_density_report *d, hl_page *p)
 {
     hl_page_put(p, "<div class=\"tiles\">\n");
     if (d->rows) {
         hl_report_tile(p, d->logp, "mean log p of the rows, in nats");
-        hl_report_tile(p, d->over_independent, "nats a row above independent normal columns");
-        hl_report_tile(p, d->over_normal, "nats a row above a full normal distribution");
-        hl_report_tile(p, d->over_mixture,
-                       d->mixture_member ? "nats a row above the best mixture, a member of the model"
-                                         : "nats a row above a mixture");
+        put_gain(p, d->over_independent, "nats a row above independent normal columns");
+        put_gain(p, d->over_normal, "nats a row above a full normal distribution");
+        put_gain(p, d->over_mixture,
+                 d->mixture_member ? "nats a row above the best mixture, a member of the model"
+                                   : "nats a row above a mixture");
         hl_page_put(p, "<div class=\"tile\"><b>");
         hl_page_p_value(p, d->distance.p);
         tile(p, "p-value: data and draws have one distribution");
@@ -198,8 +204,10 @@ static void put_tests(const hl_density_report *d, hl_page *p)
              "0 in the mean if both have one distribution; p by permutation");
     test_row(p, "energy distance, two halves of the data", d->distance.halves, NAN, "what chance makes of it");
     if (isfinite(d->memorised))
-        test_row(p, "draws that nearly repeat a row", d->memorised, d->memorised_p,
-                 "share of the draws that are nearer to a row than 99 % of the rows are to theirs; 0.01 by chance");
+        test_row(
+            p, "draws that nearly repeat a row", d->memorised, d->memorised_p,
+            "share of the draws that are nearer to a row than 99 % of the rows are to theirs, 0.01 by chance; p by "
+            "permutation of the shortest distances of rows and draws");
     if (d->base_rows)
         test_row(p, "z of the flow, worst column", d->base_distance, d->base_p,
                  "distance from the normal distribution, of the flow member alone; p for all columns");

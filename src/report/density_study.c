@@ -18,6 +18,7 @@ enum {
     SOLVER_ROWS = 16,
     COUNTED_ROWS = 8
 };
+static const double FAR = 100, FEW_STEPS = 10;
 static const double HALF_LOG_2PI = 0.91893853320467274178, LEAST_VARIANCE = 1e-12;
 
 /* ---- simple models ---- */
@@ -160,7 +161,6 @@ static hl_status best_member(const halves *h, hl_report *r)
         memcpy(c + k * context, data->c + k * step * context, context * sizeof *c);
     }
     for (size_t i = 0; i < r->members; i++) {
-        r->member_logp[i] = (hl_report_mean){ NAN, NAN };
         if (r->member[i].kind != HL_MEMBER_MIXTURE)
             continue;
         hl_status status = hl_density_member_logp(h->m, i, rows, x, context ? c : NULL, h->gain);
@@ -177,12 +177,58 @@ static hl_status best_member(const halves *h, hl_report *r)
     return HL_OK;
 }
 
+/* Values beyond the draws by FAR times their range: a single one decides means, deviations and correlations of the data. */
+void hl_density_find_far(hl_density *m, hl_report *r)
+{
+    const hl_report_set *data = &r->set[0];
+    double most = 0;
+    for (size_t i = 0; i < data->rows && r->set[1].rows > 1; i++) {
+        bool far = false;
+        for (size_t k = 0; k < m->dim; k++) {
+            const hl_report_column *c = &r->density.column[r->by_column[k]];
+            double x = data->x[i * m->dim + k], range = fmax(c->largest[1] - c->least[1], m->column[k].deviation);
+            double beyond = fmax(c->least[1] / range - x / range, x / range - c->largest[1] / range);
+            far |= beyond > FAR;
+            if (beyond > FAR && beyond > most) {
+                most = beyond;
+                r->far.number = data->number[i];
+                r->far.column = k;
+                r->far.value = x;
+            }
+        }
+        r->far.rows += far;
+    }
+}
+
+/* Simple models are densities of values that vary and are far from few: is there a reason why they cannot be compared? */
+static bool no_gains(const hl_density *m, hl_report *r)
+{
+    hl_text t = hl_text_start(r->no_gains, sizeof r->no_gains);
+    if (m->atoms)
+        hl_text_add(&t, "the model has atoms, and they are densities without");
+    for (size_t i = 0; i < m->dim && !t.used; i++) {
+        const hl_report_column *c = &r->density.column[r->by_column[i]];
+        if (c->least[0] == c->largest[0])
+            hl_text_add(&t, "column '%.60s' is constant in the data", c->name);
+        else if (m->form && m->form[i].step > 0 && c->deviation[0] < FEW_STEPS * m->form[i].step)
+            hl_text_add(&t, "column '%.60s' has few different values, and they are densities", c->name);
+    }
+    if (!t.used && r->far.rows)
+        hl_text_add(&t, "one value would decide them");
+    for (size_t i = 0; i < r->set[0].rows && !t.used; i++)
+        if (!isfinite(r->set[0].logp[i]))
+            hl_text_add(&t, "row %zu has the log p -inf", r->set[0].number[i] + 1);
+    return t.used > 0;
+}
+
 hl_status hl_density_study_baselines(hl_density *m, hl_report *r)
 {
     hl_density_report *d = &r->density;
     halves h;
     d->over_independent = d->over_normal = d->over_mixture = (hl_report_mean){ NAN, NAN };
-    if (r->set[0].rows < LEAST_ROWS)
+    for (size_t i = 0; i < r->members; i++)
+        r->member_logp[i] = (hl_report_mean){ NAN, NAN };
+    if (r->set[0].rows < LEAST_ROWS || no_gains(m, r))
         return HL_OK;
     hl_status status = split(m, r, &h);
     if (status != HL_OK)

@@ -53,6 +53,11 @@ struct hl_report {
     char method[32];
     hl_density_accuracy accuracy;
     hl_report_mean member_logp[HL_DENSITY_MIXTURES + 1];
+    struct { /* rows with a value far from all draws, and the one that is farthest */
+        size_t rows, number, column;
+        double value;
+    } far;
+    char no_gains[200]; /* why there are no gains over simple models; empty: there are */
 };
 
 /* `count` elements of `size` bytes, zeroed; NULL with the message set. */
@@ -60,6 +65,7 @@ void *hl_report_room(hl_report *report, size_t count, size_t size);
 hl_status hl_report_create(hl_context *ctx, hl_report_kind kind, const hl_report_options *options, hl_report **report);
 
 /* Parts of hl_report_density. */
+void hl_density_find_far(hl_density *model, hl_report *report);
 hl_status hl_density_study_baselines(hl_density *model, hl_report *report);
 hl_status hl_density_study_rows(hl_density *model, hl_report *report);
 hl_status hl_density_study_solver(hl_density *model, hl_report *report);

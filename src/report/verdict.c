@@ -8,7 +8,8 @@
 #include "report/report.h"
 
 static const double LEVEL = 0.01, LARGE_DISTANCE = 0.1, LARGE_SHARE = 0.02, SHIFT = 0.2, SPREAD = 1.25,
-                    LARGE_CORRELATION = 0.15;
+                    LARGE_CORRELATION = 0.15, BY_CHANCE = 0.01;
+enum { LEAST_CORRELATED = 20 /* rows */ };
 
 /* A text with what went before it: "a", "a; b", ... */
 static void separate(hl_text *t)
@@ -22,6 +23,10 @@ static void tell_column(const hl_report_column *c, hl_text *t)
 {
     double shift = (c->mean[1] - c->mean[0]) / c->deviation[0], spread = c->deviation[1] / c->deviation[0];
     separate(t);
+    if (c->least[0] == c->largest[0]) {
+        hl_text_add(t, "column '%.60s' is constant in the data, %.6g, and not in the draws", c->name, c->mean[0]);
+        return;
+    }
     hl_text_add(t, "column '%.60s' differs: ", c->name);
     if (fabs(shift) > SHIFT)
         hl_text_add(t, "draws are shifted by %+.2f deviations", shift);
@@ -72,12 +77,21 @@ static hl_report_level judge_ranks(const hl_density_report *d, hl_text *t)
     return d->rank_distance > LARGE_DISTANCE ? HL_REPORT_WRONG : HL_REPORT_MINOR;
 }
 
-/* The pair of columns whose correlations differ most. */
-static double worst_pair(const hl_density_report *d, size_t pair[2])
+static bool varies(const hl_report *r, size_t column)
 {
+    const hl_report_column *c = &r->density.column[r->by_column[column]];
+    return c->least[0] < c->largest[0] && c->least[1] < c->largest[1];
+}
+
+/* The pair of columns whose correlations differ most, of those that vary. */
+static double worst_pair(const hl_report *r, size_t pair[2])
+{
+    const hl_density_report *d = &r->density;
     double most = 0;
     for (size_t i = 0; i < d->columns; i++)
-        for (size_t j = 0; j < i; j++) {
+        for (size_t j = 0; j < i && varies(r, i); j++) {
+            if (!varies(r, j))
+                continue;
             double change = fabs(d->correlation[1][i * d->columns + j] - d->correlation[0][i * d->columns + j]);
             if (change > most) {
                 most = change;
@@ -93,7 +107,10 @@ static hl_report_level judge_pairs(const hl_report *r, hl_text *t)
 {
     const hl_density_report *d = &r->density;
     size_t pair[2] = { 0, 0 };
-    double change = worst_pair(d, pair), error = sqrt(1 / (double)r->set[0].rows + 1 / (double)r->set[1].rows);
+    if (r->set[0].rows < LEAST_CORRELATED || r->set[1].rows < LEAST_CORRELATED || r->far.rows)
+        return HL_REPORT_GOOD;
+    double change = worst_pair(r, pair),
+           error = sqrt(1 / ((double)r->set[0].rows - 3) + 1 / ((double)r->set[1].rows - 3));
     double data = d->correlation[0][pair[1] * d->columns + pair[0]],
            draws = d->correlation[1][pair[1] * d->columns + pair[0]];
     if (!(change > LARGE_CORRELATION && fabs(atanh(draws * 0.9999) - atanh(data * 0.9999)) > 6 * error))
@@ -114,9 +131,22 @@ static hl_report_level judge_distance(const hl_density_report *d, hl_text *t)
     return large ? HL_REPORT_WRONG : HL_REPORT_MINOR;
 }
 
+static hl_report_level judge_far(const hl_report *r, hl_text *t)
+{
+    if (!r->far.rows)
+        return HL_REPORT_GOOD;
+    separate(t);
+    hl_text_add(t, "row %zu is far from all draws: column '%.60s' is %.6g there", r->far.number + 1,
+                r->name[r->far.column], r->far.value);
+    if (r->far.rows > 1)
+        hl_text_add(t, "; so %s %zu other%s", r->far.rows > 2 ? "are" : "is", r->far.rows - 1,
+                    r->far.rows > 2 ? "s" : "");
+    return HL_REPORT_WRONG;
+}
+
 static hl_report_level judge_memory(const hl_density_report *d, hl_text *t)
 {
-    if (!(d->memorised_p < LEVEL * 0.1))
+    if (!(d->memorised_p < LEVEL * 0.1 && d->memorised > 2 * BY_CHANCE))
         return HL_REPORT_GOOD;
     separate(t);
     hl_text_add(t, "%.3g %% of the draws nearly repeat a row of the data (1 %% by chance): rows were memorised",
@@ -125,8 +155,11 @@ static hl_report_level judge_memory(const hl_density_report *d, hl_text *t)
 }
 
 /* What the model gains over simple ones. */
-static void tell_gains(const hl_density_report *d, hl_text *t)
+static void tell_gains(const hl_report *r, hl_text *t)
 {
+    const hl_density_report *d = &r->density;
+    if (*r->no_gains)
+        hl_text_add(t, ". Gains of log p over simple densities are left out: %s", r->no_gains);
     if (isnan(d->over_normal.value))
         return;
     hl_text_add(t, ". log p gains %.2f nats a row over a normal distribution", d->over_normal.value);
@@ -145,17 +178,18 @@ void hl_density_judge(hl_report *r)
         r->level = d->rows ? HL_REPORT_WRONG : HL_REPORT_MINOR;
         return;
     }
-    hl_report_level level[6] = { HL_REPORT_GOOD };
+    hl_report_level level[7] = { HL_REPORT_GOOD };
     if (d->failed) {
         hl_text_add(&found, "%zu of %zu rows have no log-density", d->failed, d->rows);
         level[0] = HL_REPORT_WRONG;
     }
+    level[6] = judge_far(r, &found);
     level[1] = judge_columns(d, &found);
     level[2] = judge_ranks(d, &found);
     level[5] = level[1] == HL_REPORT_WRONG ? HL_REPORT_GOOD : judge_pairs(r, &found);
     level[3] = judge_distance(d, &found);
     level[4] = judge_memory(d, &found);
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 7; i++)
         r->level = level[i] > r->level ? level[i] : r->level;
     if (r->level == HL_REPORT_WRONG)
         hl_text_add(&t, "The model does not describe these data: %s", what);
@@ -164,5 +198,5 @@ void hl_density_judge(hl_report *r)
                     found.used ? what : "their distance is not by chance");
     else
         hl_text_add(&t, "No test finds a difference between these data and the model's draws");
-    tell_gains(d, &t);
+    tell_gains(r, &t);
 }

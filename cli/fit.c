@@ -221,7 +221,9 @@ static int conclude(fit_job *j, hl_status status, hl_density *model, const hl_de
     if (status < 0 && !failed)
         return outcome && fit_refuse(j, outcome) ? CLI_WRONG : fail(j, status);
     if (status == HL_STOPPED && !model)
-        return cli_fail(&cli_fit, CLI_STOPPED, "stopped while mixtures were fitted; nothing is written");
+        return cli_fail(&cli_fit, CLI_STOPPED, "stopped %s; nothing is written",
+                        fit_has_atoms(outcome) ? "in a table with atoms, which has no checkpoint"
+                                               : "while mixtures were fitted");
     if (status == HL_STOPPED)
         return cli_fail(&cli_fit, CLI_STOPPED, "stopped; %s is written, and the same call with --resume goes on",
                         j->checkpoint);

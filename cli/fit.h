@@ -45,6 +45,7 @@ void fit_free_rows(fit_job *job);
 
 /* The callback of the library's job: `user` is the fit_job. */
 int fit_progress(const void *report, void *user);
+bool fit_has_atoms(const hl_density_outcome *outcome); /* takes NULL */
 /* Say which columns the library refuses; false if there are none. */
 bool fit_refuse(const fit_job *job, const hl_density_outcome *outcome);
 /* What came of a training; returns the exit status. */

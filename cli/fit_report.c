@@ -31,6 +31,14 @@ static void say_warnings(const fit_job *j, const hl_density_outcome *o)
                     hl_finding_name((hl_finding_kind)k));
 }
 
+bool fit_has_atoms(const hl_density_outcome *o)
+{
+    for (size_t i = 0; o && i < o->findings; i++)
+        if (o->finding[i].kind == HL_FINDING_ATOM)
+            return true;
+    return false;
+}
+
 bool fit_refuse(const fit_job *j, const hl_density_outcome *o)
 {
     char list[600] = "", text[600];
@@ -64,7 +72,7 @@ static void say_start(fit_job *j, const hl_density_progress *p)
         snprintf(size, sizeof size, "; %zu parameters", o->parameters);
     cli_say(&cli_fit, "%zu rows and %zu for validation, %zu columns%s%s", o->train_rows, o->valid_rows, j->dim,
             j->context ? " given the context" : "", size);
-    if (!o->valid_rows && !hl_settings_text(j->settings, "members"))
+    if (!o->valid_rows && !fit_has_atoms(o) && !hl_settings_text(j->settings, "members"))
         cli_say(&cli_fit, "no rows are left to weigh mixtures: the model is a flow alone; --members says what it is");
     if (!j->resume && access(j->checkpoint, F_OK) == 0)
         cli_say(&cli_fit, "warning: %s of an earlier run will be replaced; --resume would go on from it",
@@ -263,6 +271,9 @@ int fit_conclude(const fit_job *j, const hl_density_outcome *o)
     say_gain(j, o);
     if (o->verdict == HL_DENSITY_UNVALIDATED)
         cli_say(&cli_fit, "%s: the model of iteration %zu, before the first validation", model, o->iteration);
+    else if (isnan(o->best)) /* with atoms */
+        cli_say(&cli_fit, "%s: all patterns of atoms are rare, and no rows were left for validation; %.0f s", model,
+                o->seconds);
     else if (!o->iteration || o->best >= o->mixture) /* without a flow */
         cli_say(&cli_fit, "%s: validation %.4f nats a row (mean -log p), %.0f s", model, o->best, o->seconds);
     else

@@ -181,6 +181,110 @@ static void test_fit(void **state)
     test_context_free(ctx, NULL);
 }
 
+typedef struct start {
+    size_t train, valid, reports;
+} start;
+
+static int see_start(const void *report, void *user)
+{
+    const hl_density_progress *p = report;
+    start *s = user;
+    if (p->phase == HL_FIT_START) {
+        s->train = p->so_far->train_rows;
+        s->valid = p->so_far->valid_rows;
+        s->reports++;
+    }
+    return 0;
+}
+
+static hl_density *fit_bounded(hl_context *ctx, const hl_density_data *data, const char *bounds, start *seen,
+                               hl_density_outcome **o)
+{
+    hl_settings *s = NULL;
+    hl_density *m = NULL;
+    hl_job job = { .progress = see_start, .user = seen };
+    CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
+    CHECK_OK(ctx, hl_settings_set(s, "members", "mixture"));
+    CHECK_OK(ctx, hl_settings_set(s, "recipe", "fast"));
+    CHECK_OK(ctx, hl_settings_set(s, "bounds", bounds));
+    CHECK_OK(ctx, hl_density_fit(ctx, data, s, &job, &m, o));
+    hl_settings_free(s);
+    return m;
+}
+
+/* Whole numbers in a rare pattern: the density at them adds up to its probability, and draws have their shares. With rare patterns only there is no validation. */
+static void test_rare(void **state)
+{
+    (void)state;
+    enum { ROWS = 400, RARE = 40, MOST = 12, DRAWS = 20000 };
+    static double x[ROWS * DIM], drawn[DRAWS * DIM], sums[MOST * DIM], logp[MOST];
+    hl_context *ctx = test_context(NULL, 1);
+    double zero = 0, at = 0, right = 0, sum = 0;
+    for (size_t r = 0; r < ROWS; r++) {
+        x[2 * r] = r < RARE ? 0 : exp(0.5 * hl_random_normal(2, 0, r));
+        x[2 * r + 1] = floor(-2 * log(hl_random_uniform(2, 1, r)));
+        zero += x[2 * r + 1] == 0 ? 1.0 / ROWS : 0;
+    }
+    hl_density_data data = { .dim = DIM, .train = { .rows = ROWS, .x = x } };
+    start seen = { 0 };
+    hl_density_outcome *o = NULL;
+    hl_density *m = fit_bounded(ctx, &data, "x1=0:,x2=0:", &seen, &o);
+    CHECK(seen.reports == 1 && seen.valid == (ROWS - RARE) / 10 && seen.train == ROWS - seen.valid,
+          "rows at the start");
+    CHECK(o->valid_rows == seen.valid && isfinite(o->best), "and at the end");
+    for (size_t k = 0; k < MOST; k++)
+        sums[2 * k + 1] = (double)k;
+    CHECK_OK(ctx, hl_density_logp(m, MOST, sums, NULL, logp));
+    for (size_t k = 0; k < MOST; k++)
+        sum += exp(logp[k]);
+    CHECK_NEAR(sum, hl_atoms_probability(m->atoms, 1), 0.015, "the sum over whole numbers");
+    CHECK_OK(ctx, hl_density_sample(m, 1, 0, DRAWS, NULL, drawn));
+    for (size_t r = 0; r < DRAWS; r++) {
+        at += drawn[2 * r] == 0;
+        right += drawn[2 * r] == 0 && drawn[2 * r + 1] == 0;
+        CHECK(drawn[2 * r] >= 0 && drawn[2 * r + 1] >= 0, "inside the bounds");
+    }
+    CHECK_NEAR(right / at, zero, 0.06, "the share of 0 in a rare pattern");
+    hl_density_free(m);
+    hl_density_outcome_free(o);
+    data.train = (hl_density_rows){ .rows = 60, .x = x };
+    m = fit_bounded(ctx, &data, "x2=0:", &seen, &o);
+    CHECK(seen.reports == 2 && seen.valid == 0 && seen.train == 60, "rare patterns only");
+    CHECK(o->valid_rows == 0 && isnan(o->best), "no validation");
+    hl_density_free(m);
+    hl_density_outcome_free(o);
+    test_context_free(ctx, NULL);
+}
+
+/* All bounds are kept, however long their text is. */
+static void test_long_bounds(void **state)
+{
+    (void)state;
+    enum { ROWS = 120, WIDE = 6, LONG = 220 };
+    static double x[ROWS * WIDE], logp;
+    static char name[WIDE][LONG + 1], bounds[WIDE * (LONG + 5)];
+    const char *names[WIDE];
+    hl_context *ctx = test_context(NULL, 1);
+    for (size_t i = 0; i < WIDE; i++) {
+        memset(name[i], 'a' + (int)i, LONG);
+        names[i] = name[i];
+        size_t used = strlen(bounds);
+        snprintf(bounds + used, sizeof bounds - used, "%s%s=0:", i ? "," : "", name[i]);
+        for (size_t r = 0; r < ROWS; r++)
+            x[r * WIDE + i] = i == 0 && r % 4 == 0 ? 0 : exp(hl_random_normal(3, i, r));
+    }
+    hl_density_data data = { .dim = WIDE, .names = names, .train = { .rows = ROWS, .x = x } };
+    start seen = { 0 };
+    hl_density_outcome *o = NULL;
+    hl_density *m = fit_bounded(ctx, &data, bounds, &seen, &o);
+    double row[WIDE] = { 1, 1, 1, 1, 1, -0.01 };
+    CHECK_OK(ctx, hl_density_logp(m, 1, row, NULL, &logp));
+    CHECK(hl_density_patterns(m) == 2 && logp == -INFINITY, "outside of the last bound");
+    hl_density_free(m);
+    hl_density_outcome_free(o);
+    test_context_free(ctx, NULL);
+}
+
 /* Files whose atoms are impossible. */
 static void test_bad_files(void **state)
 {
@@ -256,6 +360,8 @@ int main(void)
         cmocka_unit_test_teardown(test_density, empty_directory),
         cmocka_unit_test_teardown(test_gradient, empty_directory),
         cmocka_unit_test_teardown(test_fit, empty_directory),
+        cmocka_unit_test_teardown(test_rare, empty_directory),
+        cmocka_unit_test_teardown(test_long_bounds, empty_directory),
         cmocka_unit_test_teardown(test_bad_files, empty_directory),
         cmocka_unit_test_teardown(test_allocations, empty_directory),
     };

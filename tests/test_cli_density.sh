@@ -218,6 +218,8 @@ fit 2 "$data" "$work/none.hollow" --context a,b
 refused "$work/none.hollow" "all columns are context"
 fit 2 "$data" "$work/none.hollow" --context nobody
 refused "$work/none.hollow" "nobody"
+fit 2 "$three" "$work/none.hollow" --context side --exclude side
+refused "$work/none.hollow" "column 'side' is excluded and asked for at once"
 # The context is looked up in the file: --columns need not have it, and numbers are those of the file.
 fit 0 "$three" "$work/c2.hollow" --columns a,b --context side
 same "$work/c2.hollow" "$work/c.hollow"

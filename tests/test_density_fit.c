@@ -194,7 +194,7 @@ static void what_is_odd_is_found(void **state)
     hl_context_free(ctx);
 }
 
-/* A value in two fifths of the rows; validation rows that are training rows, too. Neither is found where it is not. */
+/* A value in two fifths of the rows, another in one of fifty; validation rows that are training rows, too. Neither is found where it is not. */
 static void repeated_values_and_rows_are_found(void **state)
 {
     (void)state;
@@ -206,16 +206,22 @@ static void repeated_values_and_rows_are_found(void **state)
         draw(x, ROWS, 1);
         for (size_t r = 0; r < ROWS && odd; r++)
             x[r * DIM + 1] = r % 5 < 2 ? 0 : x[r * DIM + 1];
+        for (size_t r = 0; r < ROWS && odd; r++)
+            x[r * DIM] = r % 50 == 0 ? 0.25 : x[r * DIM];
         hl_density_data data = { .dim = DIM, .train = { .rows = ROWS - 50 * !odd, .x = x } };
         data.valid = (hl_density_rows){ .rows = 50, .x = x + (ROWS - 50) * DIM };
         hl_density *model = NULL;
         hl_density_outcome *o = NULL;
         CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
-        assert_int_equal(o->findings, 2 * odd);
+        assert_int_equal(o->findings, 3 * odd);
         if (odd) {
             const hl_finding *repeated = find(o, HL_FINDING_REPEATED, 1), *copies = find(o, HL_FINDING_COPIES, DIM);
             assert_non_null(repeated);
             assert_int_equal(repeated->count, 2 * ROWS / 5);
+            repeated = find(o, HL_FINDING_REPEATED, 0);
+            assert_non_null(repeated); /* of 2 % of the rows, too */
+            assert_int_equal(repeated->count, ROWS / 50);
+            repeated = find(o, HL_FINDING_REPEATED, 1);
             assert_true(repeated->value == 0);
             assert_non_null(copies);
             assert_int_equal(copies->count, 50);

@@ -118,10 +118,11 @@ static void test_bounds(void **state)
         CHECK(drawn[DIM * r] >= 0, "inside the bounds");
     hl_density_free(m);
     hl_density_outcome_free(o);
-    static const char *const wrong[] = { "x3=0:", "x1", "x1=:", "x1=1:0", "x1=0:1", "x1=a:", "=0:" };
+    static const char *const wrong[] = { "x3=0:", "x1", "x1=:", "x1=1:0", "x1=0:1", "x1=a:", "=0:", "x1=0:,x1=-1:" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_STATUS(ctx, fit(ctx, x, "bounds", wrong[i], &m, &o), HL_ERR_INVALID);
         CHECK(!m && strstr(hl_context_message(ctx), "bounds"), "refused");
+        CHECK(!strstr(wrong[i], "1:0") || strstr(hl_context_message(ctx), "reversed"), "and why");
         hl_density_outcome_free(o);
     }
     test_context_free(ctx, NULL);

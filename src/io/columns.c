@@ -305,6 +305,13 @@ static hl_status choose_columns(const hl_table *t, size_t *chosen, size_t *found
     for (size_t i = 0; i < n; i++)
         if (!holds(chosen, *count, found[i]))
             chosen[(*count)++] = found[i];
+    n = 0;
+    if (!status && o->exclude && o->extra)
+        status = hl_table_find(t, o->exclude, found, &n);
+    for (size_t i = 0; i < n; i++)
+        if (holds(chosen, *count, found[i]))
+            return hl_fail(t->ctx, HL_ERR_INVALID, "%s: column '%s' is excluded and asked for at once",
+                           hl_path_shown(t->source.path), t->columns[found[i]].name);
     return status;
 }
 

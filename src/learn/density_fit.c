@@ -13,6 +13,7 @@
 #include "learn/fit.h"
 
 enum { SETTINGS = 1000 };                              /* bytes of the line that describes them */
+enum { JUDGED_ROWS = 5 };                              /* of validation, from which on they are said to contradict */
 static const double SAVE_EVERY = 20, ASK_EVERY = 0.05; /* seconds */
 
 /* An outcome as the caller sees it, and what it points to. */
@@ -141,7 +142,9 @@ static hl_density_verdict judge(const run *r)
         return HL_DENSITY_DIVERGED;
     if (o->best <= o->normal)
         return HL_DENSITY_GOOD;
-    return is_continuous(r) ? HL_DENSITY_NORMAL : HL_DENSITY_NORMAL_BETTER;
+    if (is_continuous(r))
+        return HL_DENSITY_NORMAL;
+    return r->table.valid.rows < JUDGED_ROWS ? HL_DENSITY_GOOD : HL_DENSITY_NORMAL_BETTER;
 }
 
 static void conclude(run *r, hl_density_end end)
@@ -288,7 +291,8 @@ static hl_status weigh_members(run *r)
         hl_density_weigh(r->model, weight[0]);
     if (m->is_normal && weight[0] == 0)
         o->verdict = HL_DENSITY_NORMAL;
-    else if (o->best > o->normal) /* by chance, as the rows that chose the mixtures say otherwise */
+    else if (o->best > o->normal &&
+             r->table.valid.rows >= JUDGED_ROWS) /* by chance, as the rows that chose the mixtures say otherwise */
         o->verdict = HL_DENSITY_NORMAL_BETTER;
     return status;
 }

@@ -12,6 +12,7 @@
 #include "learn/density_fit.h"
 
 enum { LEAST_ROWS = 10, FLOW_ROWS = 500, PATTERN_ROWS = 50, MAP_ROWS = 40, MAP_PARTS = 8, FINDINGS = 64 };
+enum { STREAM_STEPS = 46 };                           /* of random numbers */
 static const double LEAST_SHARE = 0.05, SECOND = 0.2; /* of the rows; of an atom's rows, what the next value may have */
 
 /* ---- which atoms ---- */
@@ -161,10 +162,38 @@ static hl_status fill_part(job *j, part *p, uint32_t mask)
 
 /* ---- columns by themselves ---- */
 
-/* Form and map of a column, from its `rows` values that are not the atom. */
-static hl_status fit_column(job *j, size_t c, size_t rows, const double *x, double *work)
+/* Whole numbers get uniform noise of a step's width, as in a table without atoms, and so, if the settings say it, do values of which more than
+ * half are repetitions. The grid of the values is `grid`. Returns the width, or 0. */
+static double dequantize(const job *j, size_t c, size_t rows, double *x, double *work, hl_column_form *grid)
 {
-    hl_column_form *form = &j->model->form[c], given = *form;
+    bool whole = true, all = hl_settings_flag(j->settings, "dequantize", false);
+    uint64_t seed = hl_settings_integer(j->settings, "seed", 0);
+    size_t distinct = 0, tied = 0;
+    *grid = hl_column_grid(rows, x, 1, work);
+    for (size_t r = 0; r < rows; r++) {
+        work[r] = x[r];
+        whole = whole && x[r] == floor(x[r]);
+    }
+    hl_sort(work, rows);
+    for (size_t i = 0, end; i < rows; i = end, distinct++) {
+        for (end = i + 1; end < rows && work[end] == work[i];)
+            end++;
+        tied += end - i > 1 ? end - i : 0;
+    }
+    if (whole && !(grid->step > 0))
+        grid->step = 1;
+    if (!(whole && (all || !hl_settings_flag(j->settings, "keep-steps", false))) && !(all && 2 * tied > rows))
+        return 0;
+    double width = grid->step > 0 ? grid->step : (work[rows - 1] - work[0]) / (double)(distinct > 1 ? distinct - 1 : 1);
+    for (size_t r = 0; r < rows; r++)
+        x[r] += width * (hl_random_uniform(seed, STREAM_STEPS, r * j->data->dim + c) - 0.5);
+    return width;
+}
+
+/* Form and map of a column, from its `rows` values that are not the atom; these are changed. */
+static hl_status fit_column(job *j, size_t c, size_t rows, double *x, double *work)
+{
+    hl_column_form *form = &j->model->form[c], given = *form, grid;
     hl_column_fold fold = { .rows = rows, .stride = 1, .x = x };
     size_t parts = 1;
     hl_status status = HL_OK;
@@ -174,8 +203,8 @@ static hl_status fit_column(job *j, size_t c, size_t rows, const double *x, doub
             j->model->map[c]->centre = x[0];
         return status;
     }
-    status = hl_column_form_choose(j->ctx, rows, x, 1, given.low, given.high, form);
-    hl_column_form grid = hl_column_grid(rows, x, 1, work);
+    double out = dequantize(j, c, rows, x, work, &grid) / 2;
+    status = hl_column_form_choose(j->ctx, rows, x, 1, given.low - out, given.high + out, form);
     form->step = grid.step;
     form->origin = grid.origin;
     double *v = work + rows;
@@ -235,7 +264,8 @@ static int report(const void *seen, void *user)
     job *j = user;
     hl_density_progress p = *(const hl_density_progress *)seen;
     if (p.phase == HL_FIT_START && !j->started) {
-        add_findings(j, j->current, p.so_far);
+        if (p.so_far)
+            add_findings(j, j->current, p.so_far);
         j->started = true;
     } else if (p.phase == HL_FIT_START) {
         p.phase = HL_FIT_MIXING;
@@ -245,21 +275,29 @@ static int report(const void *seen, void *user)
 }
 
 /* The bounds of the columns that a part has. */
-static hl_status filter_bounds(const part *p, const char *text, hl_settings *to)
+static hl_status filter_bounds(hl_context *ctx, const part *p, const char *text, hl_settings *to)
 {
-    char kept[1024] = "";
     size_t used = 0;
+    char *kept = hl_calloc(ctx, text ? strlen(text) + 1 : 1, 1);
+    if (!kept)
+        return HL_ERR_NOMEM;
     for (const char *item = text; item && *item;) {
         const char *comma = strchr(item, ','), *end = comma ? comma : item + strlen(item);
-        for (size_t i = 0; i < p->rest; i++) {
-            size_t length = strlen(p->names[i]), size = (size_t)(end - item);
-            if (size > length && item[length] == '=' && memcmp(item, p->names[i], length) == 0 &&
-                used + size + 2 < sizeof kept)
-                used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%.*s", used ? "," : "", (int)size, item);
-        }
+        size_t size = (size_t)(end - item), name = size;
+        while (name > 0 && item[name] != '=') /* the last one: names may have it, too */
+            name--;
+        for (size_t i = 0; i < p->rest; i++)
+            if (strlen(p->names[i]) == name && memcmp(item, p->names[i], name) == 0) {
+                if (used)
+                    kept[used++] = ',';
+                memcpy(kept + used, item, size);
+                used += size;
+            }
         item = comma ? comma + 1 : NULL;
     }
-    return hl_settings_set(to, "bounds", used ? kept : NULL);
+    hl_status status = hl_settings_set(to, "bounds", used ? kept : NULL);
+    hl_free(ctx, kept);
+    return status;
 }
 
 static hl_status copy_settings(const job *j, const part *p, hl_settings **out)
@@ -270,7 +308,7 @@ static hl_status copy_settings(const job *j, const part *p, hl_settings **out)
         status = text ? hl_settings_set(*out, o->name, text) : HL_OK;
     }
     if (status == HL_OK)
-        status = filter_bounds(p, hl_settings_text(j->settings, "bounds"), *out);
+        status = filter_bounds(j->ctx, p, hl_settings_text(j->settings, "bounds"), *out);
     const char *members = hl_settings_text(j->settings, "members");
     if (status == HL_OK && p->train.rows < FLOW_ROWS && !(members && strcmp(members, "flow") == 0))
         status = hl_settings_set(*out, "members", "mixture");
@@ -333,6 +371,7 @@ static void conclude(job *j)
     const struct hl_density_atoms *a = j->model->atoms;
     hl_density_outcome *o = &j->whole;
     double best = 0;
+    o->valid_rows = 0;
     for (size_t k = 0; k < a->patterns; k++) {
         const part *p = &j->part[k];
         double own = 0, share = a->pattern[k].rows / a->rows;
@@ -348,8 +387,25 @@ static void conclude(job *j)
         }
         best += share * (own - log(hl_atoms_probability(a, a->pattern[k].mask)));
     }
-    o->best = best;
+    o->best = o->valid_rows ? best : NAN; /* of training rows alone it says nothing */
     o->verdict = HL_DENSITY_GOOD;
+}
+
+static bool is_frequent(const part *p)
+{
+    return p->train.rows >= PATTERN_ROWS && p->rest;
+}
+
+/* Rows that the fits of the patterns will leave for validation, before they are made. */
+static void count_rows(job *j)
+{
+    double share = hl_settings_real(j->settings, "validation-share", 0.1);
+    for (size_t k = 0; k < j->model->atoms->patterns; k++) {
+        const part *p = &j->part[k];
+        size_t held = is_frequent(p) && !p->valid.rows ? (size_t)(share * (double)p->train.rows) : 0;
+        j->whole.train_rows -= held;
+        j->whole.valid_rows += held + (is_frequent(p) ? p->valid.rows : 0);
+    }
 }
 
 static hl_status fit_patterns(job *j)
@@ -364,9 +420,15 @@ static hl_status fit_patterns(job *j)
         status = fill_part(j, &j->part[k], a->pattern[k].mask);
     if (status == HL_OK)
         status = fit_columns(j);
+    count_rows(j);
     for (size_t k = 0; k < a->patterns && status == HL_OK; k++)
-        if (j->part[k].train.rows >= PATTERN_ROWS && j->part[k].rest)
+        if (is_frequent(&j->part[k]))
             status = fit_pattern(j, &j->part[k], &a->pattern[k].rest);
+    hl_density_progress all = {
+        .phase = HL_FIT_START, .loss = NAN, .validation = NAN, .best = NAN, .validation_fixed = NAN
+    };
+    if (status == HL_OK && !j->started && report(&all, j)) /* no pattern had a fit that would tell */
+        status = HL_STOPPED;
     return status;
 }
 

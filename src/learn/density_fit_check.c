@@ -25,7 +25,7 @@ enum {
     DEPENDENT_ROWS = 2000     /* at most, or four for each column */
 };
 static const double LEAST_DEVIATION = 1e-140, MOST_DEVIATION = 1e140;  /* whose squares are numbers, with room */
-static const double REPEATED = 0.05, COPIES = 0.01, EDGE_SHARE = 0.02; /* shares of the rows */
+static const double REPEATED = 0.01, COPIES = 0.01, EDGE_SHARE = 0.02; /* shares of the rows */
 static const double FAR = 50, LEAST_PIVOT = 1e-10, LEAST_SHARE = 1e-4;
 
 hl_status hl_fit_table_find(hl_fit_table *t, const hl_finding *finding)
@@ -194,7 +194,7 @@ hl_status hl_fit_check_repeated(hl_fit_table *t)
         f.value = most_frequent(at, rows, t->dim, sorted);
         for (size_t r = 0; r < rows; r++)
             f.count += at[r * t->dim] == f.value;
-        if (f.count >= REPEATED_LEAST && (double)f.count > REPEATED * (double)rows)
+        if (f.count >= REPEATED_LEAST && (double)f.count >= REPEATED * (double)rows)
             status = hl_fit_table_find(t, &f);
     }
     hl_free(t->ctx, sorted);

@@ -49,6 +49,17 @@ typedef struct job {
     double *x, *c;
 } job;
 
+/* Row r, which is row `from` of the table, must be inside the bounds. */
+static int check_row(const job *j, size_t r, size_t from)
+{
+    size_t dim = hl_density_dim(j->model), context = hl_density_context(j->model), column;
+    char what[160], place[400];
+    if (!cli_outside(j->model, j->x + r * dim, context ? j->c + r * context : NULL, &column, what, sizeof what))
+        return CLI_OK;
+    hl_table_place(j->table, from, column < dim ? j->x_index[column] : j->c_index[column - dim], place, sizeof place);
+    return cli_fail(&cli_calibrate, CLI_WRONG, "%s: %s: there is no solution to measure", place, what);
+}
+
 /* Rows of the table, evenly spread. */
 static int read_rows(job *j, const char *path)
 {
@@ -67,6 +78,8 @@ static int read_rows(job *j, const char *path)
         status = hl_table_read_columns(j->table, from, 1, dim, j->x_index, j->x + r * dim);
         if (status == HL_OK && context)
             status = hl_table_read_columns(j->table, from, 1, context, j->c_index, j->c + r * context);
+        if (status == HL_OK)
+            result = check_row(j, r, from);
     }
     return status == HL_OK ? result : cli_fail_library(&cli_calibrate, j->ctx, status);
 }

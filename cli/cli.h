@@ -22,6 +22,10 @@ int cli_find_columns(const cli_command *command, const char *path, const hl_tabl
 /* The same for the columns of a model: x to x_index (dim), the context's to c_index; for the context alone, x_index is NULL. */
 int cli_match_columns(const cli_command *command, const char *path, const hl_table *table, const hl_density *model,
                       size_t *x_index, size_t *c_index);
+/* Is a row outside of the model's bounds? Then `what` says which column, as "below its bound 0"; *column is its number, those of the context
+ * behind those of x. */
+bool cli_outside(const hl_density *model, const double *x, const double *context, size_t *column, char *what,
+                 size_t size);
 
 /* Is it a file of this format, such as "hollow-density"? */
 bool cli_is_model(const char *path, const char *format);

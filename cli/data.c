@@ -124,3 +124,21 @@ int cli_fail_model(const cli_command *command, const hl_context *ctx, hl_status 
                         command->name, command->arguments);
     return cli_fail_library(command, ctx, status);
 }
+
+bool cli_outside(const hl_density *model, const double *x, const double *context, size_t *column, char *what,
+                 size_t size)
+{
+    size_t dim = hl_density_dim(model), all = dim + (context ? hl_density_context(model) : 0);
+    for (size_t i = 0; i < all; i++) {
+        double value = i < dim ? x[i] : context[i - dim], atom;
+        hl_density_range range = hl_density_get_range(model, i);
+        if (!(value < range.low || value > range.high) || (hl_density_get_atom(model, i, &atom) && value == atom))
+            continue;
+        bool low = value < range.low;
+        snprintf(what, size, "%g is %s the model's bound %g", value, low ? "below" : "above",
+                 low ? range.low : range.high);
+        *column = i;
+        return true;
+    }
+    return false;
+}

@@ -58,12 +58,28 @@ hl_status logp_read(logp_job *j, size_t start, size_t count)
     return status;
 }
 
+/* Why the log-density of row r of the chunk that begins at `start` is infinite. */
+static void say_infinite(const logp_job *j, size_t start, size_t r)
+{
+    size_t column = HL_NO_COLUMN, dim = hl_density_dim(j->model);
+    char what[160] = "it is too far out for a double", place[400];
+    if (cli_outside(j->model, j->x + r * dim, NULL, &column, what, sizeof what))
+        column = j->x_index[column];
+    else if (hl_density_patterns(j->model))
+        snprintf(what, sizeof what, "no row of the training data had this pattern of atoms");
+    hl_table_place(j->table, start + r, column, place, sizeof place);
+    cli_say(&cli_logp, "warning: %s: log p is %g: %s", place, j->logp[r], what);
+}
+
 /* Count, and name the rows that failed. */
 static void tally(logp_job *j, size_t start, size_t count, hl_status status)
 {
     bool first = true; /* of these rows, which is the one that the message is about */
     for (size_t r = 0; r < count; r++)
-        if (!isnan(j->logp[r])) { /* -inf is a number: it is too far out for a double */
+        if (isinf(j->logp[r])) {
+            if (!j->infinite++)
+                say_infinite(j, start, r);
+        } else if (!isnan(j->logp[r])) {
             j->sum += j->logp[r];
             j->square += j->logp[r] * j->logp[r];
         } else if (++j->failed <= SHOWN_FAILURES) {
@@ -89,14 +105,20 @@ static void say_imprecise(logp_job *j, size_t start, hl_status status)
 }
 
 /* Six digits after the point, or six in all of numbers that are large. */
-static void say_mean(double mean, double error, double rows)
+static void say_mean(double mean, double error, double rows, size_t infinite)
 {
     char shown[2][32];
     const double value[2] = { mean, error };
     for (size_t i = 0; i < 2; i++)
         snprintf(shown[i], sizeof shown[i], fabs(value[i]) < 1e6 ? "%.6f" : "%.6g", value[i]);
-    if (!cli_quiet())
+    if (cli_quiet() || rows + (double)infinite == 0)
+        return;
+    if (!infinite)
         fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", shown[0], shown[1], rows);
+    else
+        fprintf(stderr, "mean log p -inf over %.0f rows: that of %zu is -inf\n", rows + (double)infinite, infinite);
+    if (infinite && rows > 0)
+        fprintf(stderr, "mean log p without these %s +- %s nats over %.0f rows\n", shown[0], shown[1], rows);
 }
 
 /* Hand the log-densities of a chunk on to where they go. */
@@ -161,7 +183,7 @@ static int print_rows(logp_job *j, const settings *set)
         return cli_fail_library(&cli_logp, j->ctx, status);
     if (j->json_rows)
         cli_json_close(&j->json, ']');
-    double n = (double)(j->rows - j->failed), mean = j->sum / n;
+    double n = (double)(j->rows - j->failed - j->infinite), mean = j->sum / n;
     double error = sqrt(fmax(j->square / n - mean * mean, 0) / n);
     int result = j->worst ? logp_print_worst(j) : CLI_OK;
     if (cli_json_wanted()) {
@@ -169,13 +191,13 @@ static int print_rows(logp_job *j, const settings *set)
             cli_json_text(&j->json, "file", set->out);
         cli_json_count(&j->json, "rows", j->rows);
         cli_json_count(&j->json, "failed", j->failed);
-        cli_json_exact(&j->json, "mean_logp", mean);
-        cli_json_exact(&j->json, "standard_error", error);
+        cli_json_count(&j->json, "infinite", j->infinite);
+        cli_json_exact(&j->json, "mean_logp", j->infinite ? -INFINITY : mean);
+        cli_json_exact(&j->json, "standard_error", j->infinite ? NAN : error);
         cli_json_close(&j->json, '}');
         putchar('\n');
     }
-    if (n > 0)
-        say_mean(mean, error, n);
+    say_mean(mean, error, n, j->infinite);
     if (result == CLI_OK && j->failed)
         return cli_fail(&cli_logp, CLI_FAILED, "%zu of %zu rows have no log-density", j->failed, j->rows);
     return result;

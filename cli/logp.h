@@ -21,8 +21,9 @@ typedef struct logp_job {
     size_t *x_index, *c_index;
     double *x, *c, *logp;
     size_t failed;
-    bool imprecise; /* said that rows lack the flow, or that the tolerance is too fine */
-    double sum, square;
+    bool imprecise;     /* said that rows lack the flow, or that the tolerance is too fine */
+    double sum, square; /* of the log-densities that are finite */
+    size_t infinite;    /* rows whose log-density is -inf */
     hl_table_writer *writer;
     double *appended; /* --append: LOGP_CHUNK rows with their log-density; else NULL */
     logp_row *worst;  /* --worst: the lowest so far, then room for a chunk; else NULL */

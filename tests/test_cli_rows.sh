@@ -103,6 +103,20 @@ json "$out" '"sample" not in j and j["file"].endswith("s.csv") and j["failed"] =
 expect 0 info "$model" --json
 json "$out" 'j["bytes"] > 0'
 
+# ---- rows outside of the bounds ----
+
+# shellcheck disable=SC2086
+expect 0 fit "$data" -o "$work/bounded" --bounds a=-9:9 $small --quiet
+(cat "$data" && echo "10,1" && echo "-10,1") >"$work/outside.csv"
+expect 0 logp "$work/bounded" "$work/outside.csv" --json
+json "$out" 'j["infinite"] == 2 and j["mean_logp"] is None and j["standard_error"] is None and j["failed"] == 0'
+stderr_has "outside.csv:103: column 'a': log p is -inf: 10 is above the model's bound 9"
+stderr_has "mean log p -inf over 103 rows: that of 2 is -inf"
+expect 0 report "$work/bounded" "$work/outside.csv" --json --draws 200
+json "$out" 'j["level"] == "wrong" and "2 of 103 rows, such as row 102, cannot be by the model" in j["verdict"] and j["over_normal"]["value"] is None'
+expect 2 calibrate "$work/bounded" "$work/outside.csv"
+stderr_has "outside.csv:103: column 'a': 10 is above the model's bound 9"
+
 # ---- wrong arguments ----
 
 for suffix in parquet npz xlsx tsv json CSV; do

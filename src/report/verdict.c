@@ -144,6 +144,23 @@ static hl_report_level judge_far(const hl_report *r, hl_text *t)
     return HL_REPORT_WRONG;
 }
 
+/* Rows outside of the bounds, at atoms in a pattern that was never seen, or too far away. */
+static hl_report_level judge_impossible(const hl_report *r, hl_text *t)
+{
+    size_t count = 0, first = 0;
+    for (size_t i = r->set[0].rows; i-- > 0;)
+        if (isinf(r->set[0].logp[i])) {
+            count++;
+            first = r->set[0].number[i] + 1;
+        }
+    if (!count)
+        return HL_REPORT_GOOD;
+    separate(t);
+    hl_text_add(t, "%zu of %zu rows, such as row %zu, cannot be by the model: their log p is -inf", count,
+                r->density.rows, first);
+    return HL_REPORT_WRONG;
+}
+
 static hl_report_level judge_memory(const hl_density_report *d, hl_text *t)
 {
     if (!(d->memorised_p < LEVEL * 0.1 && d->memorised > 2 * BY_CHANCE))
@@ -178,18 +195,19 @@ void hl_density_judge(hl_report *r)
         r->level = d->rows ? HL_REPORT_WRONG : HL_REPORT_MINOR;
         return;
     }
-    hl_report_level level[7] = { HL_REPORT_GOOD };
+    hl_report_level level[8] = { HL_REPORT_GOOD };
     if (d->failed) {
         hl_text_add(&found, "%zu of %zu rows have no log-density", d->failed, d->rows);
         level[0] = HL_REPORT_WRONG;
     }
+    level[7] = judge_impossible(r, &found);
     level[6] = judge_far(r, &found);
     level[1] = judge_columns(d, &found);
     level[2] = judge_ranks(d, &found);
     level[5] = level[1] == HL_REPORT_WRONG ? HL_REPORT_GOOD : judge_pairs(r, &found);
     level[3] = judge_distance(d, &found);
     level[4] = judge_memory(d, &found);
-    for (size_t i = 0; i < 7; i++)
+    for (size_t i = 0; i < 8; i++)
         r->level = level[i] > r->level ? level[i] : r->level;
     if (r->level == HL_REPORT_WRONG)
         hl_text_add(&t, "The model does not describe these data: %s", what);

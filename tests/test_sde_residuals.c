@@ -118,6 +118,8 @@ static void test_wrong_models(void **state)
         v = judge(&r, 1, 1.2);
         CHECK(v.test[HL_RESIDUAL_DIFFUSION].failed, "more than the diffusion");
         CHECK(!v.test[HL_RESIDUAL_DIFFUSION_TREND].failed, "more than the diffusion, at all times");
+        v = judge(&r, 1, 0);
+        CHECK(v.steps && v.test[HL_RESIDUAL_DIFFUSION].failed && v.answer == HL_CONTRADICTED, "no diffusion");
         v = judge(&r, 0.5, 0.8);
         CHECK(v.test[HL_RESIDUAL_DRIFT].failed && v.answer == HL_CONTRADICTED, "half the drift");
         CHECK_NEAR(v.test[HL_RESIDUAL_DRIFT].effect, 1, 0.35, "half the drift: an error of its own size");

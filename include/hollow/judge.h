@@ -91,9 +91,10 @@ typedef enum hl_reason {
     /* Tests of residuals failed. */
     HL_REASON_RESIDUALS = 16,
     /* Not determined. Fewer than 10 trajectories do not show the density of a time, and its movement; not where learned
-     * from steps. */
+     * from steps, or by a regression where steps were tested that determine the drift. */
     HL_REASON_FEW_TRAJECTORIES = 32,
-    /* The observations look the same at all times: densities do not tell drift from diffusion; not where learned from steps. */
+    /* The observations look the same at all times: densities do not tell drift from diffusion; not where steps do, as
+     * above. */
     HL_REASON_STATIONARY_DATA = 64,
     /* Drift and diffusion both depend on t: for every diffusion a drift gives the same densities. */
     HL_REASON_TIME_DEPENDENT = 128,

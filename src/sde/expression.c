@@ -86,6 +86,10 @@ static size_t find_column(const parser *p, size_t word, size_t *length)
             *length = size;
         }
     }
+    if (best > f->dim && word == 1 && *p->at == 't') { /* time, whatever its column is called */
+        *length = 1;
+        best = f->dim;
+    }
     return best;
 }
 

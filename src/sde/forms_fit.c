@@ -8,6 +8,7 @@
  * Noise of the regressors is taken out of the normal equations H as in regress_choose.c, here as far as H stays positive. With s_g the scores of the
  * groups of the data, H^-1 (sum s_g s_g') H^-1 is the covariance of the estimate. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "hollow/sde_forms.h"
@@ -180,6 +181,28 @@ static void add_square(const fitter *w, const double *row, double factor, double
             hl_axpy(w->n + 1, factor * row[i], row, h + i * (w->n + 1));
 }
 
+/* Constant k has no effect that those before it do not have: names it and those of which the effect is a combination. */
+static hl_status not_apart(const fitter *w, size_t k)
+{
+    const double *l = w->l;
+    double part[HL_CONSTANTS_MOST] = { 0 }, most = 0;
+    char text[HL_CONSTANTS_MOST * (HL_CONSTANT_NAME + 4)] = "";
+    for (size_t i = k; i-- > 0;) { /* L' part = row k of L */
+        part[i] = l[k * w->n + i];
+        for (size_t j = i + 1; j < k; j++)
+            part[i] -= l[j * w->n + i] * part[j];
+        part[i] /= l[i * w->n + i];
+        most = fmax(most, fabs(part[i]));
+    }
+    for (size_t i = 0; i < k; i++)
+        if (fabs(part[i]) > 0.01 * most)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "'%s', ", w->forms->constant[i]);
+    if (*text)
+        text[strlen(text) - 2] = 0;
+    return hl_fail(w->p.ctx, HL_ERR_NO_SOLUTION, "the constants %s and '%s' cannot be told apart by the data", text,
+                   w->forms->constant[k]);
+}
+
 /* Normal equations of the folds' mean, with as much of the regressors' noise taken out as they bear; solves them. */
 static hl_status solve(fitter *w)
 {
@@ -221,10 +244,11 @@ static hl_status solve(fitter *w)
                 break;
         }
     }
-    for (size_t k = 0; k < w->forms->constants && good; k++)
-        good = w->l[k * n + k] * w->l[k * n + k] > least_left;
     if (!good)
         return hl_fail(w->p.ctx, HL_ERR_NO_SOLUTION, "the constants cannot be told apart by the data");
+    for (size_t k = 0; k < w->forms->constants; k++)
+        if (!(w->l[k * n + k] * w->l[k * n + k] > least_left))
+            return not_apart(w, k);
     for (size_t k = 0; k < n; k++)
         w->solution[k] = w->scale[k] * (normal[k * wide + n] - share * noise[k * wide + n]);
     solve_factor(n, w->l, w->solution);
@@ -451,6 +475,52 @@ static hl_status start(fitter *w)
     return status;
 }
 
+/* ---- signs ---- */
+
+/* How many of the diffusions are negative at some rows, if constant `flip` (SIZE_MAX: none) changes its sign; SIZE_MAX if that changes
+ * f or |g|. */
+static size_t negative(fitter *w, size_t flip)
+{
+    const hl_regress *p = &w->p;
+    size_t rows = p->rows < START_ROWS ? p->rows : START_ROWS, count = 0, other = 0;
+    double x[MOST_COLUMNS], work[HL_EXPRESSION_WORK], *value = w->forms->value;
+    for (size_t k = 0; k < rows; k++) {
+        double t = place(w->s, p->z + k * p->rows / rows * p->inputs, x);
+        for (int part = 0; part < 2; part++)
+            for (size_t i = 0; i < p->dim; i++) {
+                if (!hl_sde_forms_has(w->forms, part, i))
+                    continue;
+                double before = hl_expression_eval(w->forms, (size_t)part, i, t, x, NULL, work), after = before;
+                if (flip != SIZE_MAX) {
+                    value[flip] = -value[flip];
+                    after = hl_expression_eval(w->forms, (size_t)part, i, t, x, NULL, work);
+                    value[flip] = -value[flip];
+                }
+                other += !(fabs((part ? fabs(after) - fabs(before) : after - before)) <= 1e-12 * fabs(before));
+                count += part && after < 0;
+            }
+    }
+    return other ? SIZE_MAX : count;
+}
+
+/* The conditions know g^2 only: constants such as that of g = s x get the sign with which g is positive. */
+static void set_signs(fitter *w)
+{
+    size_t m = w->forms->constants, least = negative(w, SIZE_MAX);
+    for (size_t c = 0; c < m && least; c++) {
+        size_t count = negative(w, c);
+        if (count >= least)
+            continue;
+        least = count;
+        w->forms->value[c] = -w->forms->value[c];
+        for (size_t k = 0; k < m; k++)
+            if (k != c) {
+                w->forms->covariance[c * m + k] *= -1;
+                w->forms->covariance[k * m + c] *= -1;
+            }
+    }
+}
+
 /* ---- the call ---- */
 
 static hl_status fit(void *user, const hl_regress *p, const hl_candidate *candidate, const hl_sde_simple *s)
@@ -471,6 +541,8 @@ static hl_status fit(void *user, const hl_regress *p, const hl_candidate *candid
         status = step(w, s->report.snapshots, s->report.steps, &change);
     if (status == HL_OK && !(change < 1))
         status = hl_fail(p->ctx, HL_ERR_NO_SOLUTION, "the constants do not converge: do the data determine them?");
+    if (status == HL_OK)
+        set_signs(w);
     free_conditions(w);
     for (size_t part = 0; part < 2; part++)
         hl_basis_free(p->ctx, w->functions[part].forms ? &w->functions[part].plain : &w->p.basis[part]);

@@ -565,8 +565,9 @@ static uint32_t undetermined(const hl_judge *j, const hl_verdict *v)
     return reasons;
 }
 
-/* What speaks against the model. `doubt` is what chance may make of shares of the movement. */
-static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double doubt)
+/* What speaks against the model. `doubt` is what chance may make of shares of the movement; `left` is how far simulations are from
+ * the data, in units of the movement. */
+static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double doubt, double left)
 {
     bool matching = j->sde->method == HL_SDE_FOKKER_PLANCK;
     uint32_t reasons = 0;
@@ -578,7 +579,8 @@ static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double doubt)
         if (matching && !j->sde->simple &&
             v->unexplained > most_unexplained) /* a regression did not see this density */
             reasons |= HL_REASON_UNEXPLAINED;
-    }
+    } else if (!(v->reasons & HL_REASON_FEW_TRAJECTORIES) && left > stationary + 3 * v->noise)
+        reasons |= HL_REASON_SIMULATIONS; /* the density stays where it is, simulations do not */
     if (matching && v->speed > most_speed)
         reasons |= HL_REASON_SPEED;
     for (size_t k = 0; k < HL_RESIDUAL_TESTS && v->steps; k++) {
@@ -617,12 +619,16 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
     }
     v.reasons = undetermined(j, &v);
     const uint32_t still = HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA;
-    uint32_t against = j->sde ? contradictions(j, &v, 2 * chance * s.groups / s.moved) : 0;
+    double left = s.groups > 1 ? s.simulated / (s.groups - 1) / j->spread : NAN;
+    uint32_t against = j->sde ? contradictions(j, &v, 2 * chance * s.groups / s.moved, left) : 0;
     if (j->sde && v.reasons & still)
         v.density = v.simulated = NAN;
-    if (j->sde && j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD) /* steps do not need a density that moves */
+    bool stepwise = j->sde && (j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD ||
+                               (j->sde->simple && v.steps && !(v.band > widest_band)));
+    if (stepwise) /* steps do not need a density that moves */
         v.reasons &= ~still;
-    uint32_t open = j->sde && all_known(j->sde) ? v.reasons & ~still : v.reasons;
+    bool tested = v.steps || (isfinite(left) && !(v.reasons & HL_REASON_FEW_TRAJECTORIES));
+    uint32_t open = j->sde && all_known(j->sde) && tested ? v.reasons & ~still : v.reasons;
     v.answer = against ? HL_CONTRADICTED : open ? HL_NOT_DETERMINED : HL_CONSISTENT;
     v.reasons |= against;
     return v;

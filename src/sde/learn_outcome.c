@@ -1,4 +1,5 @@
 /* learn_outcome.c - findings as data, and as sentences. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -181,7 +182,8 @@ static const char *advice(const hl_sde_outcome *o, hl_sde_finding_kind kind)
         return o->components ? "try a smaller option lambda, more option iters or more option components"
                              : "try a smaller option lambda, more option iters or more option flows";
     case HL_SDE_FINDING_SIMULATIONS_MISS:
-        return matching
+        return matching && o->regression ? NULL /* iterations train the density alone */
+               : matching
                    ? "try more option iters"
                    : "the steps between observations may be too long for pseudo-ml; option method fp does not use them";
     case HL_SDE_FINDING_STEPS_UNLIKELY:
@@ -202,6 +204,8 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
     const hl_learned *l = (const hl_learned *)o; /* the outcome is its first member */
     if (simple_text(f->kind))
         snprintf(buffer, size, simple_text(f->kind), f->value);
+    else if (f->kind == HL_SDE_FINDING_SIMULATIONS_MISS && isnan(f->value))
+        snprintf(buffer, size, "the density of the data stays as it is, that of simulations of the equation does not");
     else if (share_text(f->kind))
         snprintf(buffer, size, share_text(f->kind), 100 * f->value);
     else if (f->kind == HL_SDE_FINDING_CONSTANT)

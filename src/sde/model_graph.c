@@ -139,6 +139,8 @@ static hl_status forms(const hl_sde *s, hl_sde_graph *b, bool drift, int order, 
     hl_free(s->ctx, part);
     if (*y == HL_NONE)
         return HL_OK;
+    if (!drift) /* of g the sign means nothing; with correlated noise it would turn the correlation */
+        *y = hl_abs(g, *y);
     time = scalar(g, b->param[b->params + 4], 1);
     *y = hl_mul(g, *y, hl_div(g, drift ? time : hl_sqrt(g, time), b->param[b->params + 6]));
     return order ? hl_fp_derive(g, *y, b->x, order, d) : hl_graph_status(g);

@@ -560,6 +560,39 @@ static void pack_known(const hl_regress *p, hl_sde_simple *s)
     }
 }
 
+/* Is there an expression of g? The dictionary of correlations need not agree with it. */
+static bool diffusion_form(const hl_regress *p)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->dim; i++)
+        any = any || hl_sde_forms_has(p->options.forms, 1, i);
+    return any;
+}
+
+/* The correlation of the steps' residuals over g, with f and A of the estimate. The rest is scratch. */
+static void correlate_steps(const hl_regress *p, hl_sde_simple *s, double *value, double *f, double *a, double *sum)
+{
+    size_t d = p->dim;
+    memset(sum, 0, d * d * sizeof *sum);
+    for (size_t k = 0; k < p->pairs; k++) {
+        const hl_pair *q = &p->pair[k];
+        if (q->step > p->longest)
+            continue;
+        hl_regress_values(p, q->from, value, f, a);
+        for (size_t i = 0; i < d; i++) {
+            double gap = p->z[q->to * p->inputs + i] - p->z[q->from * p->inputs + i] - f[i] * q->step;
+            f[i] = gap / sqrt(hl_sde_simple_positive(a[i], s->least[i]) * q->step);
+        }
+        for (size_t i = 0; i < d * d; i++)
+            sum[i] += f[i / d] * f[i % d];
+    }
+    for (size_t i = 0; i < d * d; i++) {
+        double size = sqrt(sum[i / d * (d + 1)] * sum[i % d * (d + 1)]);
+        if (i / d != i % d)
+            s->correlation[i] = size > 0 ? fmax(-0.999, fmin(0.999, sum[i] / size)) : 0;
+    }
+}
+
 /* Floors of A, and the mean correlation of the noise. */
 static hl_status pack_noise(const hl_regress *p, hl_sde_simple *s)
 {
@@ -588,6 +621,8 @@ static hl_status pack_noise(const hl_regress *p, hl_sde_simple *s)
         double c = down[i * d + j] > 0 ? up[i * d + j] / down[i * d + j] : 0;
         s->correlation[i * d + j] = s->correlation[j * d + i] = fmax(-0.999, fmin(0.999, c));
     }
+    if (p->entries > d && s->report.steps && diffusion_form(p))
+        correlate_steps(p, s, value, f, a, up);
     hl_sde_simple_factor(s);
     hl_free(p->ctx, value);
     return HL_OK;

@@ -30,7 +30,8 @@ enum {
 };
 static const double short_step = 0.1; /* in deviations of the noise: Euler's error of a step */
 static const double quiet =
-    0.15;                    /* of the largest noise of a column: moments of less say nothing of the model's errors */
+    0.15; /* of the largest noise of a column: moments of less say nothing of the model's errors */
+static const double most_turned = 0.5, most_missed = 0.5; /* see follows() */
 static const double far = 3; /* deviations of a column: beyond, functions of x are constant */
 
 typedef struct residuals {
@@ -45,6 +46,8 @@ typedef struct residuals {
     bool *noisy;                 /* [dim]: the column has noise */
     bool *loud;                  /* [dim]: and not much less than others */
     double first, last;          /* times */
+    hl_residual_test still;      /* of columns without noise; no effect: they do as the data do */
+    size_t tested;               /* steps of these */
     hl_residuals *out;
 } residuals;
 
@@ -104,9 +107,9 @@ static double step_error(const residuals *r)
     double sum = 0, count = 0;
     for (size_t k = 0; k < r->count; k++)
         for (size_t i = 0; i < r->dim; i++) {
-            if (!r->noisy[i])
-                continue;
             size_t at = k * r->dim + i;
+            if (!(r->g[at] > 0))
+                continue;
             double error = 0.5 * (r->end[at] - r->f[at]) * sqrt(step_of(r, k)) / r->g[at];
             sum += fmin(error * error, 100);
             count++;
@@ -446,6 +449,8 @@ static void test_moments(const residuals *r, hl_residual_test *neighbours, hl_re
                 pairs++;
             }
         }
+        if (!(square > 0))
+            continue;
         double variance = square / count, c = pairs > 0 ? product / pairs / variance : 0;
         double excess = fourth / count / (variance * variance) - 3;
         if (fabs(c) > neighbours->effect)
@@ -475,6 +480,47 @@ static hl_status make_arrays(residuals *r, size_t room)
     return HL_OK;
 }
 
+/* Which columns have noise? The sign of g means nothing. */
+static void find_noisy(residuals *r)
+{
+    for (size_t at = 0; at < r->count * r->dim; at++) {
+        r->g[at] = fabs(r->g[at]);
+        r->noisy[at % r->dim] = r->noisy[at % r->dim] || r->g[at] > 0;
+    }
+}
+
+/* A column that has no noise goes where f takes it. Of the change over a step and f's, their difference is a small part unless
+ * there is noise, or f is wrong. Where f changes much over a step nothing is said. False if f does not do as the data do. */
+static bool follows(const residuals *r, size_t i, bool *said)
+{
+    double missed = 0, size = 0, turned = 0, length = 0;
+    for (size_t k = 0; k < r->count; k++) {
+        const double *x = r->data->x + r->row[k] * r->dim + i, h = step_of(r, k);
+        double a = r->f[k * r->dim + i], b = r->end[k * r->dim + i], change = x[r->dim] - x[0];
+        double moved = 0.5 * (a + b) * h;
+        missed += (change - moved) * (change - moved);
+        size += change * change + moved * moved;
+        turned += (b - a) * (b - a);
+        length += a * a + b * b;
+    }
+    *said = turned <= most_turned * length;
+    return !(*said && missed > most_missed * size);
+}
+
+/* What columns without noise say: none of the steps' deviation is the model's. */
+static void test_still(residuals *r)
+{
+    for (size_t i = 0; i < r->dim; i++) {
+        bool said = false;
+        if (r->noisy[i])
+            continue;
+        if (!follows(r, i, &said))
+            r->still = (hl_residual_test){ .effect = 1, .sigma = sqrt((double)r->count) };
+        if (said)
+            r->tested = r->count;
+    }
+}
+
 static hl_status score(residuals *r, size_t all)
 {
     pick(r, all, MOST_STEPS);
@@ -483,6 +529,8 @@ static hl_status score(residuals *r, size_t all)
         status = evaluate(r, 1, r->end, NULL);
     if (status != HL_OK)
         return status;
+    find_noisy(r);
+    test_still(r);
     double error = step_error(r);
     if (error <= short_step) {
         euler(r);
@@ -493,7 +541,22 @@ static hl_status score(residuals *r, size_t all)
     r->out->simulated = 1;
     pick(r, all, MOST_RUNS);
     status = evaluate(r, 0, r->f, r->g);
+    if (status == HL_OK)
+        find_noisy(r);
     return status == HL_OK ? simulate(r) : status; /* the references are correlated as the model says */
+}
+
+/* Steps of which a column with noise has a residual. */
+static size_t count_tested(const residuals *r)
+{
+    size_t tested = 0;
+    for (size_t k = 0; k < r->count; k++) {
+        bool any = false;
+        for (size_t i = 0; i < r->dim; i++)
+            any = any || (r->noisy[i] && isfinite(r->z[k * r->dim + i]));
+        tested += any;
+    }
+    return tested > r->tested ? tested : r->tested;
 }
 
 /* Which columns have noise that is not much less than that of others, relative to their deviations? */
@@ -516,7 +579,7 @@ static hl_status test_all(residuals *r)
 {
     find_loud(r);
     hl_residual_test *t = r->out->test;
-    r->out->steps = r->count;
+    r->out->steps = count_tested(r);
     hl_status status = regress(r, functions_of_x, true, &t[HL_RESIDUAL_DRIFT], &r->out->band);
     if (status == HL_OK)
         status = regress(r, functions_of_x, false, &t[HL_RESIDUAL_DIFFUSION], NULL);
@@ -524,6 +587,8 @@ static hl_status test_all(residuals *r)
         status = regress(r, functions_of_t, true, &t[HL_RESIDUAL_DRIFT_TREND], NULL);
     if (status == HL_OK)
         status = regress(r, functions_of_t, false, &t[HL_RESIDUAL_DIFFUSION_TREND], NULL);
+    if (r->still.effect > 0)
+        t[HL_RESIDUAL_DIFFUSION] = r->still;
     test_correlation(r, &t[HL_RESIDUAL_CORRELATION]);
     test_moments(r, &t[HL_RESIDUAL_AUTOCORRELATION], &t[HL_RESIDUAL_KURTOSIS]);
     return status;
@@ -532,7 +597,7 @@ static hl_status test_all(residuals *r)
 hl_status hl_sde_residuals(hl_sde *sde, const hl_sde_data *data, uint64_t seed, hl_residuals *out)
 {
     residuals r = { .sde = sde, .data = data, .seed = seed, .dim = sde->spec.dim, .out = out };
-    size_t all = 0, noisy = 0;
+    size_t all = 0;
     *out = (hl_residuals){ .band = NAN };
     r.first = r.last = data->t[0];
     for (size_t row = 0; row < data->rows && data->trajectory; row++) {
@@ -543,14 +608,10 @@ hl_status hl_sde_residuals(hl_sde *sde, const hl_sde_data *data, uint64_t seed, 
     if (all < LEAST_STEPS)
         return HL_OK;
     hl_status status = make_arrays(&r, all < MOST_STEPS ? all : MOST_STEPS);
-    for (size_t i = 0; i < r.dim && status == HL_OK; i++)
-        noisy += r.noisy[i] = !(sde->known && sde->known[i].diffusion && sde->known[i].diffusion_value == 0 &&
-                                !sde->known[i].diffusion_form);
-    if (status == HL_OK && noisy) {
+    if (status == HL_OK)
         status = score(&r, all);
-        if (status == HL_OK)
-            status = test_all(&r);
-    }
+    if (status == HL_OK)
+        status = test_all(&r);
     void *const blocks[] = { r.row, r.f, r.noisy, r.reference };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(sde->ctx, blocks[i]);

@@ -156,7 +156,7 @@ static const function functions[HL_UNARY_COUNT] = {
     { HL_UN_EXPM1, "expm1", expm1l, -88, 88.7, { 2.5, 2.5 }, 0, 8 },
     { HL_UN_SIN, "sin", sinl, -3e4, 3e4, { 2, 2 }, 0.5, 1 },
     { HL_UN_COS, "cos", cosl, -3e4, 3e4, { 2, 2 }, 0.5, 1 },
-    { HL_UN_TANH, "tanh", tanhl, -1e30, 1e30, { 5, 3 }, 0, 1 },
+    { HL_UN_TANH, "tanh", tanhl, -1e30, 1e30, { 5.5, 3 }, 0, 1 },
     { HL_UN_SIGMOID, "sigmoid", sigmoid_l, -86, 1e30, { 3, 3 }, 0, 8 },
     { HL_UN_SOFTPLUS, "softplus", softplus_l, -86, 1e30, { 3, 3 }, 0, 8 },
     { HL_UN_ERF, "erf", erfl, -1e30, 1e30, { 3, 2 }, 0, 1 },

@@ -1,9 +1,10 @@
 /* density_fit_options.c - the options of hl_density_fit. */
+#include "flow/flow.h"
 #include "hollow/density_fit.h"
+#include "nn/net.h"
 
-static const char *const models[] = { "cnf", "nice", "realnvp", "maf", "iaf", "naf", NULL };
+/* Those that continuous flows can have. */
 static const char *const conditioners[] = { "made", "conv", "attention", "tree", "sum", NULL };
-static const char *const activations[] = { "tanh", "softplus", "swish", "elu", "sigmoid", NULL };
 static const char *const traces[] = { "exact", "hutchinson", "brute", NULL };
 static const char *const losses[] = { "default", "nll", "flow-matching", "score", NULL };
 static const char *const dtypes[] = { "f32", "f64", NULL };
@@ -37,7 +38,7 @@ static const char *const switches[] = { "on", "off", NULL };
 static const hl_option options[] = {
     CHOICE("members", "NAME", members, "all", "what the model is a weighted sum of: a flow, mixtures of t distributions", NULL),
     CHOICE("recipe", "NAME", recipes, "default", "fast: a tenth of the iterations and up to 64 parts; best: five times, up to 1024", NULL),
-    CHOICE("model", "NAME", models, "cnf", "kind of flow", NULL),
+    CHOICE("model", "NAME", hl_flow_kind_names, "cnf", "kind of flow", NULL),
     CHOICE("conditioner", "NAME", conditioners, "made to 512 columns, tree above", "network that makes h", "model=cnf"),
     TEXT("image", "HxW", NULL, "shape of a row for conditioner conv: HxW or CxHxW", "conditioner=conv"),
     INTEGER("flows", 1, 1000, "1 for cnf, else 5", "networks one after the other", NULL),
@@ -46,7 +47,7 @@ static const hl_option options[] = {
     INTEGER("features", 2, 65536, "16 for cnf", "values of each h_i", NULL),
     INTEGER("width", 1, 1 << 20, "64 to 3 columns, else 32", "units of the transformer's layers", NULL),
     INTEGER("layers", 1, 64, "3 to 3 columns, else 2", "layers of the transformer", NULL),
-    CHOICE("activation", "NAME", activations, "tanh to 3 columns, else swish", "of all layers", NULL),
+    CHOICE("activation", "NAME", hl_activation_names, "tanh to 3 columns, else swish", "of all layers", NULL),
     CHOICE("trace", "NAME", traces, "exact", "how training computes the divergence", "model=cnf"),
     CHOICE("loss", "NAME", losses, "flow-matching, then nll", "what training minimises", NULL),
     CHOICE("transport", "on|off", switches, "on to 8 columns", "flow matching pairs by optimal transport", "model=cnf"),

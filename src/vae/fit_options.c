@@ -1,10 +1,10 @@
 /* fit_options.c - the options of hl_vae_fit. */
+#include "nn/net.h"
 #include "vae/fit.h"
 
 static const char *const nets[] = { "fc", "small", "mid", "paper", "linear", NULL };
 static const char *const posteriors[] = { "vae", "planar", "iaf", "sylvester", "ffjord", "hollow", NULL };
 static const char *const likelihoods[] = { "bernoulli", "gaussian", NULL };
-static const char *const activations[] = { "tanh", "elu", "softplus", "swish", "sigmoid", NULL };
 static const char *const traces[] = { "exact", "hutchinson", NULL };
 static const char *const optimizers[] = { "adam", "adamax", NULL };
 static const char *const dtypes[] = { "f32", "f64", NULL };
@@ -39,7 +39,7 @@ static const hl_option options[] = {
     INTEGER("features", 2, 65536, "32", "values of each h_i", "posterior=hollow"),
     INTEGER("width", 1, 65536, "32", "units of the transformer's layers", "posterior=hollow"),
     INTEGER("rank", 1, 1024, "4", "rank of the update of weights by the code", "posterior=ffjord"),
-    CHOICE("activation", "NAME", activations, "tanh", "of the field", "posterior=ffjord|hollow"),
+    CHOICE("activation", "NAME", hl_activation_names, "tanh", "of the field", "posterior=ffjord|hollow"),
     CHOICE("trace", "NAME", traces, "hutchinson for ffjord, else exact", "how the divergence is computed",
            "posterior=ffjord|hollow"),
     INTEGER("ode-steps", 1, 64, "2", "steps of rk4 in training, doubled when too few", "posterior=ffjord|hollow"),
@@ -84,7 +84,7 @@ hl_vae_spec hl_vae_spec_of(const hl_vae_data *data, const hl_settings *s)
                          .features = hl_settings_integer(s, "features", 0),
                          .width = hl_settings_integer(s, "width", 0),
                          .rank = hl_settings_integer(s, "rank", 0),
-                         .activation = activations[hl_settings_choice(s, "activation", 0)],
+                         .activation = hl_activation_names[hl_settings_choice(s, "activation", 0)],
                          .trace = hl_settings_text(s, "trace"),
                          .dtype = hl_settings_choice(s, "dtype", 0) ? HL_F64 : HL_F32 };
     for (size_t i = 0; i < 3; i++)

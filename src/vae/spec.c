@@ -1,6 +1,7 @@
 /* spec.c - check the specification of an autoencoder and fill in its defaults. */
 #include <string.h>
 
+#include "nn/net.h"
 #include "vae/vae.h"
 
 enum {
@@ -16,7 +17,6 @@ static const char *const net_names[] = { "fc", "small", "mid", "paper", "linear"
 static const char *const posterior_names[] = { "vae", "planar", "iaf", "sylvester", "ffjord", "hollow", NULL };
 static const char *const likelihoods[] = { "bernoulli", "gaussian", NULL };
 static const char *const traces[] = { "exact", "hutchinson", NULL };
-static const char *const activations[] = { "tanh", "elu", "softplus", "swish", "sigmoid", NULL };
 
 const char *const *hl_vae_nets(void)
 {
@@ -81,7 +81,7 @@ static hl_status set_names(hl_vae *v)
     s->likelihood = s->posterior ? choose(v->ctx, "likelihood", s->likelihood, likelihoods, "bernoulli") : NULL;
     bool ffjord = s->likelihood && strcmp(s->posterior, "ffjord") == 0;
     s->trace = s->likelihood ? choose(v->ctx, "trace", s->trace, traces, ffjord ? "hutchinson" : "exact") : NULL;
-    s->activation = s->trace ? choose(v->ctx, "activation", s->activation, activations, "tanh") : NULL;
+    s->activation = s->trace ? choose(v->ctx, "activation", s->activation, hl_activation_names, "tanh") : NULL;
     if (!s->activation)
         return HL_ERR_INVALID;
     for (v->net = hl_vae_net_list; strcmp(v->net->name, s->net) != 0;)

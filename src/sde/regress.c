@@ -623,6 +623,9 @@ static hl_status pack_noise(const hl_regress *p, hl_sde_simple *s)
     }
     if (p->entries > d && s->report.steps && diffusion_form(p))
         correlate_steps(p, s, value, f, a, up);
+    for (size_t k = 0; k < d * d; k++) /* what has no noise has no correlation */
+        if (k / d != k % d && !(mean[k / d] > 0 && mean[k % d] > 0))
+            s->correlation[k] = 0;
     hl_sde_simple_factor(s);
     hl_free(p->ctx, value);
     return HL_OK;

@@ -193,7 +193,9 @@ static void test_few_rows(void **state)
         CHECK(!hl_density_flow(model), "no flow");
         assert_int_equal(o->iteration, 0);
         assert_int_equal(o->valid_rows, none ? 0 : valid[k] ? valid[k] : rows[k] / 10);
-        CHECK(o->verdict == HL_DENSITY_NORMAL || (o->verdict == HL_DENSITY_GOOD && !(o->best > o->normal)) ||
+        bool judged = o->valid_rows >= 5; /* fewer rows do not tell a normal distribution from a better one */
+        CHECK(o->verdict == HL_DENSITY_NORMAL ||
+                  (o->verdict == HL_DENSITY_GOOD && (!judged || !(o->best > o->normal))) ||
                   (o->verdict == HL_DENSITY_NORMAL_BETTER && o->best > o->normal),
               "a verdict");
         CHECK(isfinite(o->best) && o->parameters >= 5 && o->parameters < 100, "of the model, not of a flow");

@@ -24,6 +24,7 @@ test: build
 	$(CTEST) --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
 test-python: build
+	@WITH_VENV=1 $(SETUP)
 	@scripts/python.sh test $(BUILD)
 
 # Reports in Debian's Chromium, which it installs; SCREENSHOTS=FOLDER keeps pictures of them.
@@ -31,7 +32,8 @@ test-browser: build
 	@WITH_CHROMIUM=1 $(SETUP)
 	@python3 tests/browser.py $(BUILD)/hollow . $(SCREENSHOTS)
 
-wheel: setup
+wheel:
+	@WITH_VENV=1 $(SETUP)
 	@scripts/python.sh wheel $(BUILD)
 
 # Builds the three programs alone; what make says is shown only if that fails.
@@ -49,6 +51,7 @@ bench: build
 
 # Beside PyTorch, JAX and others from PyPI, in a virtual environment; PEERS=--quick for few repetitions.
 bench-peers: build
+	@WITH_VENV=1 $(SETUP)
 	@python3 bench/peers/peers.py --build $(BUILD) --docs docs $(PEERS)
 
 # What compilers may see differently: warnings, vector code, the tests of kernels and files.
@@ -67,7 +70,7 @@ test-base:
 
 SECONDS ?= 60
 fuzz:
-	@WITH_CLANG=1 $(SETUP)
+	@WITH_FUZZER=1 $(SETUP)
 	@$(CMAKE) -S . -B build-fuzz $(CMAKE_FLAGS) -DCMAKE_C_COMPILER=clang -DHL_FUZZ=ON -DHL_ISAS=base -DHL_HARDEN=OFF -DBUILD_TESTING=OFF --log-level=WARNING
 	@$(CMAKE) --build build-fuzz --parallel $(JOBS) --target fuzz
 	@scripts/fuzz.sh build-fuzz $(SECONDS)
@@ -88,6 +91,7 @@ tsan:
 # Memory that nobody wrote, which the sanitizers do not see.
 VALGRIND_TESTS = test_json test_options test_ode_rows test_ode_multistep
 test-valgrind: build
+	@WITH_VALGRIND=1 $(SETUP)
 	@for test in $(VALGRIND_TESTS); do echo "valgrind $$test"; \
 	    valgrind -q --error-exitcode=1 --leak-check=full $(BUILD)/tests/$$test >/dev/null || exit 1; done
 

@@ -100,7 +100,9 @@ static int compare(const char *hollow, const char *directory, size_t iterations)
 
 int bench_scale(size_t iterations)
 {
-    char hollow[PATH_MAX], directory[] = "/tmp/hollow-scale-XXXXXX", path[PATH_MAX];
+    char hollow[PATH_MAX], directory[PATH_MAX / 2], path[PATH_MAX];
+    const char *place = getenv("TMPDIR");
+    snprintf(directory, sizeof directory, "%s/hollow-scale-XXXXXX", place && *place ? place : "/tmp");
     ssize_t length = readlink("/proc/self/exe", hollow, sizeof hollow - 10);
     if (length <= 0 || !mkdtemp(directory))
         return cli_fail(&bench_command, CLI_FAILED, "there is no place for the table");

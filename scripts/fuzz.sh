@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh BUILD SECONDS [NAME ...]: run the libFuzzer targets of BUILD (all of them by default), each for SECONDS, on the corpus in
-# tests/corpus/NAME and on what earlier runs found, kept in BUILD/corpus/NAME. Prints one line of JSON for each target: executions,
-# the edges covered at the end and at half time, and failures; and appends it to BUILD/fuzz.json. Fails if any target fails; the
-# input is then in BUILD/crashes.
+# tests/corpus/NAME and on what earlier runs found, kept in BUILD/corpus/NAME. Prints one line of JSON for each target: seconds of wall and of
+# CPU, executions, the edges covered at the start, at half time and at the end, and failures; and appends it to BUILD/fuzz.json. Fails if any
+# target fails; the input is then in BUILD/crashes.
 set -euo pipefail
 build=$1 seconds=$2
 shift 2
@@ -17,13 +17,22 @@ if [ ${#names[@]} -eq 0 ]; then
 fi
 mkdir -p "$build/crashes"
 status=0
+TIMEFORMAT='%U %S'
 for name in "${names[@]}"; do
     mkdir -p "$build/corpus/$name"
     log=$build/fuzz_$name.log failed=0
-    (cd "$build/crashes" && nice "$build/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
-        -max_len=20000 -print_final_stats=1 -artifact_prefix="$build/crashes/$name-" "$build/corpus/$name" \
-        "$root/tests/corpus/$name" >"$log" 2>&1) || failed=1
-    awk -v name="$name" -v seconds="$seconds" -v failed=$failed '
+    seeds=("$root/tests/corpus/$name")
+    if [ "$name" = report ]; then # reads every kind of model
+        seeds=("$root"/tests/corpus/{density,sde,vae})
+    fi
+    # Words in quotes, which the header of a model file is made of, are what changes of single bytes do not find.
+    grep -ahoE '"[A-Za-z_0-9.]{2,24}"' "${seeds[@]}" -r 2>/dev/null | sort -u | head -n 400 >"$build/fuzz_$name.dict" || true
+    echo '"<script>"' >>"$build/fuzz_$name.dict"
+    # Timeouts are of wall time: long ones, for machines with other work.
+    { time (cd "$build/crashes" && nice "$build/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=300 -rss_limit_mb=2048 \
+        -max_len=50000 -dict="$build/fuzz_$name.dict" -print_final_stats=1 -artifact_prefix="$build/crashes/$name-" \
+        "$build/corpus/$name" "${seeds[@]}" >"$log" 2>&1); } 2>"$build/fuzz_$name.time" || failed=1
+    awk -v name="$name" -v seconds="$seconds" -v failed=$failed -v cpu="$(tail -n 1 "$build/fuzz_$name.time")" '
         /cov: / { for (i = 1; i < NF; i++) if ($i == "cov:") { n++; at[n] = substr($1, 2) + 0; cov[n] = $(i + 1) } }
         /INITED/ { for (i = 1; i < NF; i++) if ($i == "cov:") first = $(i + 1) }
         /number_of_executed_units/ { runs = $2 }
@@ -31,8 +40,9 @@ for name in "${names[@]}"; do
             if (!runs) runs = n ? at[n] : 0
             half = first
             for (i = 1; i <= n; i++) if (at[i] <= runs / 2) half = cov[i]
-            printf "{\"fuzz\": \"%s\", \"seconds\": %d, \"executions\": %d, \"edges_start\": %d, \"edges_half\": %d, \"edges\": %d, \"failures\": %d}\n",
-                name, seconds, runs, first, half, n ? cov[n] : 0, failed
+            split(cpu, used, " ")
+            printf "{\"fuzz\": \"%s\", \"seconds\": %d, \"cpu\": %.1f, \"executions\": %d, \"edges_start\": %d, \"edges_half\": %d, \"edges\": %d, \"failures\": %d}\n",
+                name, seconds, used[1] + used[2], runs, first, half, n ? cov[n] : 0, failed
         }' "$log" | tee -a "$build/fuzz.json"
     if [ $failed -ne 0 ]; then
         tail -n 40 "$log" >&2

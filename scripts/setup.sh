@@ -1,6 +1,7 @@
 #!/bin/sh
 # setup.sh - see that what the build needs is there. On Debian and its relatives install what is missing, as root or by
-# sudo; elsewhere say what is missing. Says nothing when nothing is.
+# sudo; elsewhere say what is missing. Says nothing when nothing is. WITH_CLANG, WITH_FUZZER (clang with libFuzzer), WITH_VALGRIND, WITH_VENV (virtual
+# environments and pip for Python) and WITH_CHROMIUM, if they are set, ask for what only some of the tests use.
 set -eu
 
 needed=""   # Debian packages
@@ -19,9 +20,21 @@ if have pkg-config; then
 else
     needed="$needed zlib1g-dev libcmocka-dev"
 fi
+# Whether clang links programs for libFuzzer and the sanitizers, whose libraries Debian has in a package of their own.
+links_fuzzers() {
+    program=$(mktemp)
+    echo 'int LLVMFuzzerTestOneInput(const unsigned char *bytes, unsigned long size) { return bytes && size > 9 ? -1 : 0; }' |
+        clang -fsanitize=fuzzer,address,undefined -x c - -o "$program" >/dev/null 2>&1
+    links=$?
+    rm -f "$program"
+    return $links
+}
 printf '#include <cvodes/cvodes.h>\n#include <kinsol/kinsol.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1 ||
     needed="$needed libsundials-dev"
 [ -z "${WITH_CLANG:-}" ] || have clang || needed="$needed clang"
+[ -z "${WITH_FUZZER:-}" ] || links_fuzzers || needed="$needed clang libFuzzer"
+[ -z "${WITH_VENV:-}" ] || { python3 -c 'import ensurepip, venv' && python3 -m pip --version; } >/dev/null 2>&1 ||
+    needed="$needed python3-venv python3-pip"
 [ -z "${WITH_CHROMIUM:-}" ] || have chromium || needed="$needed chromium"
 [ -z "${WITH_VALGRIND:-}" ] || have valgrind || needed="$needed valgrind"
 have c++ || have g++ || optional="$optional g++"
@@ -72,6 +85,14 @@ install_packages() {
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
 }
 $as_root apt-get update -qq >&2 || echo "apt-get update failed; trying with the lists that are there" >&2
+# The package with libFuzzer has the version of the clang that Debian calls clang in its name.
+case $needed in
+*libFuzzer*)
+    version=$(apt-cache depends clang | sed -n 's/.*Depends: clang-\([0-9][0-9]*\)$/\1/p' | head -n 1)
+    have clang && version=$(clang -dumpversion | cut -d. -f1)
+    needed="${needed%libFuzzer*}libclang-rt-$version-dev${needed##*libFuzzer}"
+    ;;
+esac
 # shellcheck disable=SC2086
 if [ -n "$needed" ] && ! install_packages $needed; then
     explain

@@ -20,6 +20,16 @@ ranks() {
     got=$?
 }
 
+# processes TEXT: the numbers of the processes of hollow whose command line holds it.
+processes() {
+    for process in /proc/[0-9]*; do
+        case $( (tr '\0' ' ' <"$process/cmdline") 2>/dev/null) in
+        mpirun*) ;;
+        *"$1"*) echo "${process#/proc/}" ;;
+        esac
+    done | sort -n
+}
+
 # table ROWS COLUMNS: numbers that are not independent, by a generator of our own.
 table() {
     awk -v rows="$1" -v columns="$2" 'BEGIN {
@@ -88,14 +98,18 @@ for kill in 1 2; do
         sleep 0.05
         tries=$((tries + 1))
     done
-    victim=$(pgrep -f "fit $work/two.csv -o $work/killed" | grep -v "^$run\$" | sed -n "$((kill + 1))p")
+    victim=$(processes "fit $work/two.csv -o $work/killed" | sed -n "$((kill + 1))p")
     [ -z "$victim" ] || kill -9 "$victim" 2>/dev/null
     wait $run
     if [ -f "$work/killed" ]; then
         echo "the run was over before rank $kill could be killed"
     elif [ -s "$work/killed.ckpt" ]; then
-        sleep 1
-        if pgrep -f "fit $work/two.csv -o $work/killed" >/dev/null; then fail "processes are left behind"; else pass; fi
+        tries=0
+        while [ -n "$(processes "fit $work/two.csv -o $work/killed")" ] && [ $tries -lt 300 ]; do
+            sleep 0.2
+            tries=$((tries + 1))
+        done
+        if [ $tries -lt 300 ]; then pass; else fail "processes are left behind"; fi
         # shellcheck disable=SC2086
         ranks $((kill + 1)) fit "$work/two.csv" -o "$work/killed" $long --resume
         if [ $got = 0 ] && cmp -s "$work/one" "$work/killed"; then pass; else fail "$command: not the bits of a run that was not killed"; fi

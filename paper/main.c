@@ -6,7 +6,7 @@
 #include "problems/numbers.h"
 
 static const paper_item *const items[] = { &paper_fig1, &paper_fig2, &paper_fig3,
-                                           &paper_fig4, &paper_fig5, &paper_table1 };
+                                           &paper_fig4, &paper_fig5, &paper_table1, &paper_posteriors };
 enum { ITEMS = sizeof items / sizeof *items };
 
 static const cli_option options[] = {
@@ -18,12 +18,14 @@ static const cli_option options[] = {
     { "dim", CLI_INTEGER, offsetof(paper_settings, dim), "N", "dimensions of fig1's Jacobian; default 16", 2, 128,
       NULL },
     { "data", CLI_TEXT, offsetof(paper_settings, data), "DIR",
-      "fig3: train.npy and val.npy, default data/miniboone; table1: *_bits.npy", 0, 0, NULL },
+      "fig3: train.npy and val.npy, default data/miniboone; table1, posteriors: *_bits.npy", 0, 0, NULL },
     { "shared", CLI_FLAG, offsetof(paper_settings, shared), NULL, "table1: one encoder and decoder for all posteriors",
       0, 0, NULL },
     { "epochs", CLI_INTEGER, offsetof(paper_settings, epochs), "N", "table1: of each training; default 30", 1, 1e6,
       NULL },
     { "net", CLI_TEXT, offsetof(paper_settings, net), "NAME", "table1: fc (default), small, mid or paper", 0, 0, NULL },
+    { "only", CLI_TEXT, offsetof(paper_settings, only), "NAMES", "table1: train these, with commas between them", 0, 0,
+      NULL },
     { "threads", CLI_INTEGER, offsetof(paper_settings, threads), "N", "fig2 to fig5: default all of the machine", 1,
       256, NULL },
     { 0 },
@@ -53,7 +55,8 @@ static const char text[] = "Writes data (CSV, JSON) and pictures (PNG, if gnuplo
                            "table1 trains autoencoders with six posteriors, and the hollow one with a stochastic\n"
                            "trace as well: -ELBO and IWAE of test rows. With --shared all have one frozen encoder\n"
                            "and decoder, so that log p - ELBO is the gap of inference alone. A run that was\n"
-                           "stopped goes on.\n";
+                           "stopped goes on. posteriors draws q(z | x) of one image in two latent dimensions beside\n"
+                           "the exact one.\n";
 
 static int run(int argc, char **argv);
 const cli_command paper_command = {
@@ -71,7 +74,7 @@ static int run(int argc, char **argv)
     for (size_t i = 0; i < ITEMS; i++) {
         names[i] = items[i]->name;
         if (!name[0])
-            printf("%-8s%s\n", items[i]->name, items[i]->summary);
+            printf("%-12s%s\n", items[i]->name, items[i]->summary);
         else if (strcmp(items[i]->name, name[0]) == 0)
             return items[i]->run(&set);
     }

@@ -10,7 +10,7 @@ typedef struct paper_settings {
     const char *out;
     bool quick, shared;
     uint64_t seed, dim, threads, epochs;
-    const char *data, *net; /* NULL: the figure's default */
+    const char *data, *net, *only; /* NULL: the figure's default */
 } paper_settings;
 
 typedef struct paper_item {
@@ -18,7 +18,7 @@ typedef struct paper_item {
     int (*run)(const paper_settings *set);
 } paper_item;
 
-extern const paper_item paper_fig1, paper_fig2, paper_fig3, paper_fig4, paper_fig5, paper_table1;
+extern const paper_item paper_fig1, paper_fig2, paper_fig3, paper_fig4, paper_fig5, paper_table1, paper_posteriors;
 
 /* A file or a picture of a figure. `write` gets the file, or gnuplot's input, and the figure; it returns 0, or -1 if out of
  * memory. */

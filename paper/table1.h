@@ -6,39 +6,69 @@
 
 enum { TABLE1_RUNS = 7, TABLE1_HOLLOW = 5 };
 
-/* A posterior to train; the last is the hollow network again, with the other trace. */
+/* A posterior to train, and settings of it. An optional one is trained only if --only names it. */
+enum { TABLE1_SETTINGS = 4 };
 typedef struct table1_run {
-    const char *name, *posterior, *trace;
+    const char *name, *posterior, *settings[TABLE1_SETTINGS][2];
+    bool optional;
 } table1_run;
 extern const table1_run table1_runs[TABLE1_RUNS];
 
-/* What came of it. */
+/* Validations of one training: -ELBO against epochs and processor seconds. */
+enum { TABLE1_MOST_POINTS = 400 };
+typedef struct table1_curve {
+    size_t count;
+    struct {
+        double iteration, epoch, cpu, validation, loss, norm, steps;
+    } point[TABLE1_MOST_POINTS];
+} table1_curve;
+
+/* Bounds of test rows: -ELBO of all of them, and importance sampling on few rows with many samples and on more with fewer. */
+enum { TABLE1_ALL, TABLE1_MORE, TABLE1_FEW, TABLE1_PARTS };
+
 typedef struct table1_result {
-    double seconds, epochs, validation; /* of training */
+    bool there;
+    double seconds, epochs, validation; /* of training; processor seconds */
     size_t parameters;
-    double *elbo, *iwae;  /* [rows] */
-    double evaluations;   /* of a continuous posterior, a sample */
-    double train_seconds; /* an epoch */
+    hl_vae_row_result *row[TABLE1_PARTS]; /* [rows of the part] */
+    double evaluations;                   /* of a continuous posterior, a sample */
 } table1_result;
 
 typedef struct table1 {
     const paper_settings *set;
     hl_context *ctx;
     const char *net;
-    size_t latent, epochs, rows, importance, made_rows;
+    size_t latent, epochs;
+    size_t samples[TABLE1_PARTS]; /* of each row */
     size_t image[3], dim;
     hl_images *file[3]; /* train, valid, test; NULL if they are made here */
     unsigned char *made;
-    hl_vae_rows train, valid, test; /* test: the rows that are evaluated */
-    unsigned char *chosen;          /* where they are */
+    unsigned char *copy[TABLE1_PARTS]; /* of test rows, or NULL */
+    hl_vae_rows train, valid, part[TABLE1_PARTS];
     table1_result result[TABLE1_RUNS];
 } table1;
 
+int table1_failed(const table1 *t, hl_status status);
+/* DIR/table1_KIND_NAME_SEED SUFFIX */
+void table1_path(const table1 *t, const char *kind, const char *name, const char *suffix, char *path, size_t size);
+/* Is this one of those asked for by --only? */
+bool table1_wanted(const table1 *t, const table1_run *run);
+
 /* Train one, or load it if it is there, or go on with it. `from`: with its networks frozen; NULL: from scratch. Returns CLI_OK
- * or an exit status, having said what is wrong. */
+ * or an exit status, having said what is wrong. (table1_train.c) */
 int table1_train(table1 *t, const table1_run *run, const char *kind, size_t latent, const hl_vae *from,
                  table1_result *result, hl_vae **vae);
-/* The posterior of one image, exact and by every model of two latent values, on a grid. */
+/* Read the curve of a training; returns whether there is one. */
+bool table1_read_curve(const table1 *t, const char *kind, const char *name, table1_curve *curve);
+
+bool table1_is_done(const table1 *t, const char *kind, const table1_run *run);
+
+/* Bounds of every test row, from a file if they are there. (table1_evaluate.c) */
+int table1_evaluate(table1 *t, const char *kind, const table1_run *run, hl_vae *vae, table1_result *result);
+/* The tables of all results that are there. (table1_write.c) */
+int table1_write(table1 *t, const char *kind);
+
+/* The posterior of one image, exact and by every model of two latent values, on a grid. (table1_picture.c) */
 int table1_picture(table1 *t);
 
 #endif

@@ -94,17 +94,17 @@ static double count_samples(const double *z, const window *w, double *panel)
  * distribution has not. Where they are farthest apart, the encoder itself is wrong. */
 static hl_status choose_image(const table1 *t, hl_vae *v, const unsigned char **x)
 {
-    size_t rows = t->test.rows, below, best = 0;
+    size_t rows = t->part[TABLE1_MORE].rows, below, best = 0;
     hl_vae_row_result *row = calloc(rows, sizeof *row);
     hl_vae_eval_options o = { .samples = 100, .importance = 100 };
-    hl_status status = row ? hl_vae_evaluate(v, &t->test, &o, row, NULL) : HL_ERR_NOMEM;
+    hl_status status = row ? hl_vae_evaluate(v, &t->part[TABLE1_MORE], &o, row, NULL) : HL_ERR_NOMEM;
     for (size_t i = 0; i < rows && status == HL_OK; i++) {
         below = 0;
         for (size_t k = 0; k < rows; k++)
             below += row[k].iwae - row[k].elbo < row[i].iwae - row[i].elbo;
         best = below == 3 * rows / 4 ? i : best;
     }
-    *x = t->test.bytes + best * t->dim;
+    *x = t->part[TABLE1_MORE].bytes + best * t->dim;
     free(row);
     return status;
 }
@@ -174,7 +174,7 @@ int table1_picture(table1 *t)
         scale(panel);
     cli_grid grid = { .count = SHOWN + 1, .columns = SHOWN + 1, .shape = { 1, GRID, GRID }, .values = panel };
     char path[1100];
-    snprintf(path, sizeof path, "%s/table1_posterior.png", t->set->out);
+    snprintf(path, sizeof path, "%s/posteriors.png", t->set->out);
     int error = result == CLI_OK ? cli_write_grid(path, &grid) : 0;
     free(panel);
     free(z);

@@ -231,7 +231,7 @@ static void test_freeze(void **state)
                                                   { "latent", "3" },
                                                   { "posterior", "planar" },
                                                   { "freeze", "on" },
-                                                  { "lr", "1e-2" },
+                                                  { "lr", "2e-3" },
                                                   { "warmup", "0" },
                                                   { 0 } });
     hl_vae *v, *base;

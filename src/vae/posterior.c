@@ -1,8 +1,8 @@
 /* posterior.c - posteriors that are not continuous: none, planar, inverse autoregressive, Sylvester. All parameters but those of
  * the autoregressive networks come from the code.
  *
- *   planar     z <- z + u^ tanh(w.z + b),  u^ = u + (m(w.u) - w.u) w / |w|^2,  m(a) = softplus(a) - 1 > -1,
- *              log |det| = log(1 + (1 - tanh^2) w.u^): invertible, as w.u^ > -1
+ *   planar     z <- z + u^ tanh(w.z + b),  u^ = u + (m(w.u) - w.u) w / |w|^2,  m(a) = softplus(a + c) - 1 > -1,
+ *              log |det| = log(1 + (1 - tanh^2) w.u^): invertible, as w.u^ > -1; c = log(e - 1), so that u = 0 is the identity
  *   iaf        z_i <- s_i z_i + (1 - s_i) m_i,  s_i = sigmoid(a_i + 1),  m_i and a_i from z_1..z_{i-1} and the code
  *   sylvester  z <- z + Q R1 tanh(R2 Q' z + b),  R1 and R2 upper triangular with diagonals in (-1, 1),
  *              Q the first columns of a product of reflections, orthonormal whatever the code says
@@ -13,7 +13,8 @@
 
 #include "vae/vae.h"
 
-#define HEAD_GAIN 0.3 /* flows begin near the identity */
+#define LOG_E_LESS_1 0.54132485461291810 /* softplus of it is 1 */
+#define HEAD_GAIN 0.3                    /* flows begin near the identity */
 
 const hl_vae_posterior hl_vae_posterior_vae = { .name = "vae" };
 
@@ -47,7 +48,7 @@ static hl_node planar_apply(hl_vae_builder *b, const hl_node *piece, hl_node z, 
         hl_node u = part(g, piece[0], k, s->latent), w = part(g, piece[1], k, s->latent);
         hl_node shift = hl_reshape(g, part(g, piece[2], k, scalar), 0, NULL);
         hl_node wu = dot(g, w, u), ww = hl_add(g, dot(g, w, w), hl_const(g, 1e-8));
-        hl_node bound = hl_sub(g, hl_softplus(g, wu), hl_const(g, 1 - 1e-6));
+        hl_node bound = hl_sub(g, hl_softplus(g, hl_add(g, wu, hl_const(g, LOG_E_LESS_1))), hl_const(g, 1 - 1e-6));
         hl_node along = hl_div(g, hl_sub(g, bound, wu), ww);
         hl_node up = hl_add(g, u, hl_mul(g, along, w));
         hl_node a = hl_tanh(g, hl_add(g, dot(g, w, z), shift));

@@ -48,6 +48,18 @@ static inline void check_status(const hl_context *ctx, hl_status status, hl_stat
     }
 }
 
+/* A context for all tests of a group: cmocka_run_group_tests(tests, group_context, group_context_free). */
+static inline int group_context(void **state)
+{
+    return hl_context_create(NULL, (hl_context **)state) != HL_OK;
+}
+
+static inline int group_context_free(void **state)
+{
+    hl_context_free(*state);
+    return 0;
+}
+
 /* An allocator that counts. For one context at a time, as a context is for one thread. */
 typedef struct test_allocator {
     long fail_at;      /* fail the n-th allocation, counting from 1; 0 never */

@@ -16,17 +16,6 @@ static const hl_option table[] = {
     { 0 },
 };
 
-static int setup(void **state)
-{
-    return hl_context_create(NULL, (hl_context **)state) != HL_OK;
-}
-
-static int teardown(void **state)
-{
-    hl_context_free(*state);
-    return 0;
-}
-
 static void values_are_kept_as_set(void **state)
 {
     hl_context *ctx = *state;
@@ -155,10 +144,10 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(values_are_kept_as_set, setup, teardown),
-        cmocka_unit_test_setup_teardown(wrong_values_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(options_without_effect_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(tables_are_complete, setup, teardown),
+        cmocka_unit_test_setup_teardown(values_are_kept_as_set, group_context, group_context_free),
+        cmocka_unit_test_setup_teardown(wrong_values_are_refused, group_context, group_context_free),
+        cmocka_unit_test_setup_teardown(options_without_effect_are_refused, group_context, group_context_free),
+        cmocka_unit_test_setup_teardown(tables_are_complete, group_context, group_context_free),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

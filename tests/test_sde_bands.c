@@ -251,17 +251,6 @@ static void test_memory(void **state)
     check_every_allocation(1, scenario, NULL);
 }
 
-static int setup(void **state)
-{
-    return hl_context_create(NULL, (hl_context **)state);
-}
-
-static int teardown(void **state)
-{
-    hl_context_free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,5 +258,5 @@ int main(void)
         cmocka_unit_test(test_known),  cmocka_unit_test(test_replicates), cmocka_unit_test(test_file),
         cmocka_unit_test(test_memory),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

@@ -241,17 +241,6 @@ static void test_memory(void **state)
     check_every_allocation(1, scenario, NULL);
 }
 
-static int setup(void **state)
-{
-    return hl_context_create(NULL, (hl_context **)state);
-}
-
-static int teardown(void **state)
-{
-    hl_context_free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,5 +248,5 @@ int main(void)
         cmocka_unit_test(test_fit),    cmocka_unit_test(test_mixed),  cmocka_unit_test(test_model),
         cmocka_unit_test(test_memory),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

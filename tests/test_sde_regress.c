@@ -441,17 +441,6 @@ static void test_memory(void **state)
     check_every_allocation(1, scenario, f);
 }
 
-static int setup(void **state)
-{
-    return hl_context_create(NULL, (hl_context **)state);
-}
-
-static int teardown(void **state)
-{
-    hl_context_free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,5 +461,5 @@ int main(void)
         cmocka_unit_test(test_correlated_residual),
         cmocka_unit_test(test_correlated_paths),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

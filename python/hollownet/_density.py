@@ -23,7 +23,7 @@ from ._data import (
     pointer,
 )
 from ._errors import DataWarning, FitWarning, SolveError, keyword_text, make_error
-from ._estimator import Bar, BaseEstimator, DensityMixin, Job, NotFittedError, OutlierMixin
+from ._estimator import Bar, BaseEstimator, DensityMixin, Fitted, Job, NotFittedError, OutlierMixin
 from ._library import Context, Handle, Model, check_threads, lib
 from ._options import constructor, document, make_settings, read_table
 from ._report import Report, report_density
@@ -209,7 +209,8 @@ _PARAMETERS: dict[str, Any] = {option.keyword: None for option in _OPTIONS}
 _PARAMETERS.update(threads=None, verbose=0)
 
 
-class Density(DensityMixin, BaseEstimator):
+class Density(DensityMixin, Fitted):
+    _kind = DensityModel
     _model: DensityModel
 
     __init__ = constructor(_PARAMETERS)
@@ -326,9 +327,6 @@ class Density(DensityMixin, BaseEstimator):
 
     # ---- using it ----
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "_model", None) is not None
-
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import TransformerTags
 
@@ -336,14 +334,6 @@ class Density(DensityMixin, BaseEstimator):
         if hasattr(self, "transform"):
             tags.transformer_tags = TransformerTags(preserves_dtype=["float64"])
         return tags
-
-    def _fitted(self) -> DensityModel:
-        if getattr(self, "_model", None) is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using "
-                "this estimator."
-            )
-        return self._model
 
     def _rows(self, X: Any) -> np.ndarray:
         model = self._fitted()
@@ -465,33 +455,11 @@ class Density(DensityMixin, BaseEstimator):
                 lib.hl_density_unstandardise(handle, len(out), pointer(out))
         return out
 
-    # ---- files ----
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model's file, which the program `hollow` reads, too."""
-        self._fitted().save(path)
-
-    def to_bytes(self) -> bytes:
-        """The bytes of the model's file."""
-        return self._fitted().to_bytes()
-
     @classmethod
     def _of(cls, model: DensityModel) -> Any:
-        self = cls()
-        self._model = model
-        self.n_features_in_ = model.dim
+        self = super()._of(model)
         self.columns_ = model.names
         return self
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Any:
-        """A model from a file of `save` or of the program `hollow`."""
-        return cls._of(DensityModel.load(path, threads=threads))
-
-    @classmethod
-    def from_bytes(cls, content: bytes, *, threads: int | None = None) -> Any:
-        """A model from the bytes of its file."""
-        return cls._of(DensityModel.from_bytes(content, threads=threads))
 
 
 _PARAMETER_DOC = (
@@ -533,6 +501,7 @@ Examples
 
 
 class OutlierDetector(OutlierMixin, BaseEstimator):
+    _kind = DensityModel
     _model: DensityModel
     offset_: float
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _abi as abi
+from ._library import Model
 
 if TYPE_CHECKING:
     HAVE_SKLEARN = False
@@ -75,6 +76,51 @@ else:
             def fit_predict(self, X, y=None):
                 """Fit, and label the same rows."""
                 return self.fit(X).predict(X)
+
+
+class Fitted(BaseEstimator):
+    """An estimator that holds a model of the library once it is fitted, and its files."""
+
+    _kind: type[Model]  # of the model
+    _model: Any
+    n_features_in_: int
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_model", None) is not None
+
+    def _fitted(self) -> Any:
+        if getattr(self, "_model", None) is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using "
+                "this estimator."
+            )
+        return self._model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model's file, which the program `hollow` reads, too."""
+        self._fitted().save(path)
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the model's file."""
+        content: bytes = self._fitted().to_bytes()
+        return content
+
+    @classmethod
+    def _of(cls, model: Any) -> Any:
+        self = cls()
+        self._model = model
+        self.n_features_in_ = model.dim
+        return self
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Any:
+        """A model from a file of `save` or of the program `hollow`."""
+        return cls._of(cls._kind.load(path, threads=threads))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, threads: int | None = None) -> Any:
+        """A model from the bytes of its file."""
+        return cls._of(cls._kind.from_bytes(content, threads=threads))
 
 
 class Job:

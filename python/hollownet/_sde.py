@@ -13,7 +13,7 @@ import numpy as np
 from . import _abi as abi
 from ._data import as_column, as_rows, as_seed, column_names, pointer
 from ._errors import DataWarning, FitWarning, keyword_text, make_error
-from ._estimator import Bar, BaseEstimator, Job, NotFittedError
+from ._estimator import Bar, Fitted, Job
 from ._library import Context, Handle, Model, check_threads, lib
 from ._options import constructor, document, make_settings, read_table
 from ._report import Report, report_sde
@@ -89,7 +89,8 @@ class _Fit:
         self.bar.show(progress.iteration, progress.iterations, f"loss {progress.loss:.4g}")
 
 
-class SDE(BaseEstimator):
+class SDE(Fitted):
+    _kind = SDEModel
     _model: SDEModel
 
     __init__ = constructor({**{option.keyword: None for option in _OPTIONS}, "threads": 1, "verbose": 0})
@@ -195,14 +196,6 @@ class SDE(BaseEstimator):
         self.verdict_ = _verdict(outcome.verdict) if outcome.judged else None
 
     # ---- using it ----
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "_model", None) is not None
-
-    def _fitted(self) -> SDEModel:
-        if getattr(self, "_model", None) is None:
-            raise NotFittedError("This SDE instance is not fitted yet. Call 'fit' with appropriate arguments first.")
-        return self._model
 
     def _evaluate(self, name: str, X: Any, t: Any, wide: bool) -> np.ndarray:
         model = self._fitted()
@@ -368,33 +361,6 @@ class SDE(BaseEstimator):
                 _group(lib.hl_judge_get(judge.value, i)) for i in range(lib.hl_judge_groups(judge.value))
             ]
         return result
-
-    # ---- files ----
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model's file, which the program `hollow` reads, too."""
-        self._fitted().save(path)
-
-    def to_bytes(self) -> bytes:
-        """The bytes of the model's file."""
-        return self._fitted().to_bytes()
-
-    @classmethod
-    def _of(cls, model: SDEModel) -> Any:
-        self = cls()
-        self._model = model
-        self.n_features_in_ = model.dim
-        return self
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, threads: int | None = 1) -> Any:
-        """A model from a file of `save` or of the program `hollow`."""
-        return cls._of(SDEModel.load(path, threads=threads))
-
-    @classmethod
-    def from_bytes(cls, content: bytes, *, threads: int | None = 1) -> Any:
-        """A model from the bytes of its file."""
-        return cls._of(SDEModel.from_bytes(content, threads=threads))
 
 
 def _verdict(verdict: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from . import _abi as abi
 from ._data import as_rows, as_seed, pointer
 from ._errors import make_error
-from ._estimator import Bar, BaseEstimator, Job, NotFittedError
+from ._estimator import Bar, Fitted, Job
 from ._library import Context, Model, check_threads, lib
 from ._options import constructor, document, make_settings, read_table
 from ._report import Report, report_vae
@@ -52,7 +52,8 @@ class _Rows:
             self.rows = abi.hl_vae_rows(rows=len(self.array), values=pointer(self.array))
 
 
-class VAE(BaseEstimator):
+class VAE(Fitted):
+    _kind = VAEModel
     _model: VAEModel
 
     __init__ = constructor({**{option.keyword: None for option in _OPTIONS}, "threads": None, "verbose": 0})
@@ -128,14 +129,6 @@ class VAE(BaseEstimator):
 
     # ---- using it ----
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "_model", None) is not None
-
-    def _fitted(self) -> VAEModel:
-        if getattr(self, "_model", None) is None:
-            raise NotFittedError("This VAE instance is not fitted yet. Call 'fit' with appropriate arguments first.")
-        return self._model
-
     def evaluate(self, X: Any, *, samples: int = 1, importance: int = 0, random_state: Any = None) -> dict[str, Any]:
         """Means over the rows: `elbo`, and, with `importance` k > 0, IWAE-k (`iwae`), a lower bound of log p(x).
 
@@ -207,33 +200,6 @@ class VAE(BaseEstimator):
         with model._locked() as owner:
             owner.check(lib.hl_vae_sample(model._handle.value, len(mean), as_seed(random_state), None, pointer(mean)))
         return mean
-
-    # ---- files ----
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model's file, which the program `hollow` reads, too."""
-        self._fitted().save(path)
-
-    def to_bytes(self) -> bytes:
-        """The bytes of the model's file."""
-        return self._fitted().to_bytes()
-
-    @classmethod
-    def _of(cls, model: VAEModel) -> Any:
-        self = cls()
-        self._model = model
-        self.n_features_in_ = model.dim
-        return self
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Any:
-        """A model from a file of `save` or of the program `hollow`."""
-        return cls._of(VAEModel.load(path, threads=threads))
-
-    @classmethod
-    def from_bytes(cls, content: bytes, *, threads: int | None = None) -> Any:
-        """A model from the bytes of its file."""
-        return cls._of(VAEModel.from_bytes(content, threads=threads))
 
 
 VAE.__doc__ = f"""A variational autoencoder whose approximate posterior may be a flow.

@@ -185,6 +185,8 @@ int fit_plot(const fit_job *j, hl_density *model)
     if (result != CLI_OK || j->context)
         return result; /* samples would need a context */
     sheet s = { .job = j, .model = model, .dim = j->dim, .rows = hl_table_rows(j->table) };
+    size_t most = hl_density_sample_rows(j->dim);
+    s.rows = s.rows < most ? s.rows : most;
     s.data = calloc(s.rows * s.dim, sizeof *s.data);
     s.samples = calloc(POINTS * s.dim, sizeof *s.samples);
     s.stats = calloc(hl_table_columns(j->table), sizeof *s.stats);

@@ -94,6 +94,7 @@ static int open_table(fit_job *j)
                            .extra = *extra ? extra : NULL,
                            .drop_missing = s->drop,
                            .array = s->array,
+                           .shared = 1,
                            .min_rows = LEAST_ROWS };
     hl_status status = hl_table_open(j->ctx, j->path, &o, &j->table);
     if (status != HL_OK)
@@ -103,20 +104,51 @@ static int open_table(fit_job *j)
     return choose_columns(j);
 }
 
-static int read_rows(const fit_job *j, hl_table *table, const size_t *index, fit_rows *to)
+/* More rows than this are read by the library when it needs them. */
+static size_t most_rows(const fit_job *j)
 {
-    size_t rows = hl_table_rows(table);
+    return hl_density_sample_rows(j->dim + j->context);
+}
+
+/* Rows of a table by their numbers: x, context and weights, each unless it is NULL. */
+static hl_status read_numbers(const fit_job *j, hl_table *table, const size_t *index, size_t count, const size_t *row,
+                              const fit_rows *to)
+{
+    hl_status status = to->x ? hl_table_gather(table, count, row, j->dim, index, to->x) : HL_OK;
+    if (status == HL_OK && to->context && j->context)
+        status = hl_table_gather(table, count, row, j->context, index + j->dim, to->context);
+    if (status == HL_OK && to->weights)
+        status = hl_table_gather(table, count, row, 1, index + j->dim + j->context, to->weights);
+    return status;
+}
+
+/* Of j->table: hl_read_rows_fn. */
+static hl_status read_source(size_t count, const size_t *row, double *x, double *context, double *weights, void *user)
+{
+    const fit_job *j = user;
+    return read_numbers(j, j->table, j->index, count, row, &(fit_rows){ x, context, weights });
+}
+
+/* `rows` rows of a table: all, or at even distances. */
+static int read_rows(const fit_job *j, hl_table *table, const size_t *index, size_t rows, fit_rows *to)
+{
+    size_t total = hl_table_rows(table), *row = calloc(rows, sizeof *row);
     to->x = calloc(rows * j->dim, sizeof *to->x);
     to->context = calloc(rows * j->context + 1, sizeof *to->context);
     to->weights = j->weights ? calloc(rows, sizeof *to->weights) : NULL;
-    if (!to->x || !to->context || (j->weights && !to->weights))
-        return cli_no_memory(&cli_fit);
-    hl_status status = hl_table_read_columns(table, 0, rows, j->dim, index, to->x);
-    if (status == HL_OK && j->context)
-        status = hl_table_read_columns(table, 0, rows, j->context, index + j->dim, to->context);
-    if (status == HL_OK && j->weights)
-        status = hl_table_read_columns(table, 0, rows, 1, index + j->dim + j->context, to->weights);
-    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, j->ctx, status);
+    bool room = row && to->x && to->context && (!j->weights || to->weights);
+    for (size_t r = 0; room && r < rows; r++)
+        row[r] = rows == total ? r : (size_t)((double)r / (double)rows * (double)total);
+    hl_status status = room ? read_numbers(j, table, index, rows, row, to) : HL_OK;
+    free(row);
+    return !room ? cli_no_memory(&cli_fit) : status == HL_OK ? CLI_OK : cli_fail_library(&cli_fit, j->ctx, status);
+}
+
+/* Of a large validation file some are enough. */
+static size_t valid_rows(const fit_job *j)
+{
+    size_t rows = hl_table_rows(j->valid), most = most_rows(j);
+    return rows < most ? rows : most;
 }
 
 static int read_valid(fit_job *j)
@@ -130,7 +162,7 @@ static int read_valid(fit_job *j)
     if (result == CLI_OK)
         result = cli_find_columns(&cli_fit, j->set->valid, j->valid, all, j->columns, index);
     if (result == CLI_OK)
-        result = read_rows(j, j->valid, index, &j->valid_rows);
+        result = read_rows(j, j->valid, index, valid_rows(j), &j->valid_rows);
     free(index);
     return result;
 }
@@ -157,7 +189,8 @@ static int load(fit_job *j)
         return cli_no_memory(&cli_fit);
     for (size_t i = 0; i < all; i++)
         j->columns[i].name = j->names[i] = hl_table_name(j->table, j->index[i]);
-    int result = read_rows(j, j->table, j->index, &j->rows);
+    size_t rows = hl_table_rows(j->table);
+    int result = rows <= most_rows(j) ? read_rows(j, j->table, j->index, rows, &j->rows) : CLI_OK;
     return result == CLI_OK && j->set->valid ? read_valid(j) : result;
 }
 
@@ -188,10 +221,13 @@ static bool drop_constant(fit_job *j, const hl_density_outcome *o)
 static hl_status call_library(fit_job *j, hl_density **model, hl_density_outcome **outcome)
 {
     hl_density_data data = { .dim = j->dim, .context = j->context, .names = j->names };
-    data.train = (hl_density_rows){ hl_table_rows(j->table), j->rows.x, j->rows.context, j->rows.weights };
+    hl_row_source source = { hl_table_rows(j->table), read_source, j, j->weights > 0 };
+    if (j->rows.x)
+        data.train = (hl_density_rows){ source.rows, j->rows.x, j->rows.context, j->rows.weights };
+    else
+        data.source = &source;
     if (j->valid)
-        data.valid =
-            (hl_density_rows){ hl_table_rows(j->valid), j->valid_rows.x, j->valid_rows.context, j->valid_rows.weights };
+        data.valid = (hl_density_rows){ valid_rows(j), j->valid_rows.x, j->valid_rows.context, j->valid_rows.weights };
     hl_job job = { .progress = fit_progress,
                    .unsaved = cli_say_unsaved,
                    .user = j,
@@ -202,13 +238,15 @@ static hl_status call_library(fit_job *j, hl_density **model, hl_density_outcome
 }
 
 /* The message of a failed call; that of a weight with its place in the file. */
-static int fail(const fit_job *j, hl_status status)
+static int fail(fit_job *j, hl_status status)
 {
     hl_failure f = hl_context_failure(j->ctx);
     char place[400];
-    if (status != HL_ERR_INVALID || f.row == HL_NOWHERE || !j->rows.weights)
+    double weight = 0;
+    if (status != HL_ERR_INVALID || f.row == HL_NOWHERE || !j->weights)
         return cli_fail_library(&cli_fit, j->ctx, status);
-    bool training = f.row < hl_table_rows(j->table) && !(j->rows.weights[f.row] >= 0);
+    bool training =
+        f.row < hl_table_rows(j->table) && read_source(1, &f.row, NULL, NULL, &weight, j) == HL_OK && !(weight >= 0);
     hl_table_place(training ? j->table : j->valid, f.row, HL_NO_COLUMN, place, sizeof place);
     return cli_fail(&cli_fit, CLI_WRONG, "%s: --weights %s: %s", place, j->set->weights, f.what);
 }

@@ -31,11 +31,31 @@ typedef struct hl_density_rows {
     const double *weights; /* rows, not negative, or NULL: all equal */
 } hl_density_rows;
 
+/* Read `count` rows by their numbers, from 0 on: to x count x dim values, to context count x context, to weights count. What is NULL is not
+ * wanted. The same row must be the same numbers whenever it is read. Return HL_OK; any error ends the call and is its status. */
+typedef hl_status hl_read_rows_fn(size_t count, const size_t *row, double *x, double *context, double *weights,
+                                  void *user);
+
+/* Rows that stay where they are and are read when they are needed, so that memory does not depend on their number. */
+typedef struct hl_row_source {
+    size_t rows;
+    hl_read_rows_fn *read;
+    void *user;   /* passed to `read` */
+    int weighted; /* nonzero: rows have weights, for which an index of one number a row is kept */
+} hl_row_source;
+
+/* A table of more rows than this, in memory or not, is streamed. What looks at all rows at once, as checks, moments, mixtures, trials and
+ * validations, sees a random sample of this many rows; batches of the flow's training are read from all others. It is 100,000 rows, less
+ * if that is more than 2^24 numbers, but not less than 5,000. A streamed table with atoms is modelled by its sample alone. */
+HL_API size_t hl_density_sample_rows(size_t columns);
+
 typedef struct hl_density_data {
     size_t dim, context;      /* columns to model; columns that their density depends on, or 0 */
     const char *const *names; /* dim, then those of the context; NULL: x1, x2, ... */
     hl_density_rows train;    /* at least 10 rows */
     hl_density_rows valid;    /* 0 rows: part of `train` is set aside (option "validation-share") */
+    const hl_row_source
+        *source; /* NULL, or the training rows in place of `train`; borrowed until the end of the call */
 } hl_density_data;
 
 /* ---- findings ---- */

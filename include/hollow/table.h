@@ -6,7 +6,8 @@
  *     hl_table_free(table);
  *
  * A table that was opened has at least one row and one column, and every number in it is finite. Arrays in npy files and in
- * npz files without compression stay in the file and are read when asked for: memory does not depend on their size. */
+ * npz files without compression stay in the file and are read when asked for: memory does not depend on their size. The numbers of a
+ * large csv file go to a temporary file (in TMPDIR), which has no name and is gone when the table is freed. */
 #ifndef HOLLOW_TABLE_H
 #define HOLLOW_TABLE_H
 
@@ -35,6 +36,9 @@ typedef struct hl_table_options {
     const char *date_column;
     /* csv: the name or number of a column that holds texts if its first value is no number (HL_COLUMN_LABELS) */
     const char *label_column;
+    /* Nonzero: all ranks of the context (hollow/ranks.h) open the same file together. Each looks at its part of the rows of an array, or at
+     * all with drop_missing; an error of one is an error of all. */
+    int shared;
     int names; /* nonzero: `columns` are names, never numbers; a file without names must have as many columns, by place */
 } hl_table_options;
 
@@ -89,6 +93,9 @@ HL_API hl_status hl_table_read_rows(hl_table *table, size_t first, size_t count,
 /* The same for `columns` columns, those of index, in that order: out is count x columns. */
 HL_API hl_status hl_table_read_columns(hl_table *table, size_t first, size_t count, size_t columns, const size_t *index,
                                        double *out);
+/* The same for `count` rows by their numbers, in any order; neighbours one after another are read together. */
+HL_API hl_status hl_table_gather(hl_table *table, size_t count, const size_t *row, size_t columns, const size_t *index,
+                                 double *out);
 
 /* Where a number stands, for messages: "data.csv:17: column 'age'" or "data.npy: row 3, column 'x2'". HL_NO_COLUMN names the
  * row alone. Written as snprintf does; returns the length it needs. */

@@ -109,6 +109,8 @@ double hl_group_processors(const char *groups, const char *root);
 
 /* y with Phi(y) = p, 0 < p < 1; relative error about 1e-16. */
 double hl_normal_quantile(double p);
+/* Where `index` goes in a random permutation of 0 .. count - 1, which needs no memory. Uses the first 2^34 numbers of the stream. */
+size_t hl_permuted(uint64_t seed, uint64_t stream, size_t count, size_t index);
 
 /* A team of threads that run the same function, split by index. Created once; `run` allocates nothing. In a child of fork, where
  * the threads are not, it is a team of one. */

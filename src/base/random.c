@@ -96,3 +96,27 @@ void hl_random_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t co
     for (size_t i = 0; i < count; i++)
         to[i] = hl_random_normal(seed, stream, first + i);
 }
+
+/* Feistel's network on the two halves of an index, whose round function is a random number; indices beyond the last go on until they
+ * are none (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). */
+size_t hl_permuted(uint64_t seed, uint64_t stream, size_t count, size_t index)
+{
+    enum { ROUNDS = 4 };
+    unsigned half = 1;
+
+    while (half < 32 && (uint64_t)1 << 2 * half < count)
+        half++;
+    uint64_t mask = ((uint64_t)1 << half) - 1, at = index;
+    do {
+        uint64_t left = at >> half, right = at & mask;
+
+        for (uint64_t round = 0; round < ROUNDS; round++) {
+            uint64_t next = left ^ (hl_random_bits(seed, stream, round << 32 | right) & mask);
+
+            left = right;
+            right = next;
+        }
+        at = left << half | right;
+    } while (at >= count);
+    return (size_t)at;
+}

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ranks.h"
 #include "io/table.h"
 
 enum {
@@ -250,6 +251,19 @@ hl_status hl_table_read_columns(hl_table *table, size_t first, size_t count, siz
     return columns ? read_wanted(table, first, count, &w, out) : HL_OK;
 }
 
+hl_status hl_table_gather(hl_table *table, size_t count, const size_t *row, size_t columns, const size_t *index,
+                          double *out)
+{
+    hl_status status = HL_OK;
+
+    for (size_t i = 0, n; i < count && status == HL_OK; i += n) {
+        for (n = 1; i + n < count && row[i + n] == row[i] + n;)
+            n++;
+        status = hl_table_read_columns(table, row[i], n, columns, index, out + i * columns);
+    }
+    return status;
+}
+
 /* ---- opening ---- */
 
 hl_status hl_table_add_array(hl_table *t, const hl_array *array, const char *name)
@@ -313,19 +327,23 @@ static bool all_finite(const double *values, size_t count)
     return sum == 0;
 }
 
-/* Look at every number of the arrays. Rows left out are noted only when all are seen, as they change the numbering. */
+/* Look at every number of the arrays, or of this rank's part of them. Rows left out are noted only when all are seen, as they change the
+ * numbering. */
 static hl_status check_arrays(hl_table *t)
 {
     size_t columns = t->column_count, step = CHECK_VALUES / columns ? CHECK_VALUES / columns : 1;
     wanted w = { .count = columns };
     double *values = hl_alloc(t->ctx, step * columns * sizeof *values);
     hl_status status = values ? HL_OK : HL_ERR_NOMEM;
-    size_t rows = t->rows;
+    size_t start = 0, rows = t->rows;
     bool floats = false; /* integers are always finite */
+
+    if (t->options.shared && !t->options.drop_missing)
+        hl_ranks_part(t->ctx, t->rows, &start, &rows);
 
     for (size_t i = 0; i < t->array_count; i++)
         floats |= t->arrays[i].kind == 'f';
-    for (size_t first = 0; floats && !status && first < rows; first += step) {
+    for (size_t first = start; floats && !status && first < rows; first += step) {
         size_t n = rows - first < step ? rows - first : step;
 
         status = read_arrays(t, first, n, &w, values);
@@ -429,6 +447,8 @@ hl_status hl_table_open(hl_context *context, const char *path, const hl_table_op
         status = read_contents(t);
     if (!status)
         status = check_rows(t);
+    if (t->options.shared)
+        status = hl_ranks_agree(context, status);
     t->options = (hl_table_options){ 0 };
     hl_free(context, copy);
     if (status)

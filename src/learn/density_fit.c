@@ -28,6 +28,7 @@ typedef struct run {
     hl_context *ctx;
     const hl_job *job;
     hl_fit_table table;
+    hl_fit_stream *stream; /* that the table is the sample of; or NULL */
     hl_fit_members members;
     hl_fit_variant variant; /* how the flow is trained */
     hl_fit_plan plan;
@@ -488,7 +489,7 @@ static void describe(run *r)
     hl_density_outcome *o = &r->outcome->seen;
     hl_flow *flow = hl_density_flow(r->model);
     hl_fit_describe(&r->table, &r->plan, flow, r->outcome->settings, SETTINGS);
-    o->train_rows = r->table.train.rows;
+    o->train_rows = r->stream ? hl_fit_stream_rows(r->stream) : r->table.train.rows;
     o->valid_rows = r->table.valid.rows;
     o->decorrelated = r->table.factor != NULL;
     o->iterations = r->plan.options.iterations;
@@ -523,9 +524,16 @@ static hl_status create(run *r, const hl_settings *settings)
     if (status == HL_OK)
         status = create_model(r);
     hl_fit_data train_rows = { t->train.rows, t->train.x, t->context ? t->train.c : NULL, t->train.w };
+    hl_fit_source source = { hl_fit_stream_read, r->stream };
     hl_fit_data valid_rows = { t->valid.rows, t->valid.x, t->context ? t->valid.c : NULL, t->valid.w };
+    if (status == HL_OK && r->stream) { /* the sample has done its work */
+        r->stream->table = t;
+        r->stream->map = r->model->map;
+        train_rows = (hl_fit_data){ .rows = hl_fit_stream_rows(r->stream) };
+    }
     if (status == HL_OK)
-        status = hl_fit_create(hl_density_flow(r->model), &train_rows, &valid_rows, &r->plan.options, &r->fit);
+        status = hl_fit_create_from(hl_density_flow(r->model), &train_rows, r->stream ? &source : NULL, &valid_rows,
+                                    &r->plan.options, &r->fit);
     if (status != HL_OK)
         return status;
     describe(r);
@@ -605,9 +613,10 @@ static hl_status calibrate(run *r, const hl_settings *settings)
 }
 
 hl_status hl_fit_one(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
-                     hl_density **model, hl_density_outcome **out)
+                     hl_fit_stream *stream, hl_density **model, hl_density_outcome **out)
 {
     run r = { .ctx = ctx, .job = job, .table.ctx = ctx, .validation = NAN, .start = hl_clock() };
+    r.table.stream = r.stream = stream;
     hl_status status = create_outcome(&r);
     if (status == HL_OK)
         status = fit(&r, data, settings);
@@ -644,11 +653,17 @@ hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_
     if (job && job->resume && !job->checkpoint)
         return hl_fail(ctx, HL_ERR_INVALID, "hl_density_fit: to resume, a checkpoint is needed");
     struct hl_density_atoms *atoms = NULL;
+    hl_fit_stream stream = { .ctx = ctx };
+    hl_density_data sample;
     hl_status status = hl_settings_check(ctx, settings, hl_density_fit_options());
     if (status == HL_OK)
-        status = hl_fit_find_atoms(ctx, data, settings, &atoms);
-    if (status != HL_OK)
-        return status;
-    return atoms ? hl_fit_with_atoms(ctx, data, settings, job, atoms, model, out)
-                 : hl_fit_one(ctx, data, settings, job, model, out);
+        status = hl_ranks_agree(ctx, hl_fit_stream_sample(ctx, data, settings, &stream, &sample));
+    if (status == HL_OK)
+        status = hl_fit_find_atoms(ctx, &sample, settings, &atoms);
+    hl_fit_stream *streamed = stream.streamed ? &stream : NULL;
+    if (status == HL_OK)
+        status = atoms ? hl_fit_with_atoms(ctx, &sample, settings, job, streamed, atoms, model, out)
+                       : hl_fit_one(ctx, &sample, settings, job, streamed, model, out);
+    hl_fit_stream_free(&stream);
+    return status;
 }

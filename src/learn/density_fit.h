@@ -1,5 +1,6 @@
 /* density_fit.h - the stations of hl_density_fit: data, checks, choices, the loop, the outcome.
  *
+ *   density_fit_stream.c       large tables: a sample of them, and rows read when a batch needs them
  *   density_fit_data.c         rows in the user's units become standardised rows of training and of validation
  *   density_fit_forms.c        bounds, grids and far values: forms of the columns
  *   density_fit_atoms.c        values that have a probability of their own: a fit for each pattern of them
@@ -27,9 +28,37 @@ typedef struct hl_fit_rows {
     double *w;     /* weights of the rows, their mean being 1; or NULL */
 } hl_fit_rows;
 
+/* A table that is streamed, and its sample. */
+typedef struct hl_fit_stream {
+    hl_context *ctx;
+    size_t dim, context;
+    hl_row_source source;
+    const double *x, *c, *w; /* the rows of a table in memory, which the source reads; or NULL */
+    uint64_t seed;
+    bool streamed;  /* the table has more rows than the sample */
+    size_t held;    /* rows of validation that were taken out of it */
+    size_t *row;    /* numbers of the sample's rows: `held` of validation, then those of training, each in order */
+    double *block;  /* the sample */
+    double *sum;    /* weighted: sum[i] is that of the weights of rows 0 .. i, without those held; else NULL */
+    size_t *wanted; /* rows of a batch, `room` of them */
+    size_t room;
+    const struct hl_fit_table *table; /* how rows become what the flow sees */
+    struct hl_column_map **map;       /* if the table is mapped */
+} hl_fit_stream;
+
+/* The data that all but the flow's training see: as given, or a sample of a table that is streamed. Free on failure as well. */
+hl_status hl_fit_stream_sample(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
+                               hl_fit_stream *stream, hl_density_data *sample);
+void hl_fit_stream_free(hl_fit_stream *stream);
+/* Rows that the flow is trained on. */
+size_t hl_fit_stream_rows(const hl_fit_stream *stream);
+/* `read` of a hl_fit_source whose user is the stream; table and map must be there. */
+hl_status hl_fit_stream_read(void *stream, size_t first, size_t count, double *x, double *context);
+
 /* A table on its way to training. */
 typedef struct hl_fit_table {
     hl_context *ctx;
+    const hl_fit_stream *stream; /* that it is the sample of; or NULL */
     size_t dim, context;
     hl_density_column *column; /* dim, then context; names borrowed from the caller or from `names` */
     char (*names)[24];         /* those that the caller did not give */
@@ -162,12 +191,13 @@ struct hl_density_atoms;
 /* Columns with an atom, or *atoms is NULL. */
 hl_status hl_fit_find_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
                             struct hl_density_atoms **atoms);
-/* hl_density_fit of a table that has these atoms, which it owns from then on; and of one without. Arguments are checked. */
+/* hl_density_fit of a table that has these atoms, which it owns from then on; and of one without. Arguments are checked; stream may be
+ * NULL. */
 hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
-                            const hl_job *job, struct hl_density_atoms *atoms, hl_density **model,
-                            hl_density_outcome **outcome);
+                            const hl_job *job, hl_fit_stream *stream, struct hl_density_atoms *atoms,
+                            hl_density **model, hl_density_outcome **outcome);
 hl_status hl_fit_one(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
-                     hl_density **model, hl_density_outcome **outcome);
+                     hl_fit_stream *stream, hl_density **model, hl_density_outcome **outcome);
 /* An outcome like this one; findings and settings are copied. */
 hl_status hl_fit_make_outcome(hl_context *ctx, const hl_density_outcome *like, const char *settings,
                               hl_density_outcome **outcome);

@@ -323,7 +323,7 @@ static hl_status fit_pattern(job *j, part *p, hl_density **rest)
     hl_status status = copy_settings(j, p, &settings);
     j->current = p;
     if (status == HL_OK)
-        status = hl_fit_one(j->ctx, &data, settings, &own, rest, &p->outcome);
+        status = hl_fit_one(j->ctx, &data, settings, &own, NULL, rest, &p->outcome);
     hl_settings_free(settings);
     return status == HL_ERR_INVALID && p->outcome
                ? HL_OK
@@ -433,7 +433,7 @@ static hl_status fit_patterns(job *j)
 }
 
 /* Atoms, and values far from the others, by their rows in the table. */
-static hl_status find_all(job *j, const struct hl_density_atoms *atoms)
+static hl_status find_all(job *j, const hl_fit_stream *stream, const struct hl_density_atoms *atoms)
 {
     const hl_density_rows *rows = &j->data->train;
     size_t dim = j->data->dim;
@@ -443,7 +443,9 @@ static hl_status find_all(job *j, const struct hl_density_atoms *atoms)
             f.count += rows->x[r * dim + f.column] == f.value;
         j->finding[j->whole.findings++] = f;
     }
-    hl_fit_table table = { .ctx = j->ctx, .dim = dim, .train = { .rows = rows->rows, .x = (double *)rows->x } };
+    hl_fit_table table = {
+        .ctx = j->ctx, .stream = stream, .dim = dim, .train = { .rows = rows->rows, .x = (double *)rows->x }
+    };
     hl_status status = hl_fit_check_far(&table);
     for (size_t i = 0; i < table.findings && j->whole.findings < FINDINGS; i++)
         j->finding[j->whole.findings++] = table.finding[i];
@@ -452,8 +454,8 @@ static hl_status find_all(job *j, const struct hl_density_atoms *atoms)
 }
 
 hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
-                            const hl_job *wanted, struct hl_density_atoms *atoms, hl_density **model,
-                            hl_density_outcome **out)
+                            const hl_job *wanted, hl_fit_stream *stream, struct hl_density_atoms *atoms,
+                            hl_density **model, hl_density_outcome **out)
 {
     job *j = hl_calloc(ctx, 1, sizeof *j);
     double start = hl_clock();
@@ -467,7 +469,7 @@ hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const 
     j->whole.gain_error = NAN;
     j->whole.train_rows = data->train.rows;
     j->whole.finding = j->finding;
-    hl_status status = find_all(j, atoms), created = create_model(j, atoms);
+    hl_status status = find_all(j, stream, atoms), created = create_model(j, atoms);
     status = status == HL_OK ? created : status;
     if (status == HL_OK)
         status = count_patterns(j);

@@ -31,8 +31,12 @@ static const double FAR = 50, LEAST_PIVOT = 1e-10, LEAST_SHARE = 1e-4;
 hl_status hl_fit_table_find(hl_fit_table *t, const hl_finding *finding)
 {
     hl_status status = hl_grow(t->ctx, (void **)&t->finding, &t->finding_room, t->findings + 1, sizeof *t->finding);
-    if (status == HL_OK)
-        t->finding[t->findings++] = *finding;
+    if (status != HL_OK)
+        return status;
+    t->finding[t->findings] = *finding;
+    if (t->stream && finding->kind == HL_FINDING_FAR) /* the row of the table, not of its sample */
+        t->finding[t->findings].row = t->stream->row[t->stream->held + finding->row];
+    t->findings++;
     return status;
 }
 

@@ -248,7 +248,7 @@ int hl_fit_describe(const hl_fit_table *t, const hl_fit_plan *plan, const hl_flo
 {
     const hl_fit_options *o = &plan->options;
     hl_flow_spec f = hl_flow_describe(flow);
-    return snprintf(
+    int length = snprintf(
         to, size,
         "iters %zu batch %zu seed %llu model %s flows %zu conditioner %s hidden %zux%d features %zu "
         "transformer %zux%d activation %s image %zux%zux%zu dtype %s trace %d loss %d steps %zu solver %s rtol "
@@ -261,4 +261,7 @@ int hl_fit_describe(const hl_fit_table *t, const hl_fit_plan *plan, const hl_flo
         o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw", o->warmup, o->last_rate,
         o->optimizer.clip, o->optimizer.average, o->jitter, o->transport, t->factor != NULL, o->patience, t->train.rows,
         t->valid.rows, (unsigned long long)t->hash);
+    if (t->stream && length >= 0 && (size_t)length < size)
+        length += snprintf(to + length, size - (size_t)length, " streamed %zu", hl_fit_stream_rows(t->stream));
+    return length;
 }

@@ -24,6 +24,7 @@ struct hl_fit {
     hl_context *ctx;
     hl_flow *flow;
     hl_fit_data train, valid;
+    hl_fit_source source;      /* instead of train.x, or none */
     hl_fit_options options;    /* defaults filled in */
     size_t dim, context, size; /* size: of a gradient */
     bool continuous, discrete_steps;
@@ -128,7 +129,7 @@ static hl_status make_arrays(hl_fit *fit)
 {
     hl_context *ctx = fit->ctx;
     size_t batch = fit->options.batch, dim = fit->dim;
-    fit->shuffle = hl_calloc(ctx, fit->train.rows, sizeof *fit->shuffle);
+    fit->shuffle = hl_calloc(ctx, fit->source.read ? 1 : fit->train.rows, sizeof *fit->shuffle);
     fit->best_values = hl_calloc(ctx, fit->size, sizeof *fit->best_values);
     fit->x = hl_calloc(ctx, hl_size_mul(batch, dim), sizeof *fit->x);
     fit->c = hl_calloc(ctx, hl_size_mul(batch, fit->context + 1), sizeof *fit->c);
@@ -223,7 +224,7 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
     fit->continuous = hl_flow_is_continuous(spec.kind);
     if (fit->train.rows < 1)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_create: there are no rows to train on");
-    hl_status status = check_data(fit, "training", &fit->train);
+    hl_status status = fit->source.read ? HL_OK : check_data(fit, "training", &fit->train);
     if (status == HL_OK && fit->valid.rows)
         status = check_data(fit, "validation", &fit->valid);
     if (status != HL_OK)
@@ -260,6 +261,12 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
 hl_status hl_fit_create(hl_flow *flow, const hl_fit_data *train, const hl_fit_data *valid,
                         const hl_fit_options *options, hl_fit **out)
 {
+    return hl_fit_create_from(flow, train, NULL, valid, options, out);
+}
+
+hl_status hl_fit_create_from(hl_flow *flow, const hl_fit_data *train, const hl_fit_source *source,
+                             const hl_fit_data *valid, const hl_fit_options *options, hl_fit **out)
+{
     static const hl_fit_options defaults;
     if (!flow)
         return HL_ERR_INVALID;
@@ -273,6 +280,8 @@ hl_status hl_fit_create(hl_flow *flow, const hl_fit_data *train, const hl_fit_da
     fit->ctx = ctx;
     fit->flow = flow;
     fit->train = *train;
+    if (source)
+        fit->source = *source;
     if (valid)
         fit->valid = *valid;
     hl_status status = prepare(fit, options ? options : &defaults);
@@ -337,22 +346,36 @@ static void shuffle(hl_fit *fit, size_t epoch)
     }
 }
 
-/* Batch `iteration` of an endless row of epochs. Its noise, of which little is left in the end, keeps few rows from being learnt
- * by heart; how much of it is good, the best validation tells. */
-static void load_batch(hl_fit *fit)
+static void copy_batch(hl_fit *fit, size_t first, size_t end)
 {
     size_t dim = fit->dim, rows = fit->train.rows;
-    double jitter = fit->options.jitter * (1 - (double)fit->iteration / (double)fit->options.iterations);
-    for (size_t r = 0; r < fit->options.batch; r++) {
+    for (size_t r = first; r < end; r++) {
         size_t at = fit->iteration * fit->options.batch + r;
         shuffle(fit, at / rows);
         size_t row = fit->shuffle[at % rows];
         memcpy(fit->x + r * dim, fit->train.x + row * dim, dim * sizeof *fit->x);
-        for (size_t i = 0; i < dim && jitter > 0; i++)
-            fit->x[r * dim + i] += jitter * hl_random_normal(fit->options.seed, STREAM_JITTER, at * dim + i);
         if (fit->context)
             memcpy(fit->c + r * fit->context, fit->train.context + row * fit->context, fit->context * sizeof *fit->c);
     }
+}
+
+/* Batch `iteration` of an endless row of epochs: the rows that this rank needs. Its noise, of which little is left in the end, keeps few
+ * rows from being learnt by heart; how much of it is good, the best validation tells. */
+static hl_status load_batch(hl_fit *fit)
+{
+    size_t dim = fit->dim, batch = fit->options.batch, first, end;
+    double jitter = fit->options.jitter * (1 - (double)fit->iteration / (double)fit->options.iterations);
+    hl_status status = HL_OK;
+    hl_shares_rows(fit->shares, &first, &end);
+    hl_matcher_rows(batch, &first, &end);
+    if (fit->source.read && first < end)
+        status = fit->source.read(fit->source.user, fit->iteration * batch + first, end - first, fit->x + first * dim,
+                                  fit->c + first * fit->context);
+    else
+        copy_batch(fit, first, end);
+    for (size_t i = first * dim; i < end * dim && jitter > 0; i++)
+        fit->x[i] += jitter * hl_random_normal(fit->options.seed, STREAM_JITTER, fit->iteration * batch * dim + i);
+    return status;
 }
 
 /* ---- gradients ---- */
@@ -377,15 +400,16 @@ static double work_of(const hl_ode_counts *c)
     return (double)(c->f + c->diagonal + c->jvp + c->vjp);
 }
 
-/* The sums of a batch over all ranks; *sum is borrowed until the next batch. A share that fails fails on every rank. */
-static hl_status batch_gradient(hl_fit *fit, hl_loss loss, double **sum)
+/* The sums of a batch over all ranks; *sum is borrowed until the next batch. A share that fails, or whose rows could not be `loaded`, fails
+ * on every rank. */
+static hl_status batch_gradient(hl_fit *fit, hl_loss loss, hl_status loaded, double **sum)
 {
     size_t first, end, size = fit->size;
     bool solves = loss == HL_LOSS_LIKELIHOOD;
-    hl_status status = solves ? use_solver(fit, true) : HL_OK;
+    hl_status status = loaded == HL_OK && solves ? use_solver(fit, true) : loaded;
     double *share;
     hl_shares_rows(fit->shares, &first, &end);
-    if (!solves)
+    if (!solves && status == HL_OK)
         hl_matcher_load(fit->matcher, fit->iteration, first, end, fit->x, fit->c);
     while (hl_shares_next(fit->shares, &first, &end, &share)) {
         memset(share, 0, (size + SUMS) * sizeof *share);
@@ -497,8 +521,7 @@ static hl_status iterate(hl_fit *fit, hl_fit_report *report)
     bool solves = loss == HL_LOSS_LIKELIHOOD;
     double *sum = NULL, *more;
     report->phase = hl_fit_phase_at(fit, fit->iteration);
-    load_batch(fit);
-    hl_status status = batch_gradient(fit, loss, &sum);
+    hl_status status = batch_gradient(fit, loss, load_batch(fit), &sum);
     if (status != HL_OK)
         return status;
     more = sum + fit->size;
@@ -570,7 +593,7 @@ size_t hl_fit_iteration(const hl_fit *fit)
 hl_status hl_fit_probe(hl_fit *fit, double *seconds)
 {
     double start = hl_clock(), *sum;
-    hl_status status = batch_gradient(fit, HL_LOSS_LIKELIHOOD, &sum);
+    hl_status status = batch_gradient(fit, HL_LOSS_LIKELIHOOD, HL_OK, &sum);
     *seconds = hl_clock() - start;
     return status;
 }

@@ -5,6 +5,15 @@
 #include "base/base.h"
 #include "hollow/fit.h"
 
+/* Training rows that are read when a batch needs them: rows first, first + 1, ... of an endless row of epochs, as the flow sees them. */
+typedef struct hl_fit_source {
+    hl_status (*read)(void *user, size_t first, size_t count, double *x, double *context);
+    void *user;
+} hl_fit_source;
+/* hl_fit_create with a source, copied, in place of the training rows, of which `train` has the number alone. NULL: with the rows. */
+hl_status hl_fit_create_from(hl_flow *flow, const hl_fit_data *train, const hl_fit_source *source,
+                             const hl_fit_data *valid, const hl_fit_options *options, hl_fit **fit);
+
 hl_context *hl_fit_context(const hl_fit *fit);
 /* The options with their defaults filled in; borrowed from the fit. */
 const hl_fit_options *hl_fit_chosen(const hl_fit *fit);

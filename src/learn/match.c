@@ -130,6 +130,15 @@ static void pair_group(hl_matcher *m, size_t first, size_t count, const double *
         m->pair[i] += first;
 }
 
+void hl_matcher_rows(size_t batch, size_t *first, size_t *end)
+{
+    if (*first == *end)
+        return;
+    *first = *first / GROUP * GROUP;
+    *end = (*end + GROUP - 1) / GROUP * GROUP;
+    *end = *end < batch ? *end : batch;
+}
+
 /* Noise for the rows of the groups that `first` up to `end` are in, and which of it goes with which row. */
 static void draw_noise(hl_matcher *m, size_t iteration, size_t first, size_t end, const double *x)
 {

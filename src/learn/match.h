@@ -16,6 +16,8 @@ typedef struct hl_matching {
 /* Borrows the flow's network, the only one, until it is freed. */
 hl_status hl_matcher_create(hl_flow *flow, const hl_matching *how, hl_matcher **matcher);
 void hl_matcher_free(hl_matcher *matcher); /* takes NULL */
+/* Rows of a batch that must be there for those from `first` up to `end`: their partners as well. */
+void hl_matcher_rows(size_t batch, size_t *first, size_t *end);
 /* Take the rows `first` up to `end` of a batch (x: batch x dim, context: batch x context) to their noise levels. Everything random is a
  * function of (seed, iteration, place in the batch). Borrows the context until the next batch. */
 void hl_matcher_load(hl_matcher *matcher, size_t iteration, size_t first, size_t end, const double *x,

@@ -241,6 +241,8 @@ class hl_option(Structure): ...
 
 class hl_density_rows(Structure): ...
 
+class hl_row_source(Structure): ...
+
 class hl_density_data(Structure): ...
 
 class hl_finding(Structure): ...
@@ -359,6 +361,7 @@ hl_jvp_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 hl_vjp_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
 hl_event_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
 hl_progress_fn = CFUNCTYPE(c_int, c_void_p, c_void_p)
+hl_read_rows_fn = CFUNCTYPE(c_int, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
 hl_noise_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
 hl_sde_form_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32, c_int32)
 hl_gather_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
@@ -667,12 +670,19 @@ hl_density_rows._fields_ = [
     ("context", c_void_p),
     ("weights", c_void_p),
 ]
+hl_row_source._fields_ = [
+    ("rows", c_size_t),
+    ("read", hl_read_rows_fn),
+    ("user", c_void_p),
+    ("weighted", c_int),
+]
 hl_density_data._fields_ = [
     ("dim", c_size_t),
     ("context", c_size_t),
     ("names", POINTER(c_char_p)),
     ("train", hl_density_rows),
     ("valid", hl_density_rows),
+    ("source", c_void_p),
 ]
 hl_finding._fields_ = [
     ("kind", c_int),
@@ -1239,6 +1249,7 @@ hl_table_options._fields_ = [
     ("min_rows", c_size_t),
     ("date_column", c_char_p),
     ("label_column", c_char_p),
+    ("shared", c_int),
     ("names", c_int),
 ]
 hl_column_stats._fields_ = [
@@ -1330,6 +1341,7 @@ STRUCTS: dict[str, Any] = {
     "hl_job": hl_job,
     "hl_option": hl_option,
     "hl_density_rows": hl_density_rows,
+    "hl_row_source": hl_row_source,
     "hl_density_data": hl_density_data,
     "hl_finding": hl_finding,
     "hl_density_progress": hl_density_progress,
@@ -1612,6 +1624,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_settings_set": (c_int, [c_void_p, c_char_p, c_char_p]),
     "hl_settings_text": (c_char_p, [c_void_p, c_char_p]),
     "hl_density_fit_options": (POINTER(hl_option), []),
+    "hl_density_sample_rows": (c_size_t, [c_size_t]),
     "hl_finding_name": (c_char_p, [c_int]),
     "hl_finding_text": (c_char_p, [c_void_p, POINTER(c_char_p), c_char_p, c_size_t]),
     "hl_density_end_name": (c_char_p, [c_int]),
@@ -1762,6 +1775,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_table_find_in_file": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
     "hl_table_read_rows": (c_int, [c_void_p, c_size_t, c_size_t, c_void_p]),
     "hl_table_read_columns": (c_int, [c_void_p, c_size_t, c_size_t, c_size_t, c_void_p, c_void_p]),
+    "hl_table_gather": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p]),
     "hl_table_place": (c_int, [c_void_p, c_size_t, c_size_t, c_char_p, c_size_t]),
     "hl_table_line": (c_size_t, [c_void_p, c_size_t]),
     "hl_table_stats": (c_int, [c_void_p, c_void_p]),

@@ -18,7 +18,7 @@ static const cli_option options[] = {
     { "samples", CLI_INTEGER, AT(samples), "N", "of the ELBO, a row; default 1", 1, 1e9, NULL },
     { "rows", CLI_INTEGER, AT(rows), "N", "only the first N rows", 1, 1e12, NULL },
     { "seed", CLI_INTEGER, AT(seed), "N", "of the samples; default 0", 0, 9e15, NULL },
-    { "ode-steps", CLI_INTEGER, AT(steps), "N", "rk4 steps of a continuous posterior; default the model's", 1, 4096,
+    { "ode-steps", CLI_INTEGER, AT(steps), "N", "rk4 steps of a continuous posterior; default: adaptive", 1, 4096,
       NULL },
     { "allow-biased", CLI_FLAG, AT(biased), NULL, "--iwae with a stochastic trace, and its bias", 0, 0, NULL },
     { "out", CLI_TEXT, AT(out), "FILE", "ELBO of each row, and IWAE with --iwae (.csv or .npy)", 0, 0, NULL },
@@ -31,8 +31,8 @@ static const char text[] =
     "Prints -ELBO, its parts, and with --iwae K an importance-sampled -log p, as means in nats a row\n"
     "with standard errors over the rows. Each row is encoded once. A row's numbers depend on the\n"
     "model, the seed and the row alone; of equal rows each has samples of its own. Continuous\n"
-    "posteriors are solved with fixed rk4 steps, those that training found to be enough; what\n"
-    "doubling them changes is printed.\n"
+    "posteriors are solved by an adaptive solver, or with --ode-steps rk4 steps; what a finer\n"
+    "solution changes is printed.\n"
     "\n"
     "With a stochastic trace (ffjord) log q has noise, which raises an importance-sampled bound: for\n"
     "large K by half its variance. So --iwae is refused unless --allow-biased is given.\n";
@@ -68,7 +68,7 @@ static void print_json(const hl_vae_result *r, const hl_vae *v)
         cli_json_real(&json, "trace_bias", r->trace_bias);
     }
     cli_json_count(&json, "active", r->active);
-    if (r->steps) {
+    if (r->evaluations > 0) {
         cli_json_count(&json, "ode_steps", r->steps);
         cli_json_real(&json, "evaluations", r->evaluations);
         cli_json_real(&json, "step_error", r->step_error);
@@ -91,6 +91,9 @@ static void print_table(const hl_vae_result *r, const hl_vae *v)
     printf("%zu of %zu latent values are active\n", r->active, hl_vae_describe(v).latent);
     if (r->steps)
         printf("%zu rk4 steps, %.0f evaluations a sample; twice as many change a row by up to %.2g\n", r->steps,
+               r->evaluations, r->step_error);
+    else if (r->evaluations > 0)
+        printf("adaptive solver, %.1f evaluations a sample; a tenth of its tolerance changes a row by up to %.2g\n",
                r->evaluations, r->step_error);
 }
 

@@ -74,7 +74,7 @@ cp "$out" "$work/one"
 expect 0 vae eval "$model" "$work/bits.csv" --bits --iwae 20 --rows 30 --json --threads 2
 json "$out" "j['rows'] == 30"
 expect 0 vae eval "$work/hollow.hollow" "$data" --iwae 5 --rows 10
-stdout_has "rk4 steps"
+stdout_has "adaptive solver"
 expect 2 vae eval "$work/ffjord.hollow" "$data" --iwae 5
 stderr_has "Hutchinson"
 expect 0 vae eval "$work/ffjord.hollow" "$data" --iwae 5 --rows 10 --allow-biased

@@ -65,7 +65,13 @@ static void free_batch(batch *b)
 static double loss_of(hl_context *ctx, hl_vae_loss *l, const batch *b)
 {
     double sum = 0;
-    CHECK_OK(ctx, hl_vae_loss_run(l, b->rows, b->x, b->noise, b->probe, b->beta, b->weight, (void *const *)b->term));
+    size_t latent = l->vae->spec.latent;
+    const hl_row_in input[HL_VAE_INPUTS] = { [HL_VAE_X] = { .p = b->x, .pitch = l->vae->dim },
+                                             [HL_VAE_NOISE] = { .p = b->noise, .pitch = latent },
+                                             [HL_VAE_PROBE] = { .p = b->probe, .pitch = latent },
+                                             [HL_VAE_BETA] = { .p = b->beta, .pitch = 1 },
+                                             [HL_VAE_WEIGHT] = { .p = b->weight, .pitch = 1 } };
+    CHECK_OK(ctx, hl_vae_loss_run(l, b->rows, input, b->term));
     for (size_t i = 0; i < b->rows; i++) {
         double ratio = b->term[HL_VAE_LOG_PZ][i] - b->term[HL_VAE_LOG_Q0][i] + b->term[HL_VAE_LOG_DET][i];
         sum -= b->weight[i] * (b->term[HL_VAE_LOG_PX][i] + b->beta[i] * ratio);
@@ -258,7 +264,7 @@ static void test_spec(void **state)
     CHECK_OK(ctx, hl_vae_create(ctx, &one, &v));
     assert_string_equal(hl_vae_describe(v).posterior, "vae");
     assert_int_equal(hl_vae_describe(v).latent, 64);
-    CHECK_STATUS(ctx, hl_vae_set_steps(v, 0), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_vae_set_steps(v, 4097), HL_ERR_INVALID);
     hl_vae_free(v);
     test_context_free(ctx, NULL);
 }

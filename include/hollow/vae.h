@@ -45,7 +45,7 @@ typedef struct hl_vae_spec {
     size_t rank;            /* ffjord: rank of the update of each layer's weights by the code; default 4 */
     const char *activation; /* ffjord, hollow: "tanh" (default), "elu", "softplus", "swish", "sigmoid" */
     const char *trace; /* ffjord, hollow: "exact" or "hutchinson"; default hutchinson for ffjord, exact for hollow */
-    size_t steps;      /* ffjord, hollow: RK4 steps of evaluations; default 8; training sets it */
+    size_t steps;      /* ffjord, hollow: RK4 steps of evaluations; default 0: an adaptive solver */
     hl_dtype dtype;    /* default HL_F32 */
 } hl_vae_spec;
 
@@ -62,7 +62,7 @@ HL_API hl_vae_spec hl_vae_describe(const hl_vae *vae);
 HL_API size_t hl_vae_dim(const hl_vae *vae); /* values of a row */
 /* All parameters; borrowed until the autoencoder is freed. */
 HL_API hl_params *hl_vae_params(hl_vae *vae);
-/* The RK4 steps of evaluations with a continuous posterior, 1..4096. */
+/* The RK4 steps of evaluations with a continuous posterior, 1..4096; 0: an adaptive solver. */
 HL_API hl_status hl_vae_set_steps(hl_vae *vae, size_t steps);
 /* Copy encoder and decoder, without what the posterior takes from the code, from another autoencoder of equal sizes. */
 HL_API hl_status hl_vae_copy_networks(hl_vae *vae, const hl_vae *from);
@@ -90,6 +90,7 @@ typedef struct hl_vae_eval_options {
     size_t importance; /* k of IWAE-k; default none */
     size_t chunk;      /* pairs of row and sample that go through together; default 256; changes no bit */
     size_t steps;      /* RK4 steps of a continuous posterior; default the autoencoder's */
+    double tolerance;  /* > 0: relative and absolute, of the adaptive solver, which is then used; default 1e-4 */
     /* A stochastic trace biases IWAE-k upwards, by half the variance of its noise for large k, so it is refused unless this
      * is nonzero. */
     int allow_biased;
@@ -115,9 +116,9 @@ typedef struct hl_vae_result {
     double
         trace_bias; /* half the variance of the trace's noise, from at most 64 rows: IWAE-k rises by it for large k */
     size_t active;  /* latent columns whose posterior mean varies over the rows by a variance above 0.01 */
-    size_t steps;   /* RK4 steps of the posterior; 0 if it is not continuous */
-    double evaluations; /* of the posterior's network, per sample */
-    double step_error;  /* largest change of a row's log weight, of at most 64 rows, when the steps are doubled */
+    size_t steps;   /* RK4 steps of the posterior; 0 if it is not continuous, or solved with steps that adapt */
+    double evaluations; /* of a continuous posterior's network, mean per sample; else 0 */
+    double step_error;  /* largest change of a row's log weight, of at most 64 rows, by twice the steps or a tenth of the tolerance */
 } hl_vae_result;
 
 /* -ELBO and IWAE-k. Each row is encoded once, and memory does not grow with k. `row`, if not NULL, receives a result for each. */

@@ -7,8 +7,8 @@
  *
  * Training minimises -log p(x | z) - beta (log p(z) - log q(z | x)); beta rises from 0 to 1 over the first part of the run. The best
  * autoencoder by -ELBO (beta = 1) of validation rows, after this part, is the result. Continuous posteriors are trained with few
- * fixed steps, which a network could exploit: every validation takes four times as many, and the steps of training are doubled
- * when the two differ by more than 0.05 nats. The same data, settings and seed give the same bits for any number of threads. */
+ * fixed steps, which a network could exploit: every validation also uses an adaptive solver, whose -ELBO is the one that counts, and
+ * the steps of training are doubled when the two differ by more than 0.05 nats. The same data, settings and seed give the same bits for any number of threads. */
 #ifndef HOLLOW_VAE_FIT_H
 #define HOLLOW_VAE_FIT_H
 

@@ -134,7 +134,15 @@ hl_node hl_vae_build_start(hl_vae_builder *b, const hl_vae_pieces *p, hl_node no
     return hl_add(g, p->node[0], hl_mul(g, hl_sqrt(g, p->node[1]), noise));
 }
 
-hl_node hl_vae_build_step(hl_vae_builder *b, const hl_vae_pieces *p, hl_node z, hl_node probe, hl_node t, hl_node h,
+hl_node hl_vae_build_field(hl_vae_builder *b, const hl_vae_pieces *p, hl_node z, hl_node probe, hl_node t,
+                           hl_node *trace)
+{
+    enter(b, HL_VAE_FLOW);
+    return b->vae->posterior->field(b, p->node + 2, z, t, probe, trace);
+}
+
+/* One RK4 step from t to t + h; adds to *log_det. */
+static hl_node build_step(hl_vae_builder *b, const hl_vae_pieces *p, hl_node z, hl_node probe, hl_node t, hl_node h,
                           hl_node *log_det)
 {
     static const double place[4] = { 0, 0.5, 0.5, 1 }, weight[4] = { 1 / 6.0, 1 / 3.0, 1 / 3.0, 1 / 6.0 };
@@ -143,8 +151,7 @@ hl_node hl_vae_build_step(hl_vae_builder *b, const hl_vae_pieces *p, hl_node z, 
     for (int s = 0; s < 4; s++) {
         hl_node step = hl_scale(g, place[s], h);
         hl_node at = s ? hl_add(g, z, hl_mul(g, step, k)) : z;
-        enter(b, HL_VAE_FLOW);
-        k = b->vae->posterior->field(b, p->node + 2, at, hl_add(g, t, step), probe, &trace);
+        k = hl_vae_build_field(b, p, at, probe, hl_add(g, t, step), &trace);
         hl_node part = hl_scale(g, weight[s], h);
         end = hl_add(g, end, hl_mul(g, part, k));
         *log_det = hl_add(g, *log_det, hl_mul(g, part, trace));
@@ -160,8 +167,8 @@ hl_node hl_vae_build_flow(hl_vae_builder *b, const hl_vae_pieces *p, hl_node z, 
     if (b->vae->posterior->apply)
         return b->vae->posterior->apply(b, p->node + 2, z, log_det);
     for (size_t i = 0; b->vae->posterior->field && i < steps; i++)
-        z = hl_vae_build_step(b, p, z, probe, hl_const(b->g, (double)i / (double)steps),
-                              hl_const(b->g, 1 / (double)steps), log_det);
+        z = build_step(b, p, z, probe, hl_const(b->g, (double)i / (double)steps), hl_const(b->g, 1 / (double)steps),
+                       log_det);
     return z;
 }
 

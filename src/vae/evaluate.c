@@ -35,13 +35,12 @@ static void add_weight(sums *s, double w)
 
 static void add_sample(sums *s, const hl_vae_runner *r, size_t i, size_t sample, const hl_vae_eval_options *o)
 {
-    double log_px = hl_vae_runner_get(r, r->log_px, i), log_pz = hl_vae_runner_get(r, r->log_pz, i);
-    double log_q0 = hl_vae_runner_get(r, r->log_q0, i), log_det = hl_vae_runner_get(r, r->log_det, i);
-    double w = log_px + (log_pz - log_q0 + log_det);
+    double log_px = r->log_px[i], log_det = r->log_det[i], log_ratio = r->log_pz[i] - r->log_q0[i] + log_det;
+    double w = log_px + log_ratio;
     if (sample < o->samples) {
         s->elbo += w;
         s->reconstruction += log_px;
-        s->log_ratio += log_pz - log_q0 + log_det;
+        s->log_ratio += log_ratio;
         s->log_det += log_det;
     }
     if (sample < o->importance)
@@ -96,7 +95,7 @@ static void add_means(totals *t, const hl_vae_runner *r, size_t rows)
 {
     size_t latent = r->vae->spec.latent;
     for (size_t i = 0; i < rows * latent; i++) {
-        double m = hl_vae_runner_get(r, r->piece[0], i);
+        double m = r->piece[0][i];
         t->mean[i % latent] += m;
         t->mean2[i % latent] += m * m;
     }
@@ -127,10 +126,10 @@ static hl_status run_block(hl_vae_runner *r, const hl_vae_eval_options *o, size_
     hl_status status = HL_OK;
     for (size_t all = rows * p.samples; p.first < all && status == HL_OK; p.first += p.count) {
         p.count = all - p.first < r->chunk ? all - p.first : r->chunk;
-        hl_vae_runner_gather(r, &p, o->seed, o->seed);
-        status = hl_vae_runner_flow(r, p.count, o->steps);
+        hl_vae_runner_choose(r, &p, o->seed, o->seed);
+        status = hl_vae_runner_flow(r, p.count);
         if (status == HL_OK)
-            status = hl_vae_runner_decode(r, p.count);
+            hl_vae_runner_decode(r, p.count);
         for (size_t i = 0; i < p.count && status == HL_OK; i++) {
             size_t sample = (p.first + i) % p.samples;
             add_sample(&s, r, i, sample, o);
@@ -148,19 +147,18 @@ static hl_status run_block(hl_vae_runner *r, const hl_vae_eval_options *o, size_
     return status;
 }
 
-/* ---- what doubling the steps and another probe change ---- */
+/* ---- what a finer solution and another probe change ---- */
 
-static hl_status log_weights(hl_vae_runner *r, const hl_vae_eval_options *o, size_t rows, size_t steps,
-                             uint64_t probe_seed, double *to)
+static hl_status log_weights(hl_vae_runner *r, const hl_vae_eval_options *o, size_t rows, uint64_t probe_seed,
+                             double *to)
 {
     hl_vae_pairs p = { .count = rows, .samples = 1 };
-    hl_vae_runner_gather(r, &p, o->seed, probe_seed);
-    hl_status status = hl_vae_runner_flow(r, rows, steps);
+    hl_vae_runner_choose(r, &p, o->seed, probe_seed);
+    hl_status status = hl_vae_runner_flow(r, rows);
     if (status == HL_OK)
-        status = hl_vae_runner_decode(r, rows);
+        hl_vae_runner_decode(r, rows);
     for (size_t i = 0; i < rows && status == HL_OK; i++)
-        to[i] = hl_vae_runner_get(r, r->log_px, i) + hl_vae_runner_get(r, r->log_pz, i) -
-                hl_vae_runner_get(r, r->log_q0, i) + hl_vae_runner_get(r, r->log_det, i);
+        to[i] = r->log_px[i] + r->log_pz[i] - r->log_q0[i] + r->log_det[i];
     return status;
 }
 
@@ -170,18 +168,19 @@ static hl_status check_steps(hl_vae_runner *r, const hl_vae_rows *data, const hl
     double a[CHECKED_ROWS], b[CHECKED_ROWS], sum = 0;
     size_t rows = data->rows < CHECKED_ROWS ? data->rows : CHECKED_ROWS;
     rows = rows < r->chunk ? rows : r->chunk;
-    hl_status status = hl_vae_runner_encode(r, data, 0, rows);
-    if (status == HL_OK)
-        status = log_weights(r, o, rows, o->steps, o->seed, a);
-    if (status == HL_OK)
-        status = log_weights(r, o, rows, 2 * o->steps, o->seed, b);
-    for (size_t i = 0; i < rows && status == HL_OK; i++)
-        result->step_error = fmax(result->step_error, fabs(a[i] - b[i]));
+    hl_vae_runner_encode(r, data, 0, rows);
+    hl_status status = log_weights(r, o, rows, o->seed, a);
     for (uint64_t k = 1; r->vae->hutchinson && k <= PROBES && status == HL_OK; k++) {
-        status = log_weights(r, o, rows, o->steps, o->seed + k, b);
+        status = log_weights(r, o, rows, o->seed + k, b);
         for (size_t i = 0; i < rows; i++)
             sum += (a[i] - b[i]) * (a[i] - b[i]);
     }
+    if (status == HL_OK)
+        status = hl_vae_runner_set_solver(r, 2 * o->steps, o->tolerance / 10);
+    if (status == HL_OK)
+        status = log_weights(r, o, rows, o->seed, b);
+    for (size_t i = 0; i < rows && status == HL_OK; i++)
+        result->step_error = fmax(result->step_error, fabs(a[i] - b[i]));
     result->trace_bias = sum / (double)(4 * PROBES * rows); /* a difference has twice the variance */
     return status;
 }
@@ -192,7 +191,8 @@ static hl_status check_options(const hl_vae *v, hl_vae_eval_options *o)
 {
     o->samples = o->samples ? o->samples : 1;
     o->chunk = o->chunk ? o->chunk : CHUNK;
-    o->steps = o->steps ? o->steps : v->spec.steps;
+    o->steps = o->tolerance > 0 ? 0 : o->steps ? o->steps : v->spec.steps;
+    o->tolerance = o->tolerance > 0 ? o->tolerance : HL_VAE_TOLERANCE;
     if (o->chunk > 1 << 16 || o->steps > 4096)
         return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_evaluate: chunk must be up to 65536 and steps up to 4096");
     if (o->importance > 0 && v->hutchinson && !o->allow_biased)
@@ -207,19 +207,19 @@ static hl_status run_all(hl_vae_runner *r, const hl_vae_rows *data, const hl_vae
 {
     hl_vae *v = r->vae;
     bool continuous = v->posterior->field != NULL;
-    hl_status status = HL_OK;
+    hl_status status = hl_vae_runner_set_solver(r, o->steps, o->tolerance);
     for (size_t at = 0, n; at < data->rows && status == HL_OK; at += n) {
         n = data->rows - at < r->chunk ? data->rows - at : r->chunk;
         if (o->importance > 16 && n > 16) /* so that progress is seen, and a stop heard */
             n = 16;
-        status = hl_vae_runner_encode(r, data, at, n);
-        if (status == HL_OK)
-            status = run_block(r, o, n, t, row ? row + at : NULL);
+        hl_vae_runner_encode(r, data, at, n);
+        status = run_block(r, o, n, t, row ? row + at : NULL);
         if (status == HL_OK)
             add_means(t, r, n);
         if (status == HL_OK && o->progress && o->progress(at + n, data->rows, o->user))
             status = HL_STOPPED;
     }
+    result->evaluations = r->solved > 0 ? r->evaluations / r->solved : 0;
     if (status == HL_OK && continuous)
         status = check_steps(r, data, o, result);
     if (status == HL_OK || status == HL_STOPPED)
@@ -227,7 +227,6 @@ static hl_status run_all(hl_vae_runner *r, const hl_vae_rows *data, const hl_vae
     result->samples = o->samples;
     result->importance = o->importance;
     result->steps = continuous ? o->steps : 0;
-    result->evaluations = 4 * (double)result->steps;
     return status;
 }
 

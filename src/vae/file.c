@@ -78,7 +78,7 @@ static hl_status read_spec(hl_model_entries *r, hl_vae_spec *s)
     for (size_t i = 0; i < TEXTS; i++)
         *text_at(s, i) = hl_model_text(r, texts[i].key);
     for (size_t i = 0; i < SIZES; i++)
-        *size_at(s, i) = (size_t)hl_model_integer(r, sizes[i].key, 1, 1 << 20);
+        *size_at(s, i) = (size_t)hl_model_integer(r, sizes[i].key, 0, 1 << 20);
     s->layers = (int)hl_model_integer(r, "layers", -1, HL_VAE_MAX_LAYERS);
     return r->status;
 }

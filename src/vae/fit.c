@@ -234,10 +234,9 @@ static hl_status fit(job *j)
         status = hl_checkpoint_tell(j->ctx, &j->how, save(j));
     else if (status == HL_STOPPED)
         status = save(j);
-    if (status == HL_OK)
-        status = hl_vae_train_finish(j->train);
     if (status != HL_OK)
         return status;
+    hl_vae_train_finish(j->train);
     hl_vae_outcome *o = &j->outcome;
     o->iteration = (size_t)j->train->iteration;
     o->iterations = j->options.iterations;

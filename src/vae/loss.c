@@ -1,7 +1,5 @@
 /* loss.c - one plan from rows to -ELBO and the gradients of all parameters, encoder, posterior and decoder. A continuous flow is
  * unrolled into RK4 steps, so that the gradient is that of the steps taken. */
-#include <string.h>
-
 #include "vae/loss.h"
 
 /* The weighted loss of a row, and its terms. */
@@ -75,18 +73,18 @@ void hl_vae_loss_free(hl_vae_loss *l)
     hl_free(l->vae->ctx, l);
 }
 
-hl_status hl_vae_loss_run(hl_vae_loss *l, size_t rows, const void *x, const void *noise, const void *probe,
-                          const void *beta, const void *weight, void *const *term)
+hl_status hl_vae_loss_run(hl_vae_loss *l, size_t rows, const hl_row_in *input, double *const *term)
 {
     hl_vae *v = l->vae;
-    size_t count = HL_VAE_TERMS + l->last - l->first;
-    void **out = hl_calloc(v->ctx, count, sizeof *out);
+    size_t gradients = l->last - l->first;
+    hl_row_out *out = hl_calloc(v->ctx, HL_VAE_TERMS + gradients, sizeof *out);
     if (!out)
         return HL_ERR_NOMEM;
-    memcpy(out, term, HL_VAE_TERMS * sizeof *out);
-    memcpy(out + HL_VAE_TERMS, hl_params_gradients(v->params) + l->first, (l->last - l->first) * sizeof *out);
-    hl_status status =
-        hl_plan_run(l->plan, rows, (const void *[]){ x, noise, probe, beta, weight }, hl_params_values(v->params), out);
+    for (size_t i = 0; i < HL_VAE_TERMS; i++)
+        out[i] = (hl_row_out){ .p = term[i], .pitch = 1 };
+    for (size_t i = 0; i < gradients; i++)
+        out[HL_VAE_TERMS + i].shared = hl_params_gradients(v->params)[l->first + i];
+    hl_execute_rows(l->plan, rows, input, hl_params_values(v->params), out);
     hl_free(v->ctx, out);
-    return status;
+    return HL_OK;
 }

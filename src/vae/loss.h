@@ -2,6 +2,7 @@
 #ifndef HL_VAE_LOSS_H
 #define HL_VAE_LOSS_H
 
+#include "exec/plan.h"
 #include "vae/vae.h"
 
 /* What a row gives: log p(x | z), log p(z), log q0(z0), log |det|. */
@@ -17,10 +18,10 @@ typedef struct hl_vae_loss {
 /* `steps` RK4 steps if the posterior is continuous. `frozen`: only the posterior is trained, from the heads to the flow. */
 hl_status hl_vae_loss_create(hl_vae *vae, size_t steps, bool frozen, hl_vae_loss **loss);
 void hl_vae_loss_free(hl_vae_loss *loss); /* takes NULL */
+/* Where a row's values are. */
+enum { HL_VAE_X, HL_VAE_NOISE, HL_VAE_PROBE, HL_VAE_BETA, HL_VAE_WEIGHT, HL_VAE_INPUTS };
 /* The gradient of the sum over rows of weight * (-log p(x | z) - beta (log p(z) - log q)) goes to the gradients of the
- * parameters, and each row's terms to term[..] (rows each). All in the autoencoder's precision: x rows x dim; noise and probe
- * rows x latent; beta and weight (rows). */
-hl_status hl_vae_loss_run(hl_vae_loss *loss, size_t rows, const void *x, const void *noise, const void *probe,
-                          const void *beta, const void *weight, void *const *term);
+ * parameters, and each row's terms to term[..] (rows each). */
+hl_status hl_vae_loss_run(hl_vae_loss *loss, size_t rows, const hl_row_in *input, double *const *term);
 
 #endif

@@ -1,8 +1,8 @@
-/* plans.c - the plans of evaluation: encoder, start and flow, one step of a continuous flow, decoder. The encoder runs once per row,
+/* plans.c - the plans of evaluation: encoder, start and flow, the field of a continuous flow, decoder. The encoder runs once per row,
  * the others once per sample. */
 #include "vae/vae.h"
 
-typedef enum kind { ENCODE, START, STEP, DECODE, MEAN } kind;
+typedef enum kind { ENCODE, START, FIELD, DECODE, MEAN } kind;
 
 /* The pieces as inputs. */
 static void piece_inputs(hl_vae_builder *b, hl_vae_pieces *p)
@@ -13,7 +13,7 @@ static void piece_inputs(hl_vae_builder *b, hl_vae_pieces *p)
         p->node[i] = hl_input(b->g, "piece", 1, &v->piece_size[i]);
 }
 
-/* Outputs of a plan; returns how many. Inputs are made in the order in which evaluate.c gives them. */
+/* Outputs of a plan; returns how many. Inputs are made in the order in which runner.c gives them. */
 static size_t outputs(hl_vae_builder *b, kind what, hl_node *out)
 {
     const hl_vae *v = b->vae;
@@ -43,15 +43,11 @@ static size_t outputs(hl_vae_builder *b, kind what, hl_node *out)
         hl_node noise = hl_input(g, "noise", 1, &v->spec.latent);
         hl_node z = hl_vae_build_start(b, &p, noise, &out[1]);
         out[0] = v->posterior->apply ? hl_vae_build_flow(b, &p, z, HL_NONE, 0, &out[2]) : z;
-        if (!v->posterior->apply)
-            out[2] = hl_vae_zero(b, out[1]);
-        return 3;
+        return v->posterior->apply ? 3 : 2;
     }
     hl_node z = hl_input(g, "z", 1, &v->spec.latent);
-    out[1] = hl_input(g, "log_det", 0, NULL);
     probe = hl_input(g, "probe", 1, &v->spec.latent);
-    hl_node t = hl_input(g, "t", 0, NULL), h = hl_input(g, "h", 0, NULL);
-    out[0] = hl_vae_build_step(b, &p, z, probe, t, h, &out[1]);
+    out[0] = hl_vae_build_field(b, &p, z, probe, hl_input(g, "t", 0, NULL), &out[1]);
     return 2;
 }
 
@@ -79,8 +75,8 @@ hl_status hl_vae_compile(hl_vae *v)
     hl_status status = p->encode ? HL_OK : compile(v, ENCODE, &p->encode);
     if (status == HL_OK && !p->start)
         status = compile(v, START, &p->start);
-    if (status == HL_OK && !p->step && v->posterior->field)
-        status = compile(v, STEP, &p->step);
+    if (status == HL_OK && !p->field && v->posterior->field)
+        status = compile(v, FIELD, &p->field);
     if (status == HL_OK && !p->decode)
         status = compile(v, DECODE, &p->decode);
     if (status == HL_OK && !p->mean)
@@ -92,7 +88,7 @@ void hl_vae_plans_free(hl_vae_plans *p)
 {
     hl_plan_free(p->encode);
     hl_plan_free(p->start);
-    hl_plan_free(p->step);
+    hl_plan_free(p->field);
     hl_plan_free(p->decode);
     hl_plan_free(p->mean);
     *p = (hl_vae_plans){ 0 };

@@ -1,4 +1,4 @@
-/* rows.c - rows of data in an autoencoder's precision. What is random about a row is keyed by its contents, so that it does not
+/* rows.c - rows of data as doubles. What is random about a row is keyed by its contents, so that it does not
  * depend on where the row stands; in evaluations also by how many equal rows stand before it, so that equal rows have samples of
  * their own. */
 #include <math.h>
@@ -63,7 +63,7 @@ hl_status hl_vae_check_rows(const hl_vae *v, const hl_vae_rows *rows)
 }
 
 void hl_vae_fetch(const hl_vae *v, const hl_vae_rows *rows, uint64_t key, size_t first, size_t count,
-                  const size_t *index, void *to)
+                  const size_t *index, double *to)
 {
     size_t at = 0;
     for (size_t r = 0; r < count; r++) {
@@ -73,10 +73,7 @@ void hl_vae_fetch(const hl_vae *v, const hl_vae_rows *rows, uint64_t key, size_t
             double value = rows->bytes ? rows->bytes[base + j] : rows->values[base + j];
             if (rows->gray)
                 value = value >= 255 || (value > 0 && hl_random_uniform(key, stream, j) < value / 255);
-            if (v->spec.dtype == HL_F32)
-                ((float *)to)[at] = (float)value;
-            else
-                ((double *)to)[at] = value;
+            to[at] = value;
         }
     }
 }

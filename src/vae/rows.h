@@ -2,6 +2,7 @@
 #ifndef HL_VAE_ROWS_H
 #define HL_VAE_ROWS_H
 
+#include "hollow/ode.h"
 #include "vae/vae.h"
 
 /* A number that depends on the row's contents alone. */
@@ -9,39 +10,44 @@ uint64_t hl_vae_row_key(const hl_vae *vae, const hl_vae_rows *rows, size_t row);
 /* key[rows]: that number for the first row of these contents, others for the second, third, ... of the same contents. */
 hl_status hl_vae_row_keys(const hl_vae *vae, const hl_vae_rows *rows, uint64_t *key);
 hl_status hl_vae_check_rows(const hl_vae *vae, const hl_vae_rows *rows);
-/* `count` rows from `first` on, or those of index[first..], in the autoencoder's precision. Gray values are drawn with this key. */
+/* `count` rows from `first` on, or those of index[first..], as doubles. Gray values are drawn with this key. */
 void hl_vae_fetch(const hl_vae *vae, const hl_vae_rows *rows, uint64_t key, size_t first, size_t count,
-                  const size_t *index, void *to);
+                  const size_t *index, double *to);
 
 /* Buffers for blocks of rows and chunks of pairs. */
 typedef struct hl_vae_runner {
     hl_vae *vae;
     size_t chunk;                              /* rows of a block, and pairs of a chunk */
-    void *x, *piece[HL_VAE_PIECES];            /* of a block of rows: chunk x size */
+    double *x, *piece[HL_VAE_PIECES];          /* of a block of rows: chunk x size */
     uint64_t *key;                             /* of these rows */
     const uint64_t *all_keys;                  /* of all rows of the data, borrowed; NULL: by contents alone */
-    void *pair_x, *pair_piece[HL_VAE_PIECES];  /* of a chunk of pairs */
-    void *noise, *probe, *z, *z_next;          /* chunk x latent */
-    void *t, *h, *log_q0, *log_det, *log_next; /* chunk */
-    void *log_px, *log_pz;
-    double *scratch; /* chunk x latent */
+    size_t *row;                               /* of the pairs: the row of the block */
+    double *noise, *probe, *z;                 /* chunk x latent */
+    double *log_q0, *log_det, *log_px, *log_pz; /* chunk */
+    /* of a continuous posterior */
+    hl_ode *ode;
+    double *state, *time; /* chunk x (latent + 1), chunk */
+    hl_ode_row *info;
+    size_t *stage_row;
+    double evaluations, solved; /* of the network, for so many pairs, since the solver was set */
 } hl_vae_runner;
 
 hl_status hl_vae_runner_create(hl_vae *vae, size_t chunk, hl_vae_runner **runner);
 void hl_vae_runner_free(hl_vae_runner *runner); /* takes NULL */
+/* How a continuous flow is solved: `steps` steps of RK4, or, if that is 0, steps that adapt to the tolerance. To be called before
+ * hl_vae_runner_flow. */
+hl_status hl_vae_runner_set_solver(hl_vae_runner *r, size_t steps, double tolerance);
 /* Encode a block: rows first .. first + count of the data, count <= chunk. */
-hl_status hl_vae_runner_encode(hl_vae_runner *r, const hl_vae_rows *rows, size_t first, size_t count);
+void hl_vae_runner_encode(hl_vae_runner *r, const hl_vae_rows *rows, size_t first, size_t count);
 /* Which pairs: pair p is row p / samples of the block and sample p % samples of it. */
 typedef struct hl_vae_pairs {
     size_t first, count, samples;
 } hl_vae_pairs;
-/* Give the chunk its pieces, and noise and probe from (seed, key of the row, sample). */
-void hl_vae_runner_gather(hl_vae_runner *r, const hl_vae_pairs *p, uint64_t seed, uint64_t probe_seed);
-/* From noise to z, log q0 and log |det|, in `steps` steps if the flow is continuous. */
-hl_status hl_vae_runner_flow(hl_vae_runner *r, size_t count, size_t steps);
+/* Give the chunk its rows, and noise and probe from (seed, key of the row, sample). */
+void hl_vae_runner_choose(hl_vae_runner *r, const hl_vae_pairs *p, uint64_t seed, uint64_t probe_seed);
+/* From noise to z, log q0 and log |det|. */
+hl_status hl_vae_runner_flow(hl_vae_runner *r, size_t count);
 /* log p(x | z) and log p(z) of the chunk. */
-hl_status hl_vae_runner_decode(hl_vae_runner *r, size_t count);
-/* Value i of a buffer. */
-double hl_vae_runner_get(const hl_vae_runner *r, const void *buffer, size_t i);
+void hl_vae_runner_decode(hl_vae_runner *r, size_t count);
 
 #endif

@@ -44,16 +44,15 @@ typedef struct wanted {
 
 static void keep(const hl_vae_runner *r, size_t at, size_t n, const wanted *w)
 {
-    const hl_vae *v = r->vae;
-    size_t latent = v->spec.latent;
+    size_t latent = r->vae->spec.latent;
     if (w->mean)
-        hl_from_precision(v->spec.dtype, n * latent, r->piece[0], w->mean + at * latent);
+        memcpy(w->mean + at * latent, r->piece[0], n * latent * sizeof *w->mean);
     if (w->z)
-        hl_from_precision(v->spec.dtype, n * latent, r->z, w->z + at * latent);
+        memcpy(w->z + at * latent, r->z, n * latent * sizeof *w->z);
     for (size_t i = 0; i < n && w->log_q; i++)
-        w->log_q[at + i] = hl_vae_runner_get(r, r->log_q0, i) - hl_vae_runner_get(r, r->log_det, i);
+        w->log_q[at + i] = r->log_q0[i] - r->log_det[i];
     for (size_t i = 0; i < n && w->log_joint; i++)
-        w->log_joint[at + i] = hl_vae_runner_get(r, r->log_px, i) + hl_vae_runner_get(r, r->log_pz, i);
+        w->log_joint[at + i] = r->log_px[i] + r->log_pz[i];
 }
 
 /* One sample for each row, of given noise or of noise by the seed. */
@@ -64,17 +63,17 @@ static hl_status push(hl_vae *v, const hl_vae_rows *rows, uint64_t seed, const d
     size_t latent = v->spec.latent;
     if (status == HL_OK)
         status = hl_vae_runner_create(v, CHUNK, &r);
+    if (status == HL_OK)
+        status = hl_vae_runner_set_solver(r, v->spec.steps, HL_VAE_TOLERANCE);
     for (size_t at = 0, n; status == HL_OK && at < rows->rows; at += n) {
         n = rows->rows - at < CHUNK ? rows->rows - at : CHUNK;
-        status = hl_vae_runner_encode(r, rows, at, n);
-        if (status != HL_OK)
-            break;
-        hl_vae_runner_gather(r, &(hl_vae_pairs){ .count = n, .samples = 1 }, seed, seed);
+        hl_vae_runner_encode(r, rows, at, n);
+        hl_vae_runner_choose(r, &(hl_vae_pairs){ .count = n, .samples = 1 }, seed, seed);
         if (noise)
-            hl_to_precision(v->spec.dtype, n * latent, noise + at * latent, r->noise);
-        status = hl_vae_runner_flow(r, n, v->spec.steps);
+            memcpy(r->noise, noise + at * latent, n * latent * sizeof *noise);
+        status = hl_vae_runner_flow(r, n);
         if (status == HL_OK && w->log_joint)
-            status = hl_vae_runner_decode(r, n);
+            hl_vae_runner_decode(r, n);
         if (status == HL_OK)
             keep(r, at, n, w);
     }

@@ -10,6 +10,7 @@ enum {
     MOST_UNITS = 1 << 16,
     MOST_FLOWS = 256,
     MOST_COLUMNS = 64,
+    MOST_STEPS = 4096,
     MOST_BRUTE = 64
 };
 
@@ -114,7 +115,9 @@ static hl_status set_sizes(hl_vae *v)
     if (status == HL_OK)
         status = check_size(ctx, "rank", &s->rank, 4, 1024);
     if (status == HL_OK)
-        status = check_size(ctx, "steps", &s->steps, 8, 4096);
+        status = s->steps > MOST_STEPS ? hl_fail(ctx, HL_ERR_INVALID, "steps is %zu; it must be in 0..%d", s->steps,
+                                                 (int)MOST_STEPS)
+                                       : HL_OK;
     s->layers = s->layers == 0 ? 2 : s->layers;
     if (status == HL_OK && (s->layers < -1 || s->layers > HL_VAE_MAX_LAYERS))
         status = hl_fail(ctx, HL_ERR_INVALID, "layers is %d; it must be in 1..%d, or -1 for none", s->layers,

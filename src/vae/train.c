@@ -9,7 +9,7 @@
 #include "vae/train.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_NOISE, STREAM_PROBE, STREAM_BITS }; /* with the epoch in the upper half */
-enum { HEAD = 8, FINER = 4, MOST_STEPS = 256 };
+enum { HEAD = 7, MOST_STEPS = 64 };
 enum { SHARE = 128 }; /* rows of a batch that stay together: a share costs as much as reading all parameters */
 enum { SUM_LOSS, SUM_FAILED, SUMS }; /* what a share adds up beside the gradient */
 
@@ -26,16 +26,18 @@ static hl_status make_arrays(hl_vae_train *t)
 {
     hl_vae *v = t->vae;
     hl_context *ctx = v->ctx;
-    size_t size = hl_dtype_size(v->spec.dtype), pairs = pairs_of(t), latent = v->spec.latent;
+    size_t pairs = pairs_of(t), latent = v->spec.latent, size = sizeof(double);
     bool good = (t->shuffle = hl_calloc(ctx, t->rows, sizeof *t->shuffle)) &&
-                (t->x = hl_calloc(ctx, hl_size_mul(pairs, v->dim), size)) &&
+                (t->copy = hl_calloc(ctx, pairs, sizeof *t->copy)) &&
+                (t->x = hl_calloc(ctx, hl_size_mul(t->o.batch, v->dim), size)) &&
                 (t->noise = hl_calloc(ctx, hl_size_mul(pairs, latent), size)) &&
                 (t->probe = hl_calloc(ctx, hl_size_mul(pairs, latent), size)) &&
-                (t->beta = hl_calloc(ctx, pairs, size)) && (t->weight = hl_calloc(ctx, pairs, size)) &&
-                (t->scratch = hl_calloc(ctx, hl_size_mul(pairs, latent), sizeof *t->scratch)) &&
-                (t->best_values = hl_calloc(ctx, v->params->size, sizeof *t->best_values));
+                (t->weight = hl_calloc(ctx, pairs, size)) &&
+                (t->best_values = hl_calloc(ctx, v->params->size, size));
     for (size_t i = 0; good && i < HL_VAE_TERMS; i++)
         good = (t->term[i] = hl_calloc(ctx, pairs, size));
+    for (size_t i = 0; good && i < pairs; i++)
+        t->copy[i] = i / t->o.importance;
     return good ? hl_shares_create(ctx, t->o.batch, SHARE, v->params->size + SUMS, &t->shares) : HL_ERR_NOMEM;
 }
 
@@ -82,7 +84,7 @@ void hl_vae_train_free(hl_vae_train *t)
     if (!t)
         return;
     hl_context *ctx = t->vae->ctx;
-    void *all[] = { t->shuffle, t->x, t->noise, t->probe, t->beta, t->weight, t->scratch, t->best_values };
+    void *all[] = { t->shuffle, t->copy, t->x, t->noise, t->probe, t->weight, t->best_values };
     hl_shares_free(t->shares);
     hl_optimizer_free(t->optimizer);
     hl_vae_loss_free(t->loss);
@@ -113,67 +115,46 @@ static void shuffle(hl_vae_train *t, size_t epoch)
     t->epoch = epoch;
 }
 
-static void set(const hl_vae_train *t, void *buffer, size_t i, double value)
-{
-    hl_to_precision(t->vae->spec.dtype, 1, &value, (char *)buffer + i * hl_dtype_size(t->vae->spec.dtype));
-}
-
-static double get(const hl_vae_train *t, const void *buffer, size_t i)
-{
-    double value;
-    hl_from_precision(t->vae->spec.dtype, 1, (const char *)buffer + i * hl_dtype_size(t->vae->spec.dtype), &value);
-    return value;
-}
-
-/* Rows of this iteration, each `importance` times, and its random numbers. */
-static void take_batch(hl_vae_train *t, double beta)
+/* Rows of this iteration and its random numbers. */
+static void take_batch(hl_vae_train *t)
 {
     const hl_vae *v = t->vae;
     size_t iteration = (size_t)t->iteration, batches = t->rows / t->o.batch, epoch = iteration / batches;
-    size_t k = t->o.importance, pairs = pairs_of(t), row_bytes = v->dim * hl_dtype_size(v->spec.dtype);
-    size_t values = pairs * v->spec.latent;
+    size_t pairs = pairs_of(t), values = pairs * v->spec.latent;
     uint64_t first = (uint64_t)iteration * values;
     if (t->epoch != epoch)
         shuffle(t, epoch);
     hl_vae_fetch(v, &t->train, stream_of(t->o.dynamic ? epoch : 0, STREAM_BITS) ^ t->o.seed << 32,
                  iteration % batches * t->o.batch, t->o.batch, t->shuffle, t->x);
-    for (size_t i = pairs; k > 1 && i-- > 0;)
-        memmove((char *)t->x + i * row_bytes, (char *)t->x + i / k * row_bytes, row_bytes);
-    hl_random_normals(t->o.seed, STREAM_NOISE, first, values, t->scratch);
-    hl_to_precision(v->spec.dtype, values, t->scratch, t->noise);
+    hl_random_normals(t->o.seed, STREAM_NOISE, first, values, t->noise);
     for (size_t i = 0; v->hutchinson && i < values; i++)
-        t->scratch[i] = hl_random_bits(t->o.seed, STREAM_PROBE, first + i) >> 63 ? 1 : -1;
-    if (v->hutchinson)
-        hl_to_precision(v->spec.dtype, values, t->scratch, t->probe);
-    for (size_t i = 0; i < pairs; i++) {
-        set(t, t->beta, i, beta);
-        set(t, t->weight, i, 1 / (double)pairs);
-    }
-}
-
-/* The pair `first` of a buffer that has `width` values a pair. */
-static void *at(const hl_vae_train *t, void *buffer, size_t first, size_t width)
-{
-    return (char *)buffer + first * width * hl_dtype_size(t->vae->spec.dtype);
+        t->probe[i] = hl_random_bits(t->o.seed, STREAM_PROBE, first + i) >> 63 ? 1 : -1;
+    for (size_t i = 0; i < pairs; i++)
+        t->weight[i] = 1 / (double)pairs;
 }
 
 /* Terms and gradients of the rows `first` up to `end`. */
-static hl_status run(hl_vae_train *t, size_t first, size_t end)
+static hl_status run(hl_vae_train *t, size_t first, size_t end, double beta)
 {
     size_t k = t->o.importance, pair = first * k, latent = t->vae->spec.latent;
-    void *term[HL_VAE_TERMS];
+    const hl_row_in input[HL_VAE_INPUTS] = {
+        [HL_VAE_X] = { .p = t->x, .pitch = t->vae->dim, .index = t->copy + pair },
+        [HL_VAE_NOISE] = { .p = t->noise + pair * latent, .pitch = latent },
+        [HL_VAE_PROBE] = { .p = t->probe + pair * latent, .pitch = latent },
+        [HL_VAE_BETA] = { .p = &beta, .pitch = 0 },
+        [HL_VAE_WEIGHT] = { .p = t->weight + pair, .pitch = 1 },
+    };
+    double *term[HL_VAE_TERMS];
     for (size_t i = 0; i < HL_VAE_TERMS; i++)
-        term[i] = at(t, t->term[i], pair, 1);
-    return hl_vae_loss_run(t->loss, (end - first) * k, at(t, t->x, pair, t->vae->dim), at(t, t->noise, pair, latent),
-                           at(t, t->probe, pair, latent), at(t, t->beta, pair, 1), at(t, t->weight, pair, 1), term);
+        term[i] = t->term[i] + pair;
+    return hl_vae_loss_run(t->loss, (end - first) * k, input, term);
 }
 
 /* The log weight of a pair, with the ratio times beta. */
 static double log_weight(const hl_vae_train *t, size_t i, double beta)
 {
-    return get(t, t->term[HL_VAE_LOG_PX], i) +
-           beta * (get(t, t->term[HL_VAE_LOG_PZ], i) - get(t, t->term[HL_VAE_LOG_Q0], i) +
-                   get(t, t->term[HL_VAE_LOG_DET], i));
+    return t->term[HL_VAE_LOG_PX][i] +
+           beta * (t->term[HL_VAE_LOG_PZ][i] - t->term[HL_VAE_LOG_Q0][i] + t->term[HL_VAE_LOG_DET][i]);
 }
 
 /* Every pair's share among the k of its row. */
@@ -187,7 +168,7 @@ static void share_weights(hl_vae_train *t, size_t first, size_t end, double beta
         for (size_t i = row * k; i < (row + 1) * k; i++)
             sum += exp(log_weight(t, i, beta) - top);
         for (size_t i = row * k; i < (row + 1) * k; i++)
-            set(t, t->weight, i, exp(log_weight(t, i, beta) - top) / sum / (double)t->o.batch);
+            t->weight[i] = exp(log_weight(t, i, beta) - top) / sum / (double)t->o.batch;
     }
 }
 
@@ -199,14 +180,15 @@ static double beta_of(const hl_vae_train *t)
     return rise > 0 ? fmin(1, (t->iteration + 1) / rise) : 1;
 }
 
-/* -ELBO of the validation rows by so many steps. */
+/* -ELBO of the validation rows by so many steps, or by the adaptive solver; NaN if that gave up. */
 static hl_status bound_by(hl_vae_train *t, size_t steps, double *bound)
 {
     hl_vae_result r;
-    hl_vae_eval_options o = { .steps = steps, .seed = t->o.seed };
+    hl_vae_eval_options o = { .steps = steps, .tolerance = steps ? 0 : HL_VAE_TOLERANCE, .seed = t->o.seed };
     hl_status status = hl_vae_evaluate(t->vae, &t->valid, &o, NULL, &r);
-    *bound = -r.elbo;
-    return hl_ranks_agree(t->vae->ctx, status);
+    bool gave_up = t->vae->posterior->field && (status == HL_ERR_STEP || status == HL_ERR_BUDGET || status == HL_ERR_NOT_FINITE);
+    *bound = gave_up ? NAN : -r.elbo;
+    return hl_ranks_agree(t->vae->ctx, gave_up ? HL_OK : status);
 }
 
 static void fill_report(const hl_vae_train *t, hl_vae_progress *report)
@@ -221,18 +203,16 @@ static void fill_report(const hl_vae_train *t, hl_vae_progress *report)
 static hl_status validate(hl_vae_train *t, hl_vae_progress *report)
 {
     bool continuous = t->vae->posterior->field != NULL, risen = beta_of(t) >= 1;
-    size_t fine = continuous ? FINER * (size_t)t->ode_steps : 0;
     double coarse = 0, bound;
     hl_optimizer_use_average(t->optimizer, 1);
-    hl_status status = bound_by(t, fine, &bound);
+    hl_status status = bound_by(t, 0, &bound);
     if (status == HL_OK && continuous)
         status = bound_by(t, (size_t)t->ode_steps, &coarse);
-    bool better = status == HL_OK && risen && !(bound >= t->best);
+    bool better = status == HL_OK && risen && !isnan(bound) && !(bound >= t->best);
     if (better) {
         hl_params_read(t->vae->params, t->best_values);
         t->best = bound;
         t->best_iteration = t->iteration;
-        t->validated_steps = (double)fine;
     }
     hl_optimizer_use_average(t->optimizer, 0);
     if (status != HL_OK)
@@ -241,7 +221,7 @@ static hl_status validate(hl_vae_train *t, hl_vae_progress *report)
     t->pending = 0;
     t->misses = better || !risen ? 0 : t->misses + 1;
     report->validated = 1;
-    if (continuous && fabs(coarse - bound) > steps_differ && t->ode_steps < MOST_STEPS / FINER) {
+    if (continuous && !(fabs(coarse - bound) <= steps_differ) && t->ode_steps < MOST_STEPS) {
         t->ode_steps *= 2;
         report->steps_doubled = 1;
         status = make_loss(t);
@@ -270,10 +250,10 @@ static hl_status batch_gradient(hl_vae_train *t, double beta, double **sum)
     while (hl_shares_next(t->shares, &first, &end, &share)) {
         double *more = share + size;
         if (status == HL_OK)
-            status = run(t, first, end);
+            status = run(t, first, end, beta);
         if (status == HL_OK && k > 1) {
             share_weights(t, first, end, beta);
-            status = run(t, first, end);
+            status = run(t, first, end, beta);
         }
         hl_params_read_gradients(t->vae->params, share);
         more[SUM_LOSS] = 0;
@@ -292,7 +272,7 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
     double beta = beta_of(t), *sum = NULL, rate;
     if (t->pending != 0)
         return validate(t, report);
-    take_batch(t, beta);
+    take_batch(t);
     hl_status status = batch_gradient(t, beta, &sum);
     if (status != HL_OK)
         return status;
@@ -314,14 +294,12 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
     return HL_OK;
 }
 
-hl_status hl_vae_train_finish(hl_vae_train *t)
+void hl_vae_train_finish(hl_vae_train *t)
 {
-    double steps = isnan(t->best) ? FINER * t->ode_steps : t->validated_steps;
     if (isnan(t->best))
         hl_optimizer_use_average(t->optimizer, 1);
     else
         hl_params_write(t->vae->params, t->best_values);
-    return t->vae->posterior->field ? hl_vae_set_steps(t->vae, (size_t)steps) : HL_OK;
 }
 
 /* ---- state ---- */
@@ -329,8 +307,8 @@ hl_status hl_vae_train_finish(hl_vae_train *t)
 /* The numbers of the head; NaN is kept as the largest double, since a state is finite. */
 static void head(hl_vae_train *t, double *state, bool read)
 {
-    double *number[HEAD] = { &t->iteration, &t->best,      &t->best_iteration,  &t->validation,
-                             &t->misses,    &t->ode_steps, &t->validated_steps, &t->pending };
+    double *number[HEAD] = { &t->iteration, &t->best,      &t->best_iteration, &t->validation,
+                             &t->misses,    &t->ode_steps, &t->pending };
     for (size_t i = 0; i < HEAD; i++)
         if (read)
             *number[i] = state[i] == 1e308 ? NAN : state[i];

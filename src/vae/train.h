@@ -31,11 +31,13 @@ typedef struct hl_vae_train {
     hl_optimizer *optimizer;
     size_t *shuffle; /* [rows] of this epoch */
     size_t epoch;    /* that shuffle is of; SIZE_MAX: none */
-    void *x, *noise, *probe, *beta, *weight, *term[HL_VAE_TERMS];
-    double *scratch, *best_values;
+    size_t *copy;                                     /* [pairs] the row of the batch of each pair */
+    double *x;                                        /* [batch, dim] */
+    double *noise, *probe;                            /* [pairs, latent] */
+    double *weight, *term[HL_VAE_TERMS], *best_values; /* [pairs] */
     hl_shares *shares; /* of a batch */
     /* the state, beside the optimiser's and the best values */
-    double iteration, best, best_iteration, validation, misses, ode_steps, validated_steps;
+    double iteration, best, best_iteration, validation, misses, ode_steps;
     double pending; /* nonzero: the validation of this iteration was interrupted */
 } hl_vae_train;
 
@@ -49,7 +51,7 @@ bool hl_vae_train_is_over(const hl_vae_train *t);
  * it is over. HL_STOPPED: the context asked to stop within a validation. */
 hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report);
 /* The best parameters go to the autoencoder; the last ones if none are known to be best. */
-hl_status hl_vae_train_finish(hl_vae_train *t);
+void hl_vae_train_finish(hl_vae_train *t);
 size_t hl_vae_train_state_size(const hl_vae_train *t);
 void hl_vae_train_get_state(const hl_vae_train *t, double *state);
 hl_status hl_vae_train_set_state(hl_vae_train *t, const double *state);

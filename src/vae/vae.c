@@ -144,8 +144,8 @@ hl_status hl_vae_set_steps(hl_vae *v, size_t steps)
 {
     if (!v)
         return HL_ERR_INVALID;
-    if (steps < 1 || steps > 4096)
-        return hl_fail(v->ctx, HL_ERR_INVALID, "%zu steps; they must be in 1..4096", steps);
+    if (steps > 4096)
+        return hl_fail(v->ctx, HL_ERR_INVALID, "%zu steps; they must be in 0..4096", steps);
     v->spec.steps = steps;
     return HL_OK;
 }

@@ -14,6 +14,7 @@ enum {
     HL_VAE_PIECES = 40,   /* at most, that the encoder gives to the posterior */
     HL_VAE_MAX_LAYERS = 8 /* hidden, of ffjord's network */
 };
+#define HL_VAE_TOLERANCE 1e-4 /* of the adaptive solver, relative and absolute */
 
 /* Where parts begin among the parameters. */
 typedef enum hl_vae_part { HL_VAE_TRUNK, HL_VAE_HEADS, HL_VAE_FLOW, HL_VAE_DECODER, HL_VAE_END } hl_vae_part;
@@ -22,7 +23,7 @@ typedef enum hl_vae_part { HL_VAE_TRUNK, HL_VAE_HEADS, HL_VAE_FLOW, HL_VAE_DECOD
 typedef struct hl_vae_plans {
     hl_plan *encode; /* x -> pieces */
     hl_plan *start;  /* pieces, noise -> z0, log q0; the flow as well, if it is not continuous: z, log |det| */
-    hl_plan *step;   /* z, log |det|, probe, pieces, t, h -> one RK4 step; NULL if not continuous */
+    hl_plan *field;  /* pieces, z, probe, t -> dz/dt, its trace; NULL if not continuous */
     hl_plan *decode; /* x, z -> log p(x | z), log p(z) */
     hl_plan *mean;   /* z -> the mean of p(x | z) */
 } hl_vae_plans;
@@ -107,9 +108,9 @@ hl_node hl_vae_build_start(hl_vae_builder *b, const hl_vae_pieces *p, hl_node no
 /* z and log |det| from z0; `steps` RK4 steps if the flow is continuous. */
 hl_node hl_vae_build_flow(hl_vae_builder *b, const hl_vae_pieces *p, hl_node z0, hl_node probe, size_t steps,
                           hl_node *log_det);
-/* One RK4 step from t to t + h; adds to *log_det. */
-hl_node hl_vae_build_step(hl_vae_builder *b, const hl_vae_pieces *p, hl_node z, hl_node probe, hl_node t, hl_node h,
-                          hl_node *log_det);
+/* dz/dt of a continuous flow at t, and its trace. */
+hl_node hl_vae_build_field(hl_vae_builder *b, const hl_vae_pieces *p, hl_node z, hl_node probe, hl_node t,
+                           hl_node *trace);
 /* log p(x | z), and log p(z). */
 hl_node hl_vae_build_likelihood(hl_vae_builder *b, hl_node x, hl_node z);
 hl_node hl_vae_build_prior(hl_vae_builder *b, hl_node z);

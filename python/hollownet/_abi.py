@@ -773,6 +773,7 @@ hl_vae_eval_options._fields_ = [
     ("importance", c_size_t),
     ("chunk", c_size_t),
     ("steps", c_size_t),
+    ("tolerance", c_double),
     ("allow_biased", c_int),
     ("progress", CFUNCTYPE(c_int, c_size_t, c_size_t, c_void_p)),
     ("user", c_void_p),

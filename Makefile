@@ -9,7 +9,7 @@ CMAKE_FLAGS ?=
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: all setup build test test-memory test-clang test-base test-valgrind coverage fuzz demo bench bench-peers asan tsan test-python wheel install format clean help
+.PHONY: all setup build test test-memory test-clang test-base test-valgrind coverage fuzz soak demo bench bench-peers asan tsan test-python wheel install format clean help
 
 all: build
 
@@ -101,7 +101,11 @@ coverage:
 	@scripts/coverage.py build-coverage
 
 test-memory: build
-	tests/test_memory.sh $(BUILD)/hollow $(BUILD)/tests/libfail_malloc.so 1
+	tests/test_memory.sh $(abspath $(BUILD))/hollow $(abspath $(BUILD))/tests/libfail_malloc.so 0
+
+# All commands, again and again, some of them killed; prints a line of JSON.
+soak: build
+	@python3 scripts/soak.py $(BUILD)/hollow $(SECONDS)
 
 install: CMAKE_FLAGS += -DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))"
 install: build
@@ -126,6 +130,7 @@ help:
 	@echo "make test-base    build in build-base with kernels of the base instruction set alone, run the tests of numbers"
 	@echo "make fuzz SECONDS=60   build the fuzz targets in build-fuzz with clang, run each for so long"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
+	@echo "make soak SECONDS=600  run all commands for so long, a third of them killed, and check results, files and memory"
 	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests but long fits"
 	@echo "make tsan      build in build-tsan with the thread sanitizer, run the tests of what uses threads"
 	@echo "make test-valgrind  run a few tests under valgrind"

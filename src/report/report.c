@@ -24,7 +24,7 @@ void *hl_report_room(hl_report *r, size_t count, size_t size)
     size_t bytes = hl_size_mul(count, size);
     void *room = bytes == SIZE_MAX ? NULL : hl_arena_alloc(&r->arena, bytes ? bytes : 1);
     if (!room) {
-        hl_fail(r->ctx, HL_ERR_NOMEM, "no memory for a report");
+        hl_fail(r->ctx, HL_ERR_NOMEM, "out of memory for a report");
         return NULL;
     }
     return memset(room, 0, bytes ? bytes : 1);

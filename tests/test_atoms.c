@@ -216,7 +216,7 @@ static hl_density *fit_bounded(hl_context *ctx, const hl_density_data *data, con
 static void test_rare(void **state)
 {
     (void)state;
-    enum { ROWS = 400, RARE = 40, MOST = 12, DRAWS = 20000 };
+    enum { ROWS = 400, RARE = 18, MOST = 12, DRAWS = 40000 };
     static double x[ROWS * DIM], drawn[DRAWS * DIM], sums[MOST * DIM], logp[MOST];
     hl_context *ctx = test_context(NULL, 1);
     double zero = 0, at = 0, right = 0, sum = 0;
@@ -247,12 +247,59 @@ static void test_rare(void **state)
     CHECK_NEAR(right / at, zero, 0.06, "the share of 0 in a rare pattern");
     hl_density_free(m);
     hl_density_outcome_free(o);
-    data.train = (hl_density_rows){ .rows = 60, .x = x };
+    data.train = (hl_density_rows){ .rows = 2 * RARE, .x = x };
     m = fit_bounded(ctx, &data, "x2=0:", &seen, &o);
-    CHECK(seen.reports == 2 && seen.valid == 0 && seen.train == 60, "rare patterns only");
+    CHECK(seen.reports == 2 && seen.valid == 0 && seen.train == 2 * RARE, "rare patterns only");
     CHECK(o->valid_rows == 0 && isnan(o->best), "no validation");
     hl_density_free(m);
     hl_density_outcome_free(o);
+    test_context_free(ctx, NULL);
+}
+
+/* A pattern of few rows is fitted with the help of others: what all have in common, a narrow correlation, is known, and its own mean, too. */
+static void test_helped(void **state)
+{
+    (void)state;
+    enum { ROWS = 900, EVERY = 18, WIDE = 4, FRESH = 500 };
+    static double x[ROWS * WIDE], fresh[FRESH * WIDE], logp[FRESH], drawn[ROWS * WIDE];
+    hl_context *ctx = test_context(NULL, 1);
+    double gap = 0, mean = 0, count = 0;
+    for (size_t r = 0; r < ROWS + FRESH; r++) {
+        double *row = r < ROWS ? x + r * WIDE : fresh + (r - ROWS) * WIDE, z[WIDE];
+        bool at = r >= ROWS || r % EVERY == 0;
+        for (size_t i = 0; i < WIDE; i++)
+            z[i] = hl_random_normal(5, i, r);
+        row[0] = at ? 0 : 5 + z[0];
+        row[1] = z[1] + (at ? 1.5 : 0);
+        row[2] = row[1] + 0.1 * z[2];
+        row[3] = row[2] + 0.1 * z[3];
+        if (r >= ROWS) /* -log p of the other columns */
+            gap -= (0.5 * (z[1] * z[1] + z[2] * z[2] + z[3] * z[3] + 3 * log(2 * acos(-1))) + 2 * log(0.1)) / FRESH;
+    }
+    hl_settings *s = NULL;
+    hl_density *m = NULL;
+    CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
+    CHECK_OK(ctx, hl_settings_set(s, "members", "mixture"));
+    CHECK_OK(ctx, hl_settings_set(s, "recipe", "fast"));
+    hl_density_data data = { .dim = WIDE, .train = { .rows = ROWS, .x = x } };
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &m, NULL));
+    assert_int_equal(hl_density_patterns(m), 2);
+    hl_density *rest = m->atoms->pattern[1].rest;
+    CHECK(rest && rest->context == 1, "fitted with rows of the other pattern");
+    CHECK_OK(ctx, hl_density_logp(m, FRESH, fresh, NULL, logp));
+    for (size_t r = 0; r < FRESH; r++)
+        gap -= (logp[r] - log(hl_atoms_probability(m->atoms, 1))) / FRESH;
+    CHECK_LE(gap, 0.2, "near the truth");
+    CHECK_OK(ctx, hl_density_sample(m, 1, 0, ROWS, NULL, drawn));
+    for (size_t r = 0; r < ROWS; r++)
+        if (drawn[r * WIDE] == 0) {
+            mean += drawn[r * WIDE + 1];
+            count++;
+        }
+    CHECK(count > ROWS / EVERY / 2, "draws of the pattern");
+    CHECK_NEAR(mean / count, 1.5, 0.7, "whose mean is their own");
+    hl_settings_free(s);
+    hl_density_free(m);
     test_context_free(ctx, NULL);
 }
 
@@ -361,6 +408,7 @@ int main(void)
         cmocka_unit_test_teardown(test_gradient, empty_directory),
         cmocka_unit_test_teardown(test_fit, empty_directory),
         cmocka_unit_test_teardown(test_rare, empty_directory),
+        cmocka_unit_test_teardown(test_helped, empty_directory),
         cmocka_unit_test_teardown(test_long_bounds, empty_directory),
         cmocka_unit_test_teardown(test_bad_files, empty_directory),
         cmocka_unit_test_teardown(test_allocations, empty_directory),

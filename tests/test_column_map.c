@@ -111,6 +111,47 @@ static void test_fit(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Beyond the rows that it was fitted to a map goes on with the slope of its ends, back and forth, and x grows slowly with y. */
+static void test_ends(void **state)
+{
+    (void)state;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_column_map *m = make_map(ctx);
+    double slope, curve, before, after;
+    m->low = -4;
+    m->high = 7.5; /* x from -2 to 32.5 */
+    CHECK(hl_column_map_valid(m), "a map");
+    for (double x = -30; x < 70; x += 0.37) {
+        double h = 1e-5, y = hl_column_map_curve(m, x, &slope, &curve), up, down;
+        double difference = hl_column_map_forward(m, x + h, &up) - hl_column_map_forward(m, x - h, &down);
+        CHECK_LE(fabs(difference / (2 * h) / exp(slope) - 1), 1e-5, "central difference");
+        if (fabs(x + 2) > 0.1 && fabs(x - 32.5) > 0.1)
+            CHECK_LE(fabs((up - down) / (2 * h) - curve), 1e-4 * (1 + fabs(curve)), "of the slope");
+        CHECK_NEAR(hl_column_map_logf(m, x), slope - 0.5 * y * y - 0.5 * log(2 * acos(-1)), 1e-12, "density");
+        CHECK_LE(fabs(hl_column_map_inverse(m, y) - x), 1e-12 * ((1 + fabs(y)) * exp(-slope) + fabs(x)),
+                 "x from its y");
+    }
+    hl_column_map_forward(m, 32.5 - 1e-9, &before);
+    double end = hl_column_map_forward(m, 32.5 + 1e-9, &after);
+    CHECK_NEAR(before, after, 1e-6, "no jump of the density");
+    /* Four deviations further: e^2 times the slope there, at most; the background alone would have gone to 1e8. */
+    CHECK_LE(hl_column_map_inverse(m, end + 4), 32.5 + 2 * exp(2 - before), "not absurd");
+    for (double x = 1e10; x < 1e300; x *= 1e10) {
+        double y = hl_column_map_forward(m, x, &slope);
+        CHECK(isfinite(y) && isfinite(slope), "finite");
+        CHECK_NEAR(hl_column_map_inverse(m, y) / x, 1, 1e-9, "from far away");
+    }
+    CHECK(isfinite(hl_column_map_inverse(m, 1e6)) && isfinite(hl_column_map_inverse(m, -1e6)), "finite draws");
+    double sum = 0;
+    for (double at = -3000; at < 3000; at += 0.002)
+        sum += 0.002 * exp(hl_column_map_logf(m, at));
+    CHECK_NEAR(sum, 1, 1e-4, "the integral of the density");
+    m->high = -5;
+    CHECK(!hl_column_map_valid(m), "ends in the wrong order");
+    hl_column_map_free(m);
+    test_context_free(ctx, NULL);
+}
+
 /* A column of repeated values: no part is narrower than half their distance, so that the density has a bound. */
 static void test_ties(void **state)
 {
@@ -172,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_slope_is_the_derivative),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_fit),
         cmocka_unit_test(test_ties),
         cmocka_unit_test(test_allocations),

@@ -15,6 +15,8 @@
 
 enum { EM_STEPS = 60, EM_ROWS = 6000, BLOCK = 32 * HL_LANES, ROWS_PER_PART = 20 };
 static const double LEAST_DEVIATION = 1e-3, LEAST_WEIGHT = 1e-6, MORE_PARTS_GAIN = 1e-3, TIED_SHARE = 0.01;
+static const double TAIL = 2;       /* y's that x takes to grow e-fold, beyond the rows; see the header */
+static const double FURTHEST = 690; /* e-folds: x stays finite */
 static const double LOG_ROOT_2PI = 0.91893853320467274178, ROOT_HALF = 0.70710678118654752440;
 
 /* ---- columns ---- */
@@ -80,7 +82,7 @@ hl_status hl_column_map_create(hl_context *ctx, size_t parts, hl_column_map **ou
         hl_free(ctx, values);
         return HL_ERR_NOMEM;
     }
-    *m = (hl_column_map){ ctx, parts, 0, 1, 1, values, values + parts, values + 2 * parts };
+    *m = (hl_column_map){ ctx, parts, 0, 1, 1, -INFINITY, INFINITY, values, values + parts, values + 2 * parts };
     *out = m;
     return HL_OK;
 }
@@ -96,7 +98,8 @@ void hl_column_map_free(hl_column_map *m)
 bool hl_column_map_valid(const hl_column_map *m)
 {
     double sum = m->background;
-    bool good = isfinite(m->centre) && m->scale > 0 && isfinite(m->scale) && m->background > 0;
+    bool good = isfinite(m->centre) && m->scale > 0 && isfinite(m->scale) && m->background > 0 && m->low <= m->high &&
+                m->low < INFINITY && m->high > -INFINITY;
     for (size_t j = 0; j < m->parts; j++) {
         good = good && m->weight[j] >= 0 && isfinite(m->mean[j]) && m->deviation[j] > 0 && isfinite(m->deviation[j]);
         sum += m->weight[j];
@@ -143,31 +146,56 @@ static double normal_score(const hl_column_map *m, const point *p, double u)
     return p->below < p->above ? -y : y;
 }
 
-double hl_column_map_logf(const hl_column_map *m, double x)
+/* y at u, between low and high; log dy/du to *log_slope. */
+static double score_at(const hl_column_map *m, double u, double *log_slope)
 {
-    return evaluate(m, (x - m->centre) / m->scale).log_density - log(m->scale);
+    point p = evaluate(m, u);
+    double y = normal_score(m, &p, u);
+    *log_slope = p.log_density + 0.5 * y * y + LOG_ROOT_2PI;
+    return y;
+}
+
+/* How far u is outside: > 0 above high, < 0 below low. */
+static double beyond(const hl_column_map *m, double u)
+{
+    return u > m->high ? u - m->high : u < m->low ? u - m->low : 0;
 }
 
 double hl_column_map_forward(const hl_column_map *m, double x, double *log_slope)
 {
-    double u = (x - m->centre) / m->scale;
-    if (!isfinite(u)) {
-        if (log_slope)
-            *log_slope = NAN;
-        return NAN;
+    double u = (x - m->centre) / m->scale, slope = NAN, y = NAN;
+    if (isfinite(u)) {
+        double out = beyond(m, u);
+        y = score_at(m, out > 0 ? m->high : out < 0 ? m->low : u, &slope);
+        if (out != 0) {
+            double folds = log1p(fabs(out) * exp(slope) / TAIL);
+            y += out > 0 ? TAIL * folds : -TAIL * folds;
+            slope -= folds;
+        }
     }
-    point p = evaluate(m, u);
-    double y = normal_score(m, &p, u);
     if (log_slope)
-        *log_slope = p.log_density - log(m->scale) + 0.5 * y * y + LOG_ROOT_2PI;
+        *log_slope = slope - log(m->scale);
     return y;
 }
 
-/* With f = F': d log f/du = f'/f, and d log |dy/dx| / dx = (f'/f) / scale + y dy/dx. */
+double hl_column_map_logf(const hl_column_map *m, double x)
+{
+    double u = (x - m->centre) / m->scale, slope;
+    if (isfinite(u) && beyond(m, u) == 0)
+        return evaluate(m, u).log_density - log(m->scale);
+    double y = hl_column_map_forward(m, x, &slope);
+    return slope - 0.5 * y * y - LOG_ROOT_2PI;
+}
+
+/* With f = F': d log f/du = f'/f, and d log |dy/dx| / dx = (f'/f) / scale + y dy/dx. Beyond the rows dy/du = 1 / (1/y' + d / TAIL). */
 double hl_column_map_curve(const hl_column_map *m, double x, double *log_slope, double *curve)
 {
     double y = hl_column_map_forward(m, x, log_slope), u = (x - m->centre) / m->scale, r = hypot(sqrt(2), u);
-    double density = m->background / r / r / r, change = -3 * (u / r) / r * density;
+    double density = m->background / r / r / r, change = -3 * (u / r) / r * density, out = beyond(m, u);
+    if (out != 0) {
+        *curve = (out > 0 ? -1 : 1) * exp(*log_slope) / TAIL;
+        return y;
+    }
     for (size_t j = 0; j < m->parts; j++) {
         double z = (u - m->mean[j]) / m->deviation[j];
         double part = m->weight[j] / m->deviation[j] * exp(-0.5 * z * z - LOG_ROOT_2PI);
@@ -179,34 +207,52 @@ double hl_column_map_curve(const hl_column_map *m, double x, double *log_slope, 
     return y;
 }
 
-double hl_column_map_inverse(const hl_column_map *m, double y)
+/* u for a y that lies `out` beyond that of the edge. */
+static double continue_from(double edge, double log_slope, double out)
 {
-    double low = -1, high = 1, u;
-    if (!isfinite(y))
-        return NAN;
+    double folds = fmin(fabs(out) / TAIL, FURTHEST);
+    return edge + (out > 0 ? 1 : -1) * TAIL * exp(-log_slope) * expm1(folds);
+}
+
+/* u from y, between low and high. */
+static double invert(const hl_column_map *m, double y)
+{
+    double low = isfinite(m->low) ? m->low : -1, high = isfinite(m->high) ? m->high : 1, u;
     for (int i = 0; i < 300; i++) { /* to 1e150 */
         point at_low = evaluate(m, low), at_high = evaluate(m, high);
-        bool below = normal_score(m, &at_low, low) > y, above = normal_score(m, &at_high, high) < y;
+        bool below = low > m->low && normal_score(m, &at_low, low) > y;
+        bool above = high < m->high && normal_score(m, &at_high, high) < y;
         if (!below && !above)
             break;
-        low *= below ? 3.2 : 1;
-        high *= above ? 3.2 : 1;
+        low -= below ? 2.2 * fmax(fabs(low), 1) : 0;
+        high += above ? 2.2 * fmax(fabs(high), 1) : 0;
     }
     u = 0.5 * (low + high);
     for (int i = 0; i < 400; i++) {
-        point p = evaluate(m, u);
-        double at = normal_score(m, &p, u), slope = exp(p.log_density + 0.5 * at * at + LOG_ROOT_2PI);
+        double slope, at = score_at(m, u, &slope);
         if (at == y)
             break;
         *(at < y ? &low : &high) = u;
-        double next = u - (at - y) / slope, middle = 0.5 * (low + high);
+        double next = u - (at - y) / exp(slope), middle = 0.5 * (low + high);
         if (!(next > low && next < high) || i % 8 == 7) /* every eighth step halves, come what may */
             next = middle;
         if (fabs(next - u) <= 1e-16 * (fabs(u) + 1e-8) || !(low < middle && middle < high))
             break;
         u = next;
     }
-    return m->centre + m->scale * u;
+    return u;
+}
+
+double hl_column_map_inverse(const hl_column_map *m, double y)
+{
+    double slope = 0, out;
+    if (!isfinite(y))
+        return NAN;
+    if (isfinite(m->high) && (out = y - score_at(m, m->high, &slope)) > 0)
+        return m->centre + m->scale * continue_from(m->high, slope, out);
+    if (isfinite(m->low) && (out = y - score_at(m, m->low, &slope)) < 0)
+        return m->centre + m->scale * continue_from(m->low, slope, out);
+    return m->centre + m->scale * invert(m, y);
 }
 
 /* ---- fitting ---- */
@@ -285,6 +331,18 @@ static void em_step(em *e, double floor, hl_column_map *m)
     m->background /= total;
 }
 
+/* The least and the greatest of all rows end the map's own tails. */
+static void set_range(const hl_column_fold *data, hl_column_map *m)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t r = 0; r < data->rows; r++) {
+        low = fmin(low, data->x[r * data->stride]);
+        high = fmax(high, data->x[r * data->stride]);
+    }
+    m->low = (low - m->centre) / m->scale;
+    m->high = (high - m->centre) / m->scale;
+}
+
 /* Part j begins at its share of the quantiles of the sorted values. */
 static void start_em(const em *e, const double *sorted, double floor, hl_column_map *m)
 {
@@ -321,6 +379,7 @@ hl_status hl_column_map_fit(hl_context *ctx, const hl_column_fold *data, size_t 
         start_em(&e, sorted, least, m);
         for (int i = 0; i < EM_STEPS; i++)
             em_step(&e, least, m);
+        set_range(data, m);
     }
     hl_free(ctx, block);
     return status;

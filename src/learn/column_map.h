@@ -1,7 +1,11 @@
 /* column_map.h - a monotone map of one column to a nearly normal one, y = Phi^-1(F(x)).
  *
  * With u = (x - centre) / scale, F(u) = sum_j w_j Phi((u - m_j) / s_j) + b T(u), where T is Student's distribution with two
- * degrees of freedom: its weight b > 0 keeps every finite x at a finite y with a finite slope. */
+ * degrees of freedom: its weight b > 0 keeps every finite x at a finite y with a finite slope.
+ *
+ * A small part of b, and a y a little larger than those of the rows, would make x absurd: T has x grow as exp(y^2 / 4). So beyond the
+ * least and the greatest of the rows that it was fitted to, low and high, the map goes on with the slope that it has there, and
+ * x grows as exp(y / 2): with d = u - high and y' = dy/du at high, y = y(high) + 2 log(1 + d y' / 2), and likewise below. */
 #ifndef HL_LEARN_COLUMN_MAP_H
 #define HL_LEARN_COLUMN_MAP_H
 
@@ -11,6 +15,7 @@ typedef struct hl_column_map {
     hl_context *ctx;
     size_t parts;
     double centre, scale, background;
+    double low, high;                  /* of u; infinite: T has the tails */
     double *weight, *mean, *deviation; /* [parts] each, in one block that begins at weight */
 } hl_column_map;
 
@@ -37,7 +42,7 @@ hl_status hl_column_map_choose(hl_context *ctx, size_t folds, const hl_column_fo
                                size_t *parts);
 /* Are the values ones that a map can have? For maps that come from a file. */
 bool hl_column_map_valid(const hl_column_map *map);
-/* log of the density F'(x). */
+/* log of the density of x whose y is a standard normal one: F'(x), between low and high. */
 double hl_column_map_logf(const hl_column_map *map, double x);
 /* y, and log dy/dx if `log_slope` is not NULL. NaN where x is not finite. */
 double hl_column_map_forward(const hl_column_map *map, double x, double *log_slope);

@@ -85,7 +85,8 @@ hl_status hl_density_member_formed(hl_density *m, size_t member, size_t rows, co
 void hl_density_see(const hl_density *m, size_t rows, double *x, double *context);
 
 /* hl_density_sample of single samples, at most a chunk of them, by their numbers; without a context. */
-hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, const uint64_t *number, double *x);
+hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, const uint64_t *number,
+                                    const double *context, double *x);
 
 /* A row of the columns of the context, then of x, behind their forms, as mixtures see them; log |dy/dv| of the columns of x is returned. */
 double hl_density_joint_row(const hl_density *m, bool mapped, const double *context, const double *x, double *joint);

@@ -106,6 +106,7 @@ typedef struct work {
     uint32_t mask[CHUNK];
     double logp[CHUNK];
     double *rows, *gradient; /* [CHUNK][dim] of a pattern */
+    double context[CHUNK];   /* of a pattern's rows, if its model has one */
 } work;
 
 static hl_status create(hl_density *m, work **out)
@@ -114,6 +115,8 @@ static hl_status create(hl_density *m, work **out)
     if (!w)
         return HL_ERR_NOMEM;
     w->m = m;
+    for (size_t r = 0; r < CHUNK; r++)
+        w->context[r] = HL_ATOMS_OWN;
     w->columns = hl_calloc(m->ctx, m->dim, sizeof *w->columns);
     w->rows = hl_calloc(m->ctx, hl_size_mul(CHUNK, m->dim), sizeof *w->rows);
     w->gradient = hl_calloc(m->ctx, hl_size_mul(CHUNK, m->dim), sizeof *w->gradient);
@@ -147,8 +150,9 @@ static hl_status score_pattern(work *w, const hl_atom_pattern *p, size_t start, 
         }
     if (!found)
         return HL_OK;
-    hl_status status = gradient ? hl_density_logp_gradient(p->rest, found, w->rows, NULL, w->logp, w->gradient, NULL)
-                                : hl_density_logp(p->rest, found, w->rows, NULL, w->logp);
+    hl_status status = gradient
+                           ? hl_density_logp_gradient(p->rest, found, w->rows, w->context, w->logp, w->gradient, NULL)
+                           : hl_density_logp(p->rest, found, w->rows, w->context, w->logp);
     hl_density_note_failure(m, status, start, w->index, f);
     for (size_t k = 0; k < found; k++) {
         size_t r = w->index[k];
@@ -245,7 +249,7 @@ static hl_status draw_pattern(work *w, const hl_atom_pattern *p, uint64_t seed, 
     if (!found)
         return HL_OK;
     hl_density_set_rounding(p->rest, !m->exact_draws);
-    hl_status status = hl_density_sample_numbers(p->rest, seed, found, w->number, w->rows);
+    hl_status status = hl_density_sample_numbers(p->rest, seed, found, w->number, w->context, w->rows);
     hl_density_note_failure(m, status, start, w->index, f);
     for (size_t k = 0; k < found; k++)
         for (size_t i = 0; i < rest; i++)

@@ -4,7 +4,9 @@
  *
  * A pattern says which of the columns with an atom are at it; the rest are all other columns. With n rows of a pattern among N,
  * P = (n + q) / (N + 1), where q is the product of the columns' own shares, so that all patterns, unseen ones too, have probabilities of the
- * sum 1. The rest has a density model of its own; of rare patterns, in which the columns are independent, the density of each column's map. */
+ * sum 1. The rest has a density model of its own, which may have a context of one column, the same for all rows of the pattern: it was fitted to
+ * rows of other patterns, too, for which this column is 0, and is 1 for those of the pattern. In the rarest patterns, without a model, the columns are independent,
+ * each with the density of its map. */
 #ifndef HL_LEARN_DENSITY_ATOMS_H
 #define HL_LEARN_DENSITY_ATOMS_H
 
@@ -12,7 +14,7 @@
 #include "io/safetensors.h"
 #include "learn/density.h"
 
-enum { HL_ATOMS = 16 /* columns with an atom, at most */ };
+enum { HL_ATOMS = 16 /* columns with an atom, at most */, HL_ATOMS_OWN = 1 /* the context of a pattern's own rows */ };
 
 typedef struct hl_atom_pattern {
     uint32_t mask; /* bit a: column a of the atoms is at its atom */

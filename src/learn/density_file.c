@@ -25,7 +25,9 @@
  *
  * A model whose columns have forms has the format "hollow-density 3" and besides "forms", [{"form": "log", "low": 0, "edge": 0.01, "step": 1}, {}, ...],
  * an entry per column: the name of the form if it is not none, bounds that are finite, edge, centre and scale if there are any, origin and
- * step of the grid if there is one. If it has atoms, it has no members and "atoms" besides (density_file_atoms.c). */
+ * step of the grid if there is one. If it has atoms, it has no members and "atoms" besides (density_file_atoms.c).
+ *
+ * The format is "hollow-density 4" if a map ends with the rows that it was fitted to: its entry has "low" and "high" besides. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -37,14 +39,23 @@
 #include "nn/model.h"
 
 static const char format_text[] = "hollow-density 1", members_format[] = "hollow-density 2",
-                  forms_format[] = "hollow-density 3";
+                  forms_format[] = "hollow-density 3", ranges_format[] = "hollow-density 4";
 static const char family[] = "hollow-density ";
-enum { LAST = 3 }; /* of the formats */
+enum { LAST = 4 }; /* of the formats */
 
 /* Is it more than a flow? */
 static bool has_members(const hl_density *m)
 {
     return m->mixtures || m->map || !m->flow || m->form;
+}
+
+/* Does a map end with its rows? */
+static bool has_ranges(const hl_density *m)
+{
+    for (size_t i = 0; m->map && i < m->dim + m->context; i++)
+        if (m->map[i]->low > -INFINITY || m->map[i]->high < INFINITY)
+            return true;
+    return false;
 }
 
 /* ---- writing ---- */
@@ -96,6 +107,10 @@ static char *maps_text(const hl_density *m)
         hl_json_put_real(&w, "centre", m->map[i]->centre);
         hl_json_put_real(&w, "scale", m->map[i]->scale);
         hl_json_put_real(&w, "background", m->map[i]->background);
+        if (m->map[i]->low > -INFINITY)
+            hl_json_put_real(&w, "low", m->map[i]->low);
+        if (m->map[i]->high < INFINITY)
+            hl_json_put_real(&w, "high", m->map[i]->high);
         hl_json_close(&w, '}');
     }
     hl_json_close(&w, ']');
@@ -178,7 +193,8 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
     char context[24];
     snprintf(context, sizeof context, "%zu", m->context);
     hl_status status = hl_tensors_set_metadata(t, "format",
-                                               m->form          ? forms_format
+                                               has_ranges(m)    ? ranges_format
+                                               : m->form        ? forms_format
                                                : has_members(m) ? members_format
                                                                 : format_text);
     if (status == HL_OK && m->flow)
@@ -412,6 +428,11 @@ static hl_status read_maps(reader *r, hl_density *m)
         m->map[i]->centre = centre->number;
         m->map[i]->scale = scale->number;
         m->map[i]->background = background->number;
+        const hl_json *low = hl_json_get(j, "low"), *high = hl_json_get(j, "high");
+        if ((low && !hl_json_is_number(low)) || (high && !hl_json_is_number(high)))
+            return bad(r, "a map of its columns has impossible values");
+        m->map[i]->low = low ? low->number : -INFINITY;
+        m->map[i]->high = high ? high->number : INFINITY;
         memcpy(m->map[i]->weight, values, 3 * dims[1] * sizeof *values);
         if (!hl_column_map_valid(m->map[i]))
             return bad(r, "a map of its columns has impossible values");
@@ -555,7 +576,8 @@ static hl_status read_layout(reader *r)
 static hl_status read_density(reader *r, hl_density **out)
 {
     const char *format = hl_tensors_metadata(r->t, "format");
-    bool forms = format && strcmp(format, forms_format) == 0;
+    bool ranges = format && strcmp(format, ranges_format) == 0;
+    bool forms = ranges || (format && strcmp(format, forms_format) == 0);
     bool members = forms || (format && strcmp(format, members_format) == 0);
     char *end = NULL;
     if (format && strncmp(format, family, sizeof family - 1) == 0 &&
@@ -580,7 +602,7 @@ static hl_status read_density(reader *r, hl_density **out)
         status = read_layout(r);
     if (status == HL_OK && forms)
         status = hl_model_parse(r->ctx, r->t, "forms", &r->forms);
-    if (status == HL_OK && forms && !r->forms.root)
+    if (status == HL_OK && forms && !ranges && !r->forms.root)
         status = bad(r, "its forms are missing");
     if (status == HL_OK && flow && (r->dim != r->spec.net.dim || r->context != r->spec.net.context))
         status = bad(r, "its columns are not as many as the architecture has");

@@ -85,7 +85,7 @@ static hl_status read_rest(hl_density *m, const char *path, const hl_tensors *t,
     for (size_t i = 0; i < m->atoms->count; i++)
         rest -= p->mask >> i & 1;
     hl_status status = hl_density_read(m->ctx, x->data, bytes, &p->rest);
-    if (status == HL_OK && (p->rest->dim != rest || p->rest->context || p->rest->atoms))
+    if (status == HL_OK && (p->rest->dim != rest || p->rest->context > 1 || p->rest->atoms))
         status = bad(m->ctx, path, "the model of a pattern has other columns than the pattern leaves");
     return status;
 }

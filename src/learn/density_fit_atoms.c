@@ -1,7 +1,9 @@
 /* density_fit_atoms.c - tables with atoms: columns in which one value, as the zero of a zero-inflated column, has a share of the rows of its own.
  *
- * Rows are sorted by pattern, which says which columns are at their atoms. The other columns of a frequent pattern get a model by
- * hl_density_fit, without a flow if the pattern has fewer than FLOW_ROWS rows; of rare patterns, and of those that cannot be fitted, the
+ * Rows are sorted by pattern, which says which columns are at their atoms. The other columns of a pattern get a model by
+ * hl_density_fit, without a flow if the pattern has fewer than FLOW_ROWS rows. Where these rows are few for their columns, rows of other patterns
+ * help, all that have these columns: the model is then fitted to both, with a context that tells them apart. (525 rows of MiniBooNE at their atom, in 42 other
+ * columns, alone had 33 nats, where the others had 12.) Of the rarest patterns, and of those that cannot be fitted, the
  * columns are independent, each with the density of its own values that are not atoms. Maps and probabilities see training rows only. */
 #include <math.h>
 #include <stdio.h>
@@ -11,9 +13,17 @@
 #include "learn/density_atoms.h"
 #include "learn/density_fit.h"
 
-enum { LEAST_ROWS = 10, FLOW_ROWS = 500, PATTERN_ROWS = 50, MAP_ROWS = 40, MAP_PARTS = 8, FINDINGS = 64 };
+enum {
+    LEAST_ROWS = 10,
+    FLOW_ROWS = 500,
+    PATTERN_ROWS = 20,
+    ALONE_ROWS = 2000,
+    MAP_ROWS = 40,
+    MAP_PARTS = 8,
+    FINDINGS = 64
+};
 enum { STREAM_STEPS = 46 };                           /* of random numbers */
-static const double LEAST_SHARE = 0.05, SECOND = 0.2; /* of the rows; of an atom's rows, what the next value may have */
+static const double LEAST_SHARE = 0.02, SECOND = 0.2; /* of the rows; of an atom's rows, what the next value may have */
 
 /* ---- which atoms ---- */
 
@@ -78,8 +88,10 @@ hl_status hl_fit_find_atoms(hl_context *ctx, const hl_density_data *data, const 
 /* Rows of one pattern, without the columns that are at their atoms. */
 typedef struct part {
     hl_density_rows train, valid;
-    double *block;
+    size_t own, own_valid; /* rows of the pattern itself */
+    double *block;         /* train.x, valid.x, then their contexts */
     size_t rest, *columns;
+    bool helped; /* there are rows of other patterns, and a context */
     const char **names;
     hl_density_outcome *outcome;
 } part;
@@ -123,14 +135,18 @@ static hl_status count_patterns(job *j)
     return HL_OK;
 }
 
-/* Copy the rows of a pattern; returns how many. */
-static size_t take_rows(const job *j, const part *p, uint32_t mask, const hl_density_rows *from, double *to)
+/* Copy the rows of a pattern and, if it is helped, of others that are at no other atoms; returns how many. */
+static size_t take_rows(const job *j, const part *p, uint32_t mask, const hl_density_rows *from, double *to,
+                        double *context)
 {
     size_t found = 0;
     for (size_t r = 0; r < from->rows; r++) {
         const double *row = from->x + r * j->data->dim;
-        if (hl_atoms_mask(j->model->atoms, row) != mask)
+        uint32_t own = hl_atoms_mask(j->model->atoms, row);
+        if (own != mask && !(p->helped && (own & ~mask) == 0))
             continue;
+        if (context)
+            context[found] = own == mask ? HL_ATOMS_OWN : 0;
         for (size_t i = 0; to && i < p->rest; i++)
             to[found * p->rest + i] = row[p->columns[i]];
         found++;
@@ -142,21 +158,29 @@ static hl_status fill_part(job *j, part *p, uint32_t mask)
 {
     size_t dim = j->data->dim;
     p->columns = hl_calloc(j->ctx, dim, sizeof *p->columns);
-    p->names = hl_calloc(j->ctx, dim, sizeof *p->names);
+    p->names = hl_calloc(j->ctx, dim + 1, sizeof *p->names);
     if (!p->columns || !p->names)
         return HL_ERR_NOMEM;
     p->rest = hl_atoms_rest(j->model, mask, p->columns);
     for (size_t i = 0; i < p->rest; i++)
         p->names[i] = j->model->column[p->columns[i]].name;
-    p->train.rows = take_rows(j, p, mask, &j->data->train, NULL);
-    p->valid.rows = take_rows(j, p, mask, &j->data->valid, NULL);
-    p->block = hl_calloc(j->ctx, hl_size_mul(p->train.rows + p->valid.rows, p->rest), sizeof *p->block);
+    p->names[p->rest] = "pattern";
+    p->own = take_rows(j, p, mask, &j->data->train, NULL, NULL);
+    p->own_valid = take_rows(j, p, mask, &j->data->valid, NULL, NULL);
+    p->helped = p->own >= PATTERN_ROWS && p->own < ALONE_ROWS;
+    p->train.rows = take_rows(j, p, mask, &j->data->train, NULL, NULL);
+    p->valid.rows = take_rows(j, p, mask, &j->data->valid, NULL, NULL);
+    p->helped = p->helped && p->train.rows > p->own; /* else there are no others */
+    p->block = hl_calloc(j->ctx, hl_size_mul(p->train.rows + p->valid.rows, p->rest + 1), sizeof *p->block);
     if (!p->block)
         return HL_ERR_NOMEM;
-    take_rows(j, p, mask, &j->data->train, p->block);
-    take_rows(j, p, mask, &j->data->valid, p->block + p->train.rows * p->rest);
+    double *valid = p->block + p->train.rows * p->rest, *context = valid + p->valid.rows * p->rest;
+    take_rows(j, p, mask, &j->data->train, p->block, context);
+    take_rows(j, p, mask, &j->data->valid, valid, context + p->train.rows);
     p->train.x = p->block;
-    p->valid.x = p->block + p->train.rows * p->rest;
+    p->valid.x = valid;
+    p->train.context = p->helped ? context : NULL;
+    p->valid.context = p->helped ? context + p->train.rows : NULL;
     return HL_OK;
 }
 
@@ -250,6 +274,8 @@ static void add_findings(job *j, const part *p, const hl_density_outcome *o)
 {
     for (size_t i = 0; i < o->findings && j->whole.findings < FINDINGS; i++) {
         hl_finding f = o->finding[i];
+        if (f.column >= p->rest && f.kind != HL_FINDING_COPIES)
+            continue; /* of the context */
         if (f.kind == HL_FINDING_COPIES || f.kind == HL_FINDING_FAR)
             continue; /* those of all parts are found already, or say nothing */
         f.column = p->columns[f.column];
@@ -310,7 +336,7 @@ static hl_status copy_settings(const job *j, const part *p, hl_settings **out)
     if (status == HL_OK)
         status = filter_bounds(j->ctx, p, hl_settings_text(j->settings, "bounds"), *out);
     const char *members = hl_settings_text(j->settings, "members");
-    if (status == HL_OK && p->train.rows < FLOW_ROWS && !(members && strcmp(members, "flow") == 0))
+    if (status == HL_OK && p->own < FLOW_ROWS && !(members && strcmp(members, "flow") == 0))
         status = hl_settings_set(*out, "members", "mixture");
     return status;
 }
@@ -318,7 +344,9 @@ static hl_status copy_settings(const job *j, const part *p, hl_settings **out)
 static hl_status fit_pattern(job *j, part *p, hl_density **rest)
 {
     hl_settings *settings = NULL;
-    hl_density_data data = { .dim = p->rest, .names = p->names, .train = p->train, .valid = p->valid };
+    hl_density_data data = {
+        .dim = p->rest, .context = p->helped, .names = p->names, .train = p->train, .valid = p->valid
+    };
     hl_job own = { .progress = report, .user = j };
     hl_status status = copy_settings(j, p, &settings);
     j->current = p;
@@ -365,6 +393,13 @@ static hl_status create_model(job *j, struct hl_density_atoms *atoms)
     return status;
 }
 
+/* Rows of a pattern that validate: those that were given, or the share that is split off. */
+static size_t held_rows(const job *j, const part *p)
+{
+    double share = hl_settings_real(j->settings, "validation-share", 0.1);
+    return p->own_valid ? p->own_valid : (size_t)(share * (double)p->own);
+}
+
 /* Mean -log p of the parts, by their shares, and what else is known of all. */
 static void conclude(job *j)
 {
@@ -376,8 +411,8 @@ static void conclude(job *j)
         const part *p = &j->part[k];
         double own = 0, share = a->pattern[k].rows / a->rows;
         if (a->pattern[k].rest) {
-            own = p->outcome->best;
-            o->valid_rows += p->outcome->valid_rows;
+            own = p->outcome->best; /* of all rows that it was fitted to: the split does not know patterns */
+            o->valid_rows += p->helped ? held_rows(j, p) : p->outcome->valid_rows;
             o->parameters += p->outcome->parameters;
         }
         for (size_t r = 0; r < p->train.rows && !a->pattern[k].rest; r++) {
@@ -393,18 +428,18 @@ static void conclude(job *j)
 
 static bool is_frequent(const part *p)
 {
-    return p->train.rows >= PATTERN_ROWS && p->rest;
+    return p->own >= PATTERN_ROWS && p->rest;
 }
 
 /* Rows that the fits of the patterns will leave for validation, before they are made. */
 static void count_rows(job *j)
 {
-    double share = hl_settings_real(j->settings, "validation-share", 0.1);
     for (size_t k = 0; k < j->model->atoms->patterns; k++) {
         const part *p = &j->part[k];
-        size_t held = is_frequent(p) && !p->valid.rows ? (size_t)(share * (double)p->train.rows) : 0;
-        j->whole.train_rows -= held;
-        j->whole.valid_rows += held + (is_frequent(p) ? p->valid.rows : 0);
+        if (!is_frequent(p))
+            continue;
+        j->whole.train_rows -= p->own_valid ? 0 : held_rows(j, p);
+        j->whole.valid_rows += held_rows(j, p);
     }
 }
 

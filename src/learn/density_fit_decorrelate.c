@@ -81,8 +81,9 @@ static hl_status solve_if_linear(hl_fit_table *t, bool always, double *work, boo
     return HL_OK;
 }
 
-/* always: also weak correlations; tried: strong ones, whatever the tails. */
-static hl_status decorrelate(hl_fit_table *t, bool always, bool tried)
+/* always: also weak correlations, whatever the tails. Trials do not overrule the tails: on MiniBooNE decorrelated columns led by 9 nats after
+ * 30 iterations and ended 3 behind. */
+static hl_status decorrelate(hl_fit_table *t, bool always)
 {
     double *work = hl_calloc(t->ctx, t->dim, sizeof *work);
     bool good = false;
@@ -92,7 +93,7 @@ static hl_status decorrelate(hl_fit_table *t, bool always, bool tried)
         correlations(&t->train, t->dim, work, t->factor);
         double least = factorise(t->train.rows, t->dim, t->factor);
         if (always || least < WEAK)
-            status = solve_if_linear(t, always || tried, work, &good);
+            status = solve_if_linear(t, always, work, &good);
     }
     hl_free(t->ctx, work);
     if (!good) {
@@ -117,5 +118,5 @@ hl_status hl_fit_decorrelate(hl_fit_table *t, const hl_settings *settings, const
         return HL_OK;
     if (!asked && !variant->by_rule && !variant->decorrelated)
         return HL_OK;
-    return decorrelate(t, asked, !variant->by_rule);
+    return decorrelate(t, asked);
 }

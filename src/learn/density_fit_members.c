@@ -126,6 +126,13 @@ static hl_status create_view(const pool *p, int f, view *v)
 
 /* ---- maps ---- */
 
+/* The least width of parts in a column. The context has no density that spikes could raise, and its repeated values, as those of
+ * categories, are told apart. */
+static double find_floor(const pool *p, size_t rows, const double *x, size_t i)
+{
+    return i < p->table->context ? 0 : hl_column_tie_width(rows, x + i, p->columns, p->work);
+}
+
 static hl_column_fold column_of(const pool *p, const view *v, size_t i)
 {
     return (hl_column_fold){ v->rows.rows, v->rows.held_rows, p->columns, v->x + i, v->held + i };
@@ -142,7 +149,7 @@ static hl_status choose_maps(const pool *p, const view *views, size_t *parts)
     hl_status status = HL_OK;
     hl_column_fold fold[FOLDS];
     for (size_t i = 0; i < p->columns && status == HL_OK; i++) {
-        double floor = hl_column_tie_width(p->first_valid, p->x + i, p->columns, p->work);
+        double floor = find_floor(p, p->first_valid, p->x, i);
         status = hl_check_stop(p->ctx);
         for (size_t f = 0; f < p->folds; f++)
             fold[f] = column_of(p, &views[f], i);
@@ -166,7 +173,7 @@ static hl_status fit_maps(const pool *p, const view *v, const size_t *parts, hl_
     hl_status status = map ? HL_OK : HL_ERR_NOMEM;
     for (size_t i = 0; i < p->columns && status == HL_OK; i++) {
         hl_column_fold rows = column_of(p, v, i);
-        double floor = hl_column_tie_width(v->rows.rows, v->x + i, p->columns, p->work);
+        double floor = find_floor(p, v->rows.rows, v->x, i);
         status = hl_column_map_fit(p->ctx, &rows, parts[i], floor, &map[i]);
     }
     return status;
@@ -196,7 +203,7 @@ static size_t most_parts(const pool *p, size_t most)
 static void set_floors(const pool *p, const view *v, double *floor)
 {
     for (size_t i = 0; i < p->columns; i++)
-        floor[i] = hl_column_tie_width(v->rows.rows, v->x + i, p->columns, p->work);
+        floor[i] = find_floor(p, v->rows.rows, v->x, i);
 }
 
 /* log p of held rows, each by a mixture that has not seen it, to logp by the row's place in the pool. */

@@ -353,10 +353,12 @@ static void draw_chunk(hl_density *m, const draws *d, size_t count)
     unform(m, count, d->x);
 }
 
-hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, const uint64_t *number, double *x)
+hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, const uint64_t *number,
+                                    const double *context, double *x)
 {
     hl_density_failures f = { .first = HL_OK };
-    draw_chunk(m, &(draws){ .seed = seed, .number = number, .x = x, .failures = &f }, rows);
+    context = hl_density_form_rows(m, rows, NULL, m->context ? context : NULL).context;
+    draw_chunk(m, &(draws){ .seed = seed, .number = number, .context = context, .x = x, .failures = &f }, rows);
     return f.first;
 }
 

@@ -9,6 +9,7 @@
 #define HOLLOW_DENSITY_H
 
 #include "hollow/fit.h"
+#include "hollow/job.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -90,6 +91,9 @@ HL_API hl_density_accuracy hl_density_get_accuracy(const hl_density *model);
  * depend on the machine. For continuous flows only: HL_ERR_UNSUPPORTED. */
 HL_API hl_status hl_density_calibrate(hl_density *model, size_t rows, const double *x, const double *context,
                                       double accuracy);
+/* The course of the flow's training, in the units of the data, as hl_density_fit left it and the model's file keeps it: *count points, or NULL
+ * and 0 if it is not known or no flow was trained. With atoms, that of the most frequent pattern that has a flow. Borrowed from the model. */
+HL_API const hl_training_point *hl_density_course(const hl_density *model, size_t *count);
 /* Any text about the model, kept in its file; "" at first. Copied. */
 HL_API hl_status hl_density_set_note(hl_density *model, const char *note);
 HL_API const char *hl_density_note(const hl_density *model);

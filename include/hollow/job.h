@@ -26,6 +26,18 @@ typedef struct hl_job {
     void (*unsaved)(const char *reason, void *user);
 } hl_job;
 
+/* A stretch of iterations of a training, as model files keep it: at most 128 of them, without clock times, so that the same job writes the
+ * same file. */
+typedef struct hl_training_point {
+    size_t iteration;   /* the last of the stretch */
+    int phase;          /* hl_fit_phase; 0 where there is only one */
+    size_t steps;       /* of the solver at its end; 0 if adaptive, or without */
+    double loss;        /* mean */
+    double evaluations; /* mean, of a row, forward and for the gradient; 0 if not counted */
+    double validation;  /* the last of the stretch; NaN if there was none */
+    size_t validated;   /* the iteration after which; 0 if there was none */
+} hl_training_point;
+
 #ifdef __cplusplus
 }
 #endif

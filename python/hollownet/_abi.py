@@ -225,6 +225,10 @@ class hl_fit_options(Structure): ...
 
 class hl_fit_report(Structure): ...
 
+class hl_job(Structure): ...
+
+class hl_training_point(Structure): ...
+
 class hl_density_column(Structure): ...
 
 class hl_density_range(Structure): ...
@@ -234,8 +238,6 @@ class hl_density_member(Structure): ...
 class hl_density_pattern(Structure): ...
 
 class hl_density_accuracy(Structure): ...
-
-class hl_job(Structure): ...
 
 class hl_option(Structure): ...
 
@@ -617,6 +619,23 @@ hl_fit_report._fields_ = [
     ("best_iteration", c_size_t),
     ("steps_doubled", c_int),
 ]
+hl_job._fields_ = [
+    ("progress", hl_progress_fn),
+    ("user", c_void_p),
+    ("checkpoint", c_char_p),
+    ("resume", c_int),
+    ("save_every", c_double),
+    ("unsaved", CFUNCTYPE(None, c_char_p, c_void_p)),
+]
+hl_training_point._fields_ = [
+    ("iteration", c_size_t),
+    ("phase", c_int),
+    ("steps", c_size_t),
+    ("loss", c_double),
+    ("evaluations", c_double),
+    ("validation", c_double),
+    ("validated", c_size_t),
+]
 hl_density_column._fields_ = [
     ("name", c_char_p),
     ("mean", c_double),
@@ -644,14 +663,6 @@ hl_density_accuracy._fields_ = [
     ("typical", c_double),
     ("worst", c_double),
     ("evaluations", c_double),
-]
-hl_job._fields_ = [
-    ("progress", hl_progress_fn),
-    ("user", c_void_p),
-    ("checkpoint", c_char_p),
-    ("resume", c_int),
-    ("save_every", c_double),
-    ("unsaved", CFUNCTYPE(None, c_char_p, c_void_p)),
 ]
 hl_option._fields_ = [
     ("name", c_char_p),
@@ -1334,12 +1345,13 @@ STRUCTS: dict[str, Any] = {
     "hl_fit_data": hl_fit_data,
     "hl_fit_options": hl_fit_options,
     "hl_fit_report": hl_fit_report,
+    "hl_job": hl_job,
+    "hl_training_point": hl_training_point,
     "hl_density_column": hl_density_column,
     "hl_density_range": hl_density_range,
     "hl_density_member": hl_density_member,
     "hl_density_pattern": hl_density_pattern,
     "hl_density_accuracy": hl_density_accuracy,
-    "hl_job": hl_job,
     "hl_option": hl_option,
     "hl_density_rows": hl_density_rows,
     "hl_row_source": hl_row_source,
@@ -1604,6 +1616,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_density_solver": (hl_flow_solver, [c_void_p]),
     "hl_density_get_accuracy": (hl_density_accuracy, [c_void_p]),
     "hl_density_calibrate": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_double]),
+    "hl_density_course": (POINTER(hl_training_point), [c_void_p, c_void_p]),
     "hl_density_set_note": (c_int, [c_void_p, c_char_p]),
     "hl_density_note": (c_char_p, [c_void_p]),
     "hl_density_save": (c_int, [c_void_p, c_char_p]),

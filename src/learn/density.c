@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/file.h"
 #include "io/safetensors.h"
 #include "learn/density.h"
 #include "learn/density_atoms.h"
@@ -154,6 +155,9 @@ void hl_density_free(hl_density *m)
     hl_density_drop_flow(m);
     hl_density_set_maps(m, NULL);
     hl_atoms_free(m->ctx, m->atoms);
+    if (m->training)
+        hl_row_sketch_free(m->ctx, &m->training->rows);
+    hl_free(m->ctx, m->training);
     for (size_t k = 0; k < m->mixtures; k++)
         hl_tmixture_free(m->mixture[k].mixture);
     void *const blocks[] = { m->column, m->x, m->c, m->joint, m->member, m->note, m->form, m->formed };
@@ -291,6 +295,48 @@ hl_status hl_density_set_note(hl_density *m, const char *note)
 const char *hl_density_note(const hl_density *m)
 {
     return m ? m->note : "";
+}
+
+/* ---- training ---- */
+
+hl_density_training *hl_density_add_training(hl_density *m)
+{
+    if (!m->training)
+        m->training = hl_calloc(m->ctx, 1, sizeof *m->training);
+    return m->training;
+}
+
+const hl_training_point *hl_density_course(const hl_density *m, size_t *count)
+{
+    for (size_t k = 0; m && m->atoms && k < m->atoms->patterns; k++) {
+        const hl_training_point *points = hl_density_course(m->atoms->pattern[k].rest, count);
+        if (points)
+            return points;
+    }
+    bool known = m && m->training && m->training->curve.count;
+    if (count)
+        *count = known ? m->training->curve.count : 0;
+    return known ? m->training->curve.point : NULL;
+}
+
+char *hl_density_training_text(const hl_density *m)
+{
+    hl_json_writer w = { .ctx = m->ctx };
+    hl_json_open(&w, NULL, '{');
+    hl_curve_put(&m->training->curve, &w, "course");
+    hl_row_sketch_put(&m->training->rows, &w);
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
+}
+
+hl_status hl_density_training_read(hl_density *m, const char *path, const hl_json *j)
+{
+    bool good = false;
+    hl_density_training *t = hl_density_add_training(m);
+    hl_status status = t ? hl_row_sketch_read(m->ctx, j, &t->rows, &good) : HL_ERR_NOMEM;
+    if (status == HL_OK && !(good && hl_curve_read(&t->curve, hl_json_get(j, "course"))))
+        status = hl_fail(m->ctx, HL_ERR_FORMAT, "%s: what it says of its training is wrong", hl_path_shown(path));
+    return status;
 }
 
 hl_status hl_density_set_factor(hl_density *m, const double *factor)

@@ -11,6 +11,7 @@
 #include "hollow/density.h"
 #include "learn/column_form.h"
 #include "learn/column_map.h"
+#include "learn/curve.h"
 #include "learn/tmixture.h"
 
 enum { HL_DENSITY_NAME = 256, HL_DENSITY_MIXTURES = 8 /* at most */, HL_DENSITY_CHUNK = 2048 /* rows at a time */ };
@@ -29,6 +30,12 @@ typedef struct hl_density_mixture {
 
 struct hl_density_atoms;
 
+/* What is known of the training: its course, of the flow, and the rows. */
+typedef struct hl_density_training {
+    hl_curve curve;
+    hl_row_sketch rows;
+} hl_density_training;
+
 struct hl_density {
     hl_context *ctx;
     size_t dim, context;
@@ -38,6 +45,7 @@ struct hl_density {
     bool exact_draws;    /* draws are not rounded to the grids of the forms */
     hl_column_map **map; /* [dim + context], or NULL: no member sees mapped columns */
     struct hl_density_atoms *atoms; /* or NULL; with atoms there are no members, and maps of all columns */
+    hl_density_training *training;  /* or NULL: nothing is known */
     char *note;
     hl_flow *flow; /* or NULL */
     double flow_weight;
@@ -83,6 +91,12 @@ hl_density_formed hl_density_form_rows(hl_density *m, size_t rows, const double 
 hl_status hl_density_member_formed(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
                                    double *logp);
 void hl_density_see(const hl_density *m, size_t rows, double *x, double *context);
+
+/* The model's training, made if there is none yet; NULL: no memory. */
+hl_density_training *hl_density_add_training(hl_density *m);
+/* In files: the metadata "training", {"course": [[100, 3, 8, 1.5, 70, 1.6, 100], ...], "rows": ..., ...}, see curve.c. The caller frees the text. */
+char *hl_density_training_text(const hl_density *m);
+hl_status hl_density_training_read(hl_density *m, const char *path, const hl_json *j);
 
 /* hl_density_sample of single samples, at most a chunk of them, by their numbers; without a context. */
 hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, const uint64_t *number,

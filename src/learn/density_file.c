@@ -8,6 +8,7 @@
  *   solver        {"method": "dopri5", "rtol": 1e-05, "atol": 1e-05}
  *   dtype         "f32" or "f64"
  *   note          any text
+ *   training      of models that hl_density_fit made: the course of the flow's training and hashes of rows (hl_density_training_text)
  *
  * and the parameters of network i are called "i.name". A tensor "factor", of dim x dim doubles, is there if the columns that the
  * flow sees are decorrelated: they are this lower triangular matrix times what it sees.
@@ -213,6 +214,8 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
         status = hl_model_set(m->ctx, t, "maps", maps_text(m));
     if (status == HL_OK && m->form)
         status = hl_model_set(m->ctx, t, "forms", forms_text(m));
+    if (status == HL_OK && m->training)
+        status = hl_model_set(m->ctx, t, "training", hl_density_training_text(m));
     return status == HL_OK ? hl_tensors_set_metadata(t, "note", m->note) : status;
 }
 
@@ -265,7 +268,7 @@ typedef struct reader {
     hl_architecture *architecture; /* NULL: no flow */
     hl_flow_spec spec;
     size_t dim, context, tensors; /* tensors: those that were taken */
-    hl_json_document columns, solver, members, maps, forms, atoms;
+    hl_json_document columns, solver, members, maps, forms, atoms, training;
 } reader;
 
 static hl_status bad(const reader *r, const char *what)
@@ -549,6 +552,8 @@ static hl_status fill(reader *r, hl_density *m)
     }
     if (status == HL_OK && r->tensors != hl_tensors_count(r->t))
         status = bad(r, "it has tensors that the architecture does not have");
+    if (status == HL_OK && r->training.root)
+        status = hl_density_training_read(m, r->path, r->training.root);
     return status == HL_OK ? hl_density_set_note(m, hl_tensors_metadata(r->t, "note")) : status;
 }
 
@@ -592,6 +597,8 @@ static hl_status read_density(reader *r, hl_density **out)
         status = check_nets(r);
     if (status == HL_OK)
         status = hl_model_parse(r->ctx, r->t, "columns", &r->columns);
+    if (status == HL_OK)
+        status = hl_model_parse(r->ctx, r->t, "training", &r->training);
     if (status == HL_OK && flow)
         status = hl_model_parse(r->ctx, r->t, "solver", &r->solver);
     r->dim = r->spec.net.dim;
@@ -633,6 +640,7 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
     hl_json_free(&r.maps);
     hl_json_free(&r.forms);
     hl_json_free(&r.atoms);
+    hl_json_free(&r.training);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "flow/flow.h"
 #include "learn/checkpoint.h"
 #include "learn/density.h"
+#include "learn/density_atoms.h"
 #include "learn/density_fit.h"
 #include "learn/fit.h"
 
@@ -298,6 +299,23 @@ static hl_status weigh_members(run *r)
     return status;
 }
 
+/* The course of the training goes to the model, in the units of the data. */
+static hl_status keep_course(run *r)
+{
+    const hl_curve *from = hl_fit_curve(r->fit);
+    hl_density_training *t = from->count ? hl_density_add_training(r->model) : NULL;
+    double scale = r->scale + r->form_scale;
+    if (!t)
+        return from->count ? HL_ERR_NOMEM : HL_OK;
+    t->curve = *from;
+    for (size_t i = 0; i < from->count; i++) {
+        hl_training_point *p = &t->curve.point[i];
+        p->loss += p->phase == HL_FIT_LIKELIHOOD ? scale : 0;
+        p->validation += scale;
+    }
+    return HL_OK;
+}
+
 /* The best so far becomes the model. Nothing that training found may be better than a normal distribution: of few rows a flow learns
  * more than is there. */
 static hl_status finish_model(run *r)
@@ -314,6 +332,8 @@ static hl_status finish_model(run *r)
              normal ? ", but a normal distribution is better" : "");
     if (status == HL_OK && r->members.mixtures)
         status = weigh_members(r);
+    if (status == HL_OK)
+        status = keep_course(r);
     return status == HL_OK ? hl_density_set_note(r->model, note) : status;
 }
 
@@ -640,6 +660,15 @@ hl_status hl_fit_one(hl_context *ctx, const hl_density_data *data, const hl_sett
     return status;
 }
 
+/* Without memory the model knows nothing of its rows. */
+static hl_status keep_rows(hl_density *model, const hl_row_sketch *rows)
+{
+    hl_density_training *t = hl_density_add_training(model);
+    if (t)
+        t->rows = *rows;
+    return t ? HL_OK : HL_ERR_NOMEM;
+}
+
 hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
                          hl_density **model, hl_density_outcome **out)
 {
@@ -661,9 +690,17 @@ hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_
     if (status == HL_OK)
         status = hl_fit_find_atoms(ctx, &sample, settings, &atoms);
     hl_fit_stream *streamed = stream.streamed ? &stream : NULL;
-    if (status == HL_OK)
+    hl_row_sketch rows = { 0 }; /* before the rows are given back; of a streamed table nothing is kept */
+    if (status == HL_OK && !streamed && sample.train.x && (!sample.context || sample.train.context))
+        status = hl_row_sketch_make(ctx, sample.train.rows, sample.dim, sample.train.x, sample.context,
+                                    sample.train.context, &rows);
+    if (status != HL_OK)
+        hl_atoms_free(ctx, atoms);
+    else
         status = atoms ? hl_fit_with_atoms(ctx, &sample, settings, job, streamed, atoms, model, out)
                        : hl_fit_one(ctx, &sample, settings, job, streamed, model, out);
+    if (!*model || !rows.count || keep_rows(*model, &rows) != HL_OK)
+        hl_row_sketch_free(ctx, &rows);
     hl_fit_stream_free(&stream);
     return status;
 }

@@ -40,6 +40,7 @@ struct hl_fit {
     double last_loss;            /* of the last iteration */
     double *best_values;
     double *x, *c, *logp; /* a batch */
+    hl_curve curve;
 };
 
 /* ---- options ---- */
@@ -239,6 +240,7 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
         return status;
     fit->best = INFINITY;
     fit->epoch = no_epoch;
+    hl_curve_start(&fit->curve, fit->options.iterations);
     status = make_optimizer(fit);
     if (status == HL_OK)
         status = make_arrays(fit);
@@ -556,6 +558,11 @@ hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
             return status;
         fit->iteration++;
         fit->last_loss = report->loss;
+        hl_curve_add(&fit->curve, &(hl_training_point){ .iteration = fit->iteration,
+                                                        .phase = (int)report->phase,
+                                                        .steps = fit->continuous ? fit->steps : 0,
+                                                        .loss = report->loss,
+                                                        .evaluations = report->evaluations + report->backward });
         bool due = fit->iteration % fit->options.validate_every == 0 || fit->iteration == fit->options.iterations;
         fit->pending = fit->valid.rows && due;
     }
@@ -563,6 +570,8 @@ hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
     report->iteration = fit->iteration;
     if (fit->pending)
         status = validate(fit, report);
+    if (fit->pending && status == HL_OK)
+        hl_curve_validate(&fit->curve, fit->iteration, report->validation);
     fit->pending = fit->pending && status != HL_OK;
     report->best = fit->best;
     report->best_iteration = fit->best_iteration;
@@ -578,6 +587,11 @@ bool hl_fit_is_done(const hl_fit *fit)
 const hl_fit_options *hl_fit_chosen(const hl_fit *fit)
 {
     return &fit->options;
+}
+
+const hl_curve *hl_fit_curve(const hl_fit *fit)
+{
+    return &fit->curve;
 }
 
 size_t hl_fit_validation_rows(const hl_fit *fit)
@@ -614,7 +628,7 @@ hl_status hl_fit_finish(hl_fit *fit)
 
 size_t hl_fit_state_size(const hl_fit *fit)
 {
-    return fit ? HEAD + fit->size + hl_optimizer_state_size(fit->optimizer) : 0;
+    return fit ? HEAD + HL_CURVE_STATE + fit->size + hl_optimizer_state_size(fit->optimizer) : 0;
 }
 
 void hl_fit_get_state(const hl_fit *fit, double *state)
@@ -626,8 +640,10 @@ void hl_fit_get_state(const hl_fit *fit, double *state)
                           isfinite(fit->best) ? 1 : 0, isfinite(fit->best) ? fit->best : 0,
                           fit->pending ? 1 : 0,        fit->last_loss };
     memcpy(state, head, sizeof head);
-    memcpy(state + HEAD, fit->best_values, fit->size * sizeof *state);
-    hl_optimizer_get_state(fit->optimizer, state + HEAD + fit->size);
+    hl_curve_get_state(&fit->curve, state + HEAD);
+    state += HEAD + HL_CURVE_STATE;
+    memcpy(state, fit->best_values, fit->size * sizeof *state);
+    hl_optimizer_get_state(fit->optimizer, state + fit->size);
 }
 
 hl_status hl_fit_set_state(hl_fit *fit, const double *state)
@@ -636,16 +652,21 @@ hl_status hl_fit_set_state(hl_fit *fit, const double *state)
         return HL_ERR_INVALID;
     if (!state)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: the state is NULL");
-    for (size_t i = 0; i < HEAD + fit->size; i++)
+    const double *values = state + HEAD + HL_CURVE_STATE;
+    for (size_t i = 0; i < HEAD + HL_CURVE_STATE + fit->size; i++)
         if (!isfinite(state[i]) || (i < 4 && !(state[i] >= 0 && state[i] <= 1e15)))
             return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: this is no state of a fit");
     size_t least = fit->discrete_steps && fit->continuous, start = first_steps(fit);
     if (state[1] < (double)least || state[1] > (double)(start > MOST_STEPS ? start : 2 * MOST_STEPS))
         return hl_fail(fit->ctx, HL_ERR_INVALID,
                        "hl_fit_set_state: %g steps of the solver are none that training takes", state[1]);
-    hl_status status = hl_optimizer_set_state(fit->optimizer, state + HEAD + fit->size);
+    hl_curve curve = fit->curve;
+    if (!hl_curve_set_state(&curve, state + HEAD))
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: this is no state of a fit");
+    hl_status status = hl_optimizer_set_state(fit->optimizer, values + fit->size);
     if (status != HL_OK)
         return status;
+    fit->curve = curve;
     fit->iteration = (size_t)state[0];
     fit->steps = (size_t)state[1];
     fit->best_iteration = (size_t)state[2];
@@ -654,6 +675,6 @@ hl_status hl_fit_set_state(hl_fit *fit, const double *state)
     fit->pending = state[6] != 0 && fit->iteration > 0;
     fit->last_loss = state[7];
     fit->fixed = false;
-    memcpy(fit->best_values, state + HEAD, fit->size * sizeof *state);
+    memcpy(fit->best_values, values, fit->size * sizeof *values);
     return HL_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "hollow/fit.h"
+#include "learn/curve.h"
 
 /* Training rows that are read when a batch needs them: rows first, first + 1, ... of an endless row of epochs, as the flow sees them. */
 typedef struct hl_fit_source {
@@ -20,6 +21,8 @@ const hl_fit_options *hl_fit_chosen(const hl_fit *fit);
 size_t hl_fit_validation_rows(const hl_fit *fit); /* those that validations look at: the first */
 size_t hl_fit_iteration(const hl_fit *fit);       /* done so far */
 hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration);
+/* The course so far, as the flow sees it; borrowed from the fit. */
+const hl_curve *hl_fit_curve(const hl_fit *fit);
 /* All iterations are done, or patience is at its end. */
 bool hl_fit_is_done(const hl_fit *fit);
 /* Fill in what depends on the number of columns: iterations, batch, rate, matching, validation rows (density_fit_choose.c). */

@@ -143,8 +143,14 @@ typedef struct hl_density_report {
     const hl_report_row *row; /* the least likely, the lowest first */
     size_t tolerances;
     hl_report_tolerance tolerance[HL_REPORT_TOLERANCES];
-    size_t evaluation_rows;    /* whose evaluations were counted one by one */
-    const double *evaluations; /* of each, rising */
+    /* Of the rows evaluated, `known` can be told from training rows by hashes that the model keeps, and `trained` of these are such. Of
+     * models whose training is not known: 0. `train_rows`: of the training table. */
+    size_t known, trained, train_rows;
+    uint64_t hash; /* of the rows evaluated, in any order */
+    size_t courses;
+    const hl_training_point *course; /* as hl_density_course */
+    size_t evaluation_rows;          /* whose evaluations were counted one by one */
+    const double *evaluations;       /* of each, rising */
 } hl_density_report;
 
 /* Compare a model with data. Uses the model's solver. */

@@ -1154,6 +1154,12 @@ hl_density_report._fields_ = [
     ("row", c_void_p),
     ("tolerances", c_size_t),
     ("tolerance", (hl_report_tolerance * 5)),
+    ("known", c_size_t),
+    ("trained", c_size_t),
+    ("train_rows", c_size_t),
+    ("hash", c_uint64),
+    ("courses", c_size_t),
+    ("course", c_void_p),
     ("evaluation_rows", c_size_t),
     ("evaluations", c_void_p),
 ]

@@ -525,6 +525,8 @@ static hl_status study(hl_density *m, const hl_report_rows *data, size_t draws, 
         status = hl_density_study_baselines(m, r);
     }
     if (status == HL_OK)
+        status = hl_density_study_training(m, r);
+    if (status == HL_OK)
         status = hl_density_study_rows(m, r);
     return status == HL_OK ? hl_density_study_solver(m, r) : status;
 }

@@ -1,4 +1,5 @@
 /* density_page.c - the page of a density model. */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -383,7 +384,13 @@ static void put_facts(const hl_report *r, hl_page *p)
         hl_page_count(p, d->total);
         hl_page_put(p, " rows evaluated, ");
         hl_page_count(p, d->failed);
-        hl_page_put(p, " without log p");
+        hl_page_put(p, " without log p; ");
+        hl_page_add(p, "hash of the rows evaluated %016" PRIx64, d->hash);
+        if (d->train_rows) {
+            hl_report_fact(p, "Training rows");
+            hl_page_count(p, d->train_rows);
+            hl_page_add(p, "; of %zu rows evaluated whose hash tells, %zu are among them", d->known, d->trained);
+        }
     } else {
         hl_page_put(p, "none");
     }
@@ -421,6 +428,7 @@ void hl_density_page_body(const hl_report *r, hl_page *p)
         put_calibration(r, p);
     if (r->density.worst)
         put_rows(r, p);
+    hl_report_page_training(r->density.courses, r->density.course, p);
     hl_page_put(p, "<section id=\"model\"><h2>Model</h2>\n");
     put_facts(r, p);
     put_members(r, p);

@@ -70,6 +70,11 @@ hl_status hl_density_study_baselines(hl_density *model, hl_report *report);
 hl_status hl_density_study_rows(hl_density *model, hl_report *report);
 hl_status hl_density_study_solver(hl_density *model, hl_report *report);
 hl_report_mean hl_report_mean_of(size_t rows, const double *values);
+/* What the model knows of its training: the course, and which rows it has seen. (training.c) */
+hl_status hl_density_study_training(hl_density *model, hl_report *report);
+void hl_density_tell_training(const hl_report *report, hl_text *text);
+void hl_report_page_training(size_t points, const hl_training_point *course, hl_page *page);
+void hl_report_put_training(size_t points, const hl_training_point *course, hl_json_writer *w);
 /* The verdict, and its level. */
 void hl_density_judge(hl_report *report);
 

@@ -216,5 +216,6 @@ void hl_density_judge(hl_report *r)
                     found.used ? what : "their distance is not by chance");
     else
         hl_text_add(&t, "No test finds a difference between these data and the model's draws");
+    hl_density_tell_training(r, &t);
     tell_gains(r, &t);
 }

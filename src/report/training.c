@@ -1,0 +1,141 @@
+/* training.c - the course of a training as figures, and whether the rows of a report are those that trained the model. */
+#include <math.h>
+
+#include "report/report.h"
+
+static const double MANY = 0.5; /* of the rows that can be told from training rows */
+
+hl_status hl_density_study_training(hl_density *m, hl_report *r)
+{
+    hl_density_report *d = &r->density;
+    const hl_report_set *data = &r->set[0];
+    size_t count;
+    const hl_training_point *from = hl_density_course(m, &count);
+    hl_training_point *course = hl_report_room(r, count, sizeof *course);
+    if (!course)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < count; i++)
+        course[i] = from[i];
+    d->course = course;
+    d->courses = count;
+    for (size_t i = 0; i < data->rows; i++) {
+        uint64_t hash = hl_row_hash(m->dim, data->x + i * m->dim, m->context, data->c + i * m->context);
+        int among = m->training ? hl_row_sketch_has(&m->training->rows, hash) : -1;
+        d->hash += hash;
+        d->known += among >= 0;
+        d->trained += among > 0;
+    }
+    d->train_rows = m->training ? m->training->rows.rows : 0;
+    return HL_OK;
+}
+
+void hl_density_tell_training(const hl_report *r, hl_text *t)
+{
+    const hl_density_report *d = &r->density;
+    double share = d->known ? (double)d->trained / (double)d->known : 0;
+    if (d->trained && d->trained == d->known)
+        hl_text_add(t, ". These rows trained the model: new rows may fit worse");
+    else if (share > MANY)
+        hl_text_add(t, ". About %.0f %% of these rows trained the model: new rows may fit worse", 100 * share);
+}
+
+/* ---- the page ---- */
+
+enum { LINES = 2 };
+
+/* Two lines over the iterations. The first twentieth does not decide the range of y, as losses fall steeply there. */
+static void course_figure(const char *title, const char *label, const char *style[LINES], size_t n, double *x[LINES],
+                          double *y[LINES], hl_page *p)
+{
+    double low[LINES], high[LINES];
+    hl_plot plot = { .page = p, .title = title, .x_label = "iteration", .y_label = label };
+    plot.low[0] = 0;
+    plot.low[1] = INFINITY;
+    plot.high[0] = plot.high[1] = -INFINITY;
+    for (size_t k = 0; k < LINES; k++) {
+        for (size_t i = 0; i < n; i++)
+            plot.high[0] = fmax(plot.high[0], x[k][i]);
+        hl_plot_range(n - n / 20, y[k] + n / 20, &low[k], &high[k]);
+        if (low[k] <= high[k]) {
+            plot.low[1] = fmin(plot.low[1], low[k]);
+            plot.high[1] = fmax(plot.high[1], high[k]);
+        }
+    }
+    hl_plot_open(&plot);
+    for (size_t k = 0; k < LINES; k++) { /* what is not finite is left out, and does not break a line */
+        double kept_x[HL_CURVE_POINTS], kept_y[HL_CURVE_POINTS];
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++)
+            if (isfinite(y[k][i])) {
+                kept_x[kept] = x[k][i];
+                kept_y[kept++] = y[k][i];
+            }
+        hl_plot_line(&plot, style[k], kept, kept_x, kept_y);
+    }
+    hl_plot_close(&plot);
+    hl_page_put(p, "\n");
+}
+
+static bool has_finite(size_t n, const double *values)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(values[i]))
+            return true;
+    return false;
+}
+
+void hl_report_page_training(size_t points, const hl_training_point *course, hl_page *p)
+{
+    double at[HL_CURVE_POINTS], when[HL_CURVE_POINTS], matching[HL_CURVE_POINTS], loss[HL_CURVE_POINTS],
+        valid[HL_CURVE_POINTS], work[HL_CURVE_POINTS], steps[HL_CURVE_POINTS];
+    size_t n = points < HL_CURVE_POINTS ? points : HL_CURVE_POINTS, doubled = 0;
+    for (size_t i = 0; i < n; i++) {
+        const hl_training_point *c = &course[i];
+        bool matches = c->phase == HL_FIT_FLOW_MATCHING || c->phase == HL_FIT_SCORE_MATCHING;
+        at[i] = (double)c->iteration;
+        when[i] = c->validated ? (double)c->validated : at[i];
+        matching[i] = matches ? c->loss : NAN;
+        loss[i] = matches ? NAN : c->loss;
+        valid[i] = c->validation;
+        work[i] = c->evaluations;
+        steps[i] = c->steps ? (double)c->steps : NAN;
+        doubled += i && c->steps > course[i - 1].steps;
+    }
+    if (n < 2)
+        return;
+    hl_page_put(p,
+                "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">Means over stretches of iterations. ");
+    hl_page_count(p, course[n - 1].iteration);
+    hl_page_put(p, " iterations");
+    if (doubled)
+        hl_page_add(p, "; the solver's steps were doubled %zu time%s", doubled, doubled > 1 ? "s" : "");
+    hl_page_put(p, ".</p>\n<p class=\"key\"><i class=\"ko\"></i>training<i class=\"km\"></i>validation, or steps of "
+                   "the solver</p>\n<div class=\"figures\">\n");
+    const char *style[LINES] = { "mark", "model" };
+    if (has_finite(n, matching))
+        course_figure("Loss of matching", "loss", (const char *[]){ "mark", "mark" }, n, (double *[]){ at, at },
+                      (double *[]){ matching, matching }, p);
+    course_figure("\xe2\x88\x92log p, training and validation", "nats a row", style, n, (double *[]){ at, when },
+                  (double *[]){ loss, valid }, p);
+    course_figure("Evaluations of a row in an iteration", "evaluations", style, n, (double *[]){ at, at },
+                  (double *[]){ work, steps }, p);
+    hl_page_put(p, "</div></section>\n");
+}
+
+void hl_report_put_training(size_t points, const hl_training_point *course, hl_json_writer *w)
+{
+    hl_json_open(w, "training", '[');
+    for (size_t i = 0; i < points; i++) {
+        const char *phase = hl_fit_phase_name((hl_fit_phase)course[i].phase);
+        hl_json_open(w, NULL, '{');
+        hl_report_put_count(w, "iteration", course[i].iteration);
+        hl_json_put_text(w, "phase", phase ? phase : "");
+        hl_report_put_count(w, "steps", course[i].steps);
+        hl_report_put_real(w, "loss", course[i].loss);
+        hl_report_put_real(w, "evaluations", course[i].evaluations);
+        hl_report_put_real(w, "validation", course[i].validation);
+        hl_report_put_count(w, "validated", course[i].validated);
+        hl_json_close(w, '}');
+    }
+    hl_json_close(w, ']');
+}

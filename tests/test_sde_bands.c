@@ -62,10 +62,10 @@ static void get(hl_context *ctx, hl_sde *sde, const double *x, bands *b)
     }
 }
 
-/* Of these few data sets most bands hold the truth, and their width is that of the errors. */
+/* Of these data sets most bands hold the truth, and their width is that of the errors. */
 static void check_cover(hl_context *ctx, size_t paths, size_t times, double step, double start, bool unlinked)
 {
-    enum { SETS = 8 };
+    enum { SETS = 20 };
     double held[2] = { 0 }, square = 0, width = 0;
     for (uint64_t seed = 1; seed <= SETS; seed++) {
         hl_sde_data data = simulate(seed, paths, times, step, start);

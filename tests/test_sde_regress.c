@@ -168,6 +168,44 @@ static void test_long_steps(void **state)
     check_decay(*state, &data, "steps", 0.06);
 }
 
+/* Mean and covariance of a transition of dx = A x dt + B dW over a step of any length are those of the linear equation: here
+ * x1' = -x1 + 2 x2, x2' = -x2 with noises .5 and .3, whose moments are known. */
+static void test_moments(void **state)
+{
+    hl_context *ctx = *state;
+    hl_regress p = { .ctx = ctx, .dim = 2, .inputs = 2, .entries = 2, .rate = 2, .started = true };
+    double z[] = { 0.7, -0.4 }, u[] = { 0 }, theta[] = { 0, -1, 2, 0, 0, -1, 0.25, 0.09 }, a[2];
+    size_t entry[][2] = { { 0, 0 }, { 1, 1 } };
+    p.z = z;
+    p.u = u;
+    p.theta = theta;
+    p.entry = entry;
+    CHECK_OK(ctx, hl_basis_create(ctx, 2, 3, 0, &p.basis[0]));
+    CHECK_OK(ctx, hl_basis_create(ctx, 2, 1, 0, &p.basis[1]));
+    p.basis[0].factor[1][0] = 1;
+    p.basis[0].factor[2][0] = 2;
+    p.size[0] = 3;
+    p.size[1] = p.cross_size = 1;
+    double *scratch = hl_calloc(ctx, hl_moments_scratch(&p), sizeof *scratch);
+    for (double h = 0.2; h < 3; h *= 2) {
+        hl_moments m = { .a = a };
+        /* exp(A s) = e^-s (1, 2 s; 0, 1); P = integral of exp(A s) Q exp(A s)' */
+        double e = exp(-h), i0 = 0.5 * (1 - e * e), i1 = 0.25 * (1 - e * e * (1 + 2 * h));
+        double i2 = 0.25 * (1 - e * e * (1 + 2 * h + 2 * h * h));
+        assert_true(hl_regress_moments(&p, 0, h, scratch, &m));
+        CHECK_NEAR(m.mean[0], e * (z[0] + 2 * h * z[1]), 2e-3, "mean");
+        CHECK_NEAR(m.mean[1], e * z[1], 1e-3, "mean");
+        CHECK_NEAR(m.covariance[0], 0.25 * i0 + 0.09 * 4 * i2, 2e-3, "variance");
+        CHECK_NEAR(m.covariance[1], 0.09 * 2 * i1, 1e-3, "covariance");
+        CHECK_NEAR(m.covariance[3], 0.09 * i0, 1e-3, "second variance");
+        CHECK_NEAR(m.f[0], -m.mean[0] + 2 * m.mean[1], 1e-12, "mean drift");
+        CHECK_NEAR(m.function[1], m.mean[0], 1e-12, "mean function");
+    }
+    hl_free(ctx, scratch);
+    hl_basis_free(ctx, &p.basis[0]);
+    hl_basis_free(ctx, &p.basis[1]);
+}
+
 /* One path: two wells and a hill between them. */
 static void test_one_path(void **state)
 {
@@ -449,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_sources),
         cmocka_unit_test(test_row_order),
         cmocka_unit_test(test_long_steps),
+        cmocka_unit_test(test_moments),
         cmocka_unit_test(test_one_path),
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_state_dependent),

@@ -10,7 +10,8 @@
  *   Gaussian and quadratic test functions phi, with means over the observations of each time. Rows are weighted by their
  *   covariance, regressors' noise included.
  *   Steps: x' - x = h (f(x) + f(x')) / 2 + e and e e' = h (A(x) + A(x')) / 2 on average, with functions of x as
- *   instruments. Both have an error of second order in the step h; Euler's regression has one of first order.
+ *   instruments. Both have an error of second order in the step h; Euler's regression has one of first order. Then with the
+ *   mean and covariance of each transition under the estimate so far, which for linear f are right for any step.
  *
  * The dictionary and the ridge are those of the smallest error on held-out trajectories (without trajectories, rows). */
 #ifndef HOLLOW_SDE_REGRESS_H

@@ -15,6 +15,7 @@ enum { ROUNDS = 3, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 4
 enum { FULL_CUBIC = 3, FULL_QUADRATIC = 6 };                  /* most columns with all such products */
 enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
 static const double drift_width = 0.7, noise_width = 1, floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
+static const double longest_transition = 1;
 
 /* ---- data ---- */
 
@@ -339,7 +340,7 @@ static size_t list_candidates(const hl_regress *p, hl_candidate *c)
 
 /* ---- the estimate ---- */
 
-static void values_at(const hl_regress *p, const double *z, double *value, double *f, double *a)
+void hl_regress_values_at(const hl_regress *p, const double *z, double *value, double *f, double *a)
 {
     double *noise = value + p->size[0];
     hl_basis_eval(&p->basis[0], z, value);
@@ -353,7 +354,7 @@ static void values_at(const hl_regress *p, const double *z, double *value, doubl
 void hl_regress_values(const hl_regress *p, size_t row, double *value, double *f, double *a)
 {
     const double *known = p->known + row * 2 * p->dim;
-    values_at(p, p->z + row * p->inputs, value, f, a);
+    hl_regress_values_at(p, p->z + row * p->inputs, value, f, a);
     for (size_t i = 0; i < p->dim; i++) {
         f[i] += known[i];
         a[i] += known[p->dim + i];
@@ -370,9 +371,9 @@ static double rate(const hl_regress *p, double *scratch)
         for (size_t i = 0; i < d; i++) {
             memcpy(z, p->z + r * p->inputs, p->inputs * sizeof *z);
             z[i] += gap;
-            values_at(p, z, value, f1, a);
+            hl_regress_values_at(p, z, value, f1, a);
             z[i] -= 2 * gap;
-            values_at(p, z, value, f, a);
+            hl_regress_values_at(p, z, value, f, a);
             for (size_t j = 0; j < d; j++)
                 sum += (f1[j] - f[j]) * (f1[j] - f[j]) / (4 * gap * gap);
         }
@@ -434,11 +435,12 @@ static hl_status set_longest(hl_regress *p, bool *most)
     if (!scratch)
         return HL_ERR_NOMEM;
     double r = rate(p, scratch);
+    p->rate = p->plain ? 0 : r;
     for (size_t k = 0; k < p->pairs; k++)
         step[k] = p->pair[k].step;
     qsort(step, p->pairs, sizeof *step, by_step);
     *most = step[p->pairs / 2] * r <= close_step;
-    p->longest = fmax(longest_step / r, step[p->pairs / 10]);
+    p->longest = fmax((p->rate > 0 ? longest_transition : longest_step) / r, step[p->pairs / 10]);
     hl_free(p->ctx, scratch);
     return HL_OK;
 }
@@ -454,6 +456,8 @@ static hl_status iterate(hl_regress *p, sources *s, hl_sde_regress_report *repor
         status = rounds(p, s, false, true);
         if (status == HL_OK && weak)
             status = set_longest(p, &done);
+        if (status == HL_OK && done)
+            status = rounds(p, s, false, true);
         if (!weak || done)
             weak = false, done = true;
     }
@@ -661,6 +665,7 @@ hl_status hl_regress_run(hl_context *ctx, const hl_sde_data *data, size_t dim, c
         return HL_ERR_NOMEM;
     status = set_options(&p, options);
     p.inputs = dim + (p.options.time != 0);
+    p.plain = after || p.options.known || p.options.forms;
     if (status == HL_OK)
         status = hl_sde_simple_create(ctx, dim, p.inputs, &to);
     if (status == HL_OK)

@@ -108,6 +108,8 @@ typedef struct hl_regress {
     size_t pairs;
     hl_pair *pair;
     double longest; /* step of a pair that is used */
+    bool plain;     /* no moments of transitions: parts are known at the rows alone, or expressions are fitted */
+    double rate;    /* root mean square of the derivatives of f; 0 before there is an estimate, or if plain */
 } hl_regress;
 
 static inline size_t hl_regress_drift(const hl_regress *p, size_t i)
@@ -126,6 +128,22 @@ static inline size_t hl_regress_noise_size(const hl_regress *p, size_t entry)
 
 /* f (dim) and A (entries) of the estimate at a row, known parts included. `value` holds both dictionaries' functions. */
 void hl_regress_values(const hl_regress *p, size_t row, double *value, double *f, double *a);
+
+/* The same at standardised inputs, without known parts. */
+void hl_regress_values_at(const hl_regress *p, const double *z, double *value, double *f, double *a);
+
+/* ---- transitions (regress_moments.c) ---- */
+
+/* Of X after a step of h from a row; all but `a` point to the scratch. */
+typedef struct hl_moments {
+    double *mean, *covariance; /* [dim], [dim][dim] */
+    double *f, *slope;         /* E f(X), [dim]; E[f(X) (X - mean)'], [dim][dim] */
+    double *function;          /* E of all functions of both dictionaries */
+    double *a;                 /* E A(X), [entries]; the caller's */
+} hl_moments;
+size_t hl_moments_scratch(const hl_regress *p);
+/* False if they are not finite. p->rate is set. */
+bool hl_regress_moments(const hl_regress *p, size_t row, double step, double *scratch, hl_moments *to);
 
 /* Rows of conditions: [HL_REGRESS_FOLDS][count][columns + 1], the last column is y. Of groups: [HL_REGRESS_FOLDS x groups]. */
 typedef struct hl_conditions {

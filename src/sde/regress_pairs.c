@@ -1,10 +1,19 @@
 /* regress_pairs.c - conditions from neighbours in time of one trajectory.
  *
+ * Without an estimate of the drift's rate:
+ *
  *   x' - x = h (f(x) + f(x')) / 2 + e,   e_i e_j = h (A_ij(x) + A_ij(x')) / 2 on average,
  *
  * both with an error of second order in h: in e the noise of the mean slope does not correlate with the increment. As
  * f(x') depends on the noise, these are no regressions; multiplied by functions of x, all those of the dictionary over the
- * variance of a row, and summed over the pairs, they are conditions whose noise has mean 0. */
+ * variance of a row, and summed over the pairs, they are conditions whose noise has mean 0.
+ *
+ * With one, the transitions' means m and covariances P of the estimate (regress_moments.c):
+ *
+ *   x' - m = h (df(x) + E df(X')) / 2 + e,   e_i e_j - P_ij = h (dA_ij(x) + E dA_ij(X')) / 2 on average,
+ *
+ * where df and dA are the changes of the estimate. The right sides are approximations of first order in h times the rate of f, which
+ * are right where the estimate does not change any more: there, e has mean 0 for steps of any length that m and P are right for. */
 #include <math.h>
 #include <string.h>
 
@@ -26,6 +35,7 @@ struct hl_steps {
     size_t blocks, parts; /* parts: folds, or groups of all folds */
     block *block;
     double *least, *scratch; /* [dim]; for each thread */
+    size_t plain;            /* values of its first part */
     size_t scratch_size;
 };
 
@@ -41,7 +51,8 @@ hl_status hl_steps_create(hl_regress *p, bool grouped, hl_steps **steps)
     s->parts = HL_REGRESS_FOLDS * (grouped ? p->groups : 1);
     s->blocks = p->dim + p->entries;
     size_t team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1;
-    s->scratch_size = 4 * (p->size[0] + p->size[1]) + 6 * p->dim + 2 * p->entries;
+    s->plain = 2 * (p->size[0] + p->size[1]) + 5 * p->dim + 2 * p->entries;
+    s->scratch_size = s->plain + hl_moments_scratch(p);
     s->block = hl_calloc(ctx, s->blocks, sizeof *s->block);
     s->least = hl_calloc(ctx, p->dim, sizeof *s->least);
     s->scratch = hl_calloc(ctx, team * s->scratch_size, sizeof *s->scratch);
@@ -157,14 +168,50 @@ static void add_pair(hl_steps *s, const hl_pair *q, double *value)
     }
 }
 
+/* The same with the estimate's moments of the transition. */
+static void add_transition(hl_steps *s, const hl_pair *q, double *value)
+{
+    const hl_regress *p = s->p;
+    size_t d = p->dim, both = p->size[0] + p->size[1], part = part_of(s, q);
+    double *f = value + 2 * both, *a = f + d, *e = a + p->entries, h = q->step;
+    hl_moments m = { .a = e + d };
+    if (!hl_regress_moments(p, q->from, h, value + s->plain, &m)) {
+        add_pair(s, q, value);
+        return;
+    }
+    hl_regress_values(p, q->from, value, f, a);
+    hl_axpy(both, 1, value, m.function);
+    for (size_t i = 0; i < d; i++)
+        e[i] = p->z[q->to * p->inputs + i] - m.mean[i];
+    for (size_t k = 0; k < s->blocks; k++) {
+        block *b = &s->block[k];
+        if (b->part == 0) {
+            size_t i = b->entry;
+            double v = fmax(m.covariance[i * (d + 1)], s->least[i] * h);
+            add(b, part, m.function, 0.5 * h / v, m.function, 0.5 * h, e[i] + 0.5 * h * (f[i] + m.f[i]), v);
+        } else {
+            size_t i = p->entry[b->entry][0], j = p->entry[b->entry][1];
+            double vi = fmax(m.covariance[i * (d + 1)], s->least[i] * h), vij = m.covariance[i * d + j];
+            double vj = fmax(m.covariance[j * (d + 1)], s->least[j] * h), size = vi * vj + vij * vij;
+            double y = e[i] * e[j] - vij + 0.5 * h * (a[b->entry] + m.a[b->entry]);
+            add(b, part, m.function + p->size[0], 0.5 * h / size, m.function + p->size[0], 0.5 * h, y, size);
+        }
+    }
+}
+
 static void sum_job(void *user, int thread)
 {
     hl_steps *s = user;
     const hl_regress *p = s->p;
     size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1;
     for (size_t k = 0; k < p->pairs; k++)
-        if (part_of(s, &p->pair[k]) % team == (size_t)thread && p->pair[k].step <= p->longest)
-            add_pair(s, &p->pair[k], s->scratch + (size_t)thread * s->scratch_size);
+        if (part_of(s, &p->pair[k]) % team == (size_t)thread && p->pair[k].step <= p->longest) {
+            double *scratch = s->scratch + (size_t)thread * s->scratch_size;
+            if (p->rate > 0)
+                add_transition(s, &p->pair[k], scratch);
+            else
+                add_pair(s, &p->pair[k], scratch);
+        }
 }
 
 /* Rows of unit variance of one block, to `row` of each part. */

@@ -85,7 +85,8 @@ static int dispatch(int argc, char **argv)
     const cli_command *command = cli_find_command(commands, name);
     if (!command)
         return cli_unknown(NULL, commands, name);
-    bool shared = command == &cli_fit || (command == &cli_vae && argc > 2 && strcmp(argv[2], "fit") == 0);
+    bool shared = command == &cli_fit ||
+                  ((command == &cli_vae || command == &cli_sde) && argc > 2 && strcmp(argv[2], "fit") == 0);
     int refused = shared ? CLI_OK : cli_refuse_ranks(command);
     return refused ? refused : command->run(argc - 2, argv + 2);
 }

@@ -228,6 +228,8 @@ static int keep(job *j)
         hl_sde_constant c = hl_sde_forms_constant(forms, k);
         cli_say(me, "%s = %.6g, standard error %.2g", c.name, c.value, c.error);
     }
+    if (!cli_is_first_rank())
+        return failed(o) ? CLI_FAILED : CLI_OK;
     hl_status status = hl_sde_save(j->sde, j->set->out);
     if (status != HL_OK)
         return cli_fail_library(me, j->ctx, status);
@@ -284,6 +286,8 @@ static int fit(job *j)
 {
     const settings *s = j->set;
     int result = cli_make_settings(me, j->ctx, &s->chosen, &j->settings);
+    if (result == CLI_OK)
+        result = cli_use_ranks(me, j->ctx);
     if (result == CLI_OK)
         result = cli_check_outputs(me, j->ctx, &(cli_outputs){ s->source.path, NULL, s->out, s->log, s->plot },
                                    &j->checkpoint);

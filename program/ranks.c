@@ -112,8 +112,9 @@ int cli_refuse_ranks(const cli_command *command)
     if (ranks.size < 2)
         return CLI_OK;
     return cli_fail(command, CLI_WRONG,
-                    "mpirun started %zu of it, which would all do the same; 'hollow fit' and 'hollow vae fit' run on "
-                    "several ranks; "
+                    "mpirun started %zu of it, which would all do the same; 'hollow fit', 'hollow sde fit' and 'hollow "
+                    "vae fit' run "
+                    "on several ranks; "
                     "for scoring and sampling in parts see --part of logp and --first of sample",
                     ranks.size);
 }

@@ -46,13 +46,15 @@ table() {
     }'
 }
 
-# same NAME OPTION ...: one process and 2, 3, 4 ranks write the same model for $work/NAME.csv.
+# same NAME OPTION ...: one process and 2, 3, 4 ranks write the same model for $work/NAME.csv, on one thread or two in turn.
+turn=0
 same() {
     name=$1
     shift
-    expect 0 fit "$work/$name.csv" -o "$work/one" --quiet "$@"
+    turn=$((turn + 1))
+    expect 0 fit "$work/$name.csv" -o "$work/one" --quiet --threads $((turn % 2 + 1)) "$@"
     for n in 2 3 4; do
-        threads=$((n % 2 + 1))
+        threads=$(((n + turn) % 2 + 1))
         ranks $n fit "$work/$name.csv" -o "$work/many" --threads $threads "$@"
         if [ $got = 0 ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
         if head -1 "$err" | grep -q "$n ranks"; then pass; else fail "$command: does not say '$n ranks' first"; fi
@@ -65,8 +67,18 @@ table 203 43 >"$work/wide.csv"
 table 120 600 >"$work/wider.csv"
 same two --iters 12 --batch 200
 same two --iters 4 --members flow --loss nll --batch 150
-same wide --iters 3 --members flow --batch 130
-same wider --iters 2 --members flow --loss flow-matching --batch 100
+same two --iters 4 --members flow --loss flow-matching --batch 150
+same wide --iters 2 --members flow --loss nll --batch 130
+same wide --iters 2 --members flow --loss flow-matching --batch 130
+tiny="--calibrate off --hidden 8 --features 4 --width 8"
+# shellcheck disable=SC2086
+same wider --iters 1 --members flow --loss nll --batch 100 $tiny
+# shellcheck disable=SC2086
+same wider --iters 2 --members flow $tiny --loss flow-matching --batch 100
+
+# A table that is streamed: each rank reads its rows of every batch.
+table 100803 2 >"$work/long.csv"
+same long --iters 3 --members flow --batch 300
 
 # An autoencoder.
 awk 'BEGIN { s = 7; for (r = 0; r < 300; r++) for (c = 0; c < 16; c++) { s = (s * 16807) % 2147483647
@@ -79,6 +91,23 @@ for n in 2 3; do
     ranks $n vae fit "$work/vae.csv" -o "$work/many" $vae
     if [ $got = 0 ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
     rm -f "$work/many"
+done
+
+# Equations: by regression, and networks on snapshots and on steps.
+awk 'BEGIN { s = 5; print "path,t,x"; for (p = 0; p < 12; p++) { x = p / 6 - 1; for (k = 0; k < 12; k++) { printf "%d,%.1f,%.6f\n", p, k / 10, x
+    sum = 0; for (i = 0; i < 4; i++) { s = (s * 16807) % 2147483647; sum += s / 2147483647 - .5 }; x += -.1 * x + .3 * sum } } }' >"$work/sde.csv"
+for method in "--iters 20" "--method fp --form network --anyway --iters 6 --batch 100" "--method pseudo-ml --form network --iters 6"; do
+    sde="--trajectory path --seed 2 $method"
+    # shellcheck disable=SC2086
+    "$hollow" sde fit "$work/sde.csv" -o "$work/one" --quiet $sde >"$out" 2>"$err"
+    alone=$?
+    for n in 2 3; do
+        # shellcheck disable=SC2086
+        ranks $n sde fit "$work/sde.csv" -o "$work/many" --threads $((n - 1)) $sde
+        if [ $got = $alone ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
+        if head -1 "$err" | grep -q "$n ranks"; then pass; else fail "$command: does not say '$n ranks' first"; fi
+        rm -f "$work/many"
+    done
 done
 
 # Only rank 0 writes: nothing is left beside the model.

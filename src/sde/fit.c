@@ -5,11 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ranks.h"
 #include "exec/plan.h"
 #include "sde/sde.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_END, STREAM_PROBE, STREAM_PLACE };
-enum { FEW_TIMES = 20, HEAD = 1 };
+enum { FEW_TIMES = 20, HEAD = 1, SHARE = 64 }; /* SHARE: rows of a batch that stay on one rank */
 enum { SMOOTH_DIM = 5 }; /* in more, rows of a batch have no neighbours: in ten, drift came out worse by half */
 
 struct hl_sde_fit {
@@ -19,6 +20,7 @@ struct hl_sde_fit {
     hl_sde_objective objective;
     hl_optimizer *optimizer[HL_SDE_NETS];
     size_t size[HL_SDE_NETS]; /* of their gradients */
+    hl_shares *shares;        /* of a batch: its two losses and the gradient */
     size_t rows, items, iteration, epoch, *item, *shuffle;
     double *t, *x, *gradient; /* standardised data: [rows], [rows][dim] */
     /* a batch: t, x, dt, dx, end; or t, x, the place's t and x if the residual has its own, two probes */
@@ -233,6 +235,9 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
             "every trajectory has one observation: pseudo-likelihood needs pairs, Fokker-Planck matching does not");
     if (fit->options.batch > fit->items)
         fit->options.batch = fit->items;
+    status = hl_shares_create(fit->ctx, fit->options.batch, SHARE, 2 + fit->objective.total, &fit->shares);
+    if (status != HL_OK)
+        return status;
     fit->epoch = no_epoch;
     fit->sde->method = fit->options.method;
     return HL_OK;
@@ -277,6 +282,7 @@ void hl_sde_fit_free(hl_sde_fit *fit)
     for (size_t n = 0; n < HL_SDE_NETS; n++)
         hl_optimizer_free(fit->optimizer[n]);
     hl_sde_objective_free(&fit->objective);
+    hl_shares_free(fit->shares);
     for (size_t k = 0; k < HL_SDE_INPUTS; k++)
         hl_free(fit->ctx, fit->input[k]);
     void *const blocks[] = { fit->t, fit->x, fit->item, fit->shuffle, fit->gradient, fit->place };
@@ -394,6 +400,26 @@ static void load_weights(hl_sde_fit *fit)
 
 /* ---- stepping ---- */
 
+/* Losses and gradient of a batch, summed over the shares of all ranks. */
+static hl_status run_batch(hl_sde_fit *fit, const double *const *input, double lambda, double *loss, double *gradient)
+{
+    hl_sde_objective *o = &fit->objective;
+    size_t first, end;
+    double *sum;
+    while (hl_shares_next(fit->shares, &first, &end, &sum)) {
+        const double *part[HL_SDE_INPUTS];
+        for (size_t k = 0; k < o->plan->inputs; k++)
+            part[k] = input[k] + first * o->plan->input[k].elements;
+        hl_sde_objective_run(o, end - first, part, lambda, sum, sum + 2);
+    }
+    hl_status status = hl_shares_total(fit->shares, &sum);
+    if (status != HL_OK)
+        return status;
+    memcpy(loss, sum, 2 * sizeof *loss);
+    memcpy(gradient, sum + 2, o->total * sizeof *gradient);
+    return HL_OK;
+}
+
 /* A gradient that is not finite must stop all networks before the first has moved. */
 static hl_status check_gradient(const hl_sde_fit *fit, const double *loss)
 {
@@ -428,8 +454,9 @@ hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report)
     size_t skipped = !pseudo(fit) && !(o->between > 0) ? 2 : 0;
     for (size_t k = 0; k + skipped < HL_SDE_INPUTS; k++)
         input[k] = fit->input[k < 2 ? k : k + skipped];
-    hl_sde_objective_run(&fit->objective, o->batch, input, report->lambda, loss, gradient);
-    status = check_gradient(fit, loss);
+    status = run_batch(fit, input, report->lambda, loss, gradient);
+    if (status == HL_OK)
+        status = check_gradient(fit, loss);
     for (size_t i = 0; i < fit->objective.total; i++)
         gradient[i] /= rows;
     double factor = hl_schedule_cosine(fit->iteration, o->iterations, o->warmup, o->last_rate);

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ranks.h"
+#include "hollow/ranks.h"
 #include "hollow/sde_forms.h"
 #include "learn/checkpoint.h"
 #include "sde/learn.h"
@@ -60,7 +62,7 @@ static hl_status report(hl_learner *l, const hl_sde_progress *p)
 {
     bool stop = hl_check_stop(l->ctx) != HL_OK;
     stop = (l->job.progress && l->job.progress(p, l->job.user)) || stop;
-    return stop ? HL_STOPPED : HL_OK;
+    return hl_ranks_agree(l->ctx, stop ? HL_STOPPED : HL_OK); /* all ranks stop where one does */
 }
 
 static hl_status report_choice(void *user, size_t done, size_t all)
@@ -132,6 +134,8 @@ static hl_status create(hl_learner *l)
         status = hl_sde_fit_create(l->sde, &l->data, &l->options, &l->fit);
     if (status == HL_OK)
         status = hl_learner_describe(l);
+    if (status == HL_OK)
+        status = hl_ranks_compare(l->ctx, "table or settings", l->checkpoint_settings, strlen(l->checkpoint_settings));
     if (status == HL_OK && l->job.resume)
         status = hl_sde_fit_load(l->fit, l->checkpoint_settings, l->job.checkpoint);
     if (status != HL_OK)
@@ -148,8 +152,9 @@ static hl_status create(hl_learner *l)
 
 static hl_status save(hl_learner *l)
 {
+    bool first = l->ctx->ranks.rank == 0; /* the one that writes */
     l->saved = hl_clock();
-    return l->job.checkpoint ? hl_sde_fit_save(l->fit, l->checkpoint_settings, l->job.checkpoint) : HL_OK;
+    return first && l->job.checkpoint ? hl_sde_fit_save(l->fit, l->checkpoint_settings, l->job.checkpoint) : HL_OK;
 }
 
 /* HL_OK when all iterations are done. */
@@ -249,7 +254,9 @@ static hl_status judge(hl_learner *l)
 
 static hl_status learn(hl_learner *l)
 {
-    hl_status status = hl_learner_take_data(l);
+    hl_status status = hl_ranks_agree(l->ctx, hl_learner_take_data(l));
+    if (status == HL_OK)
+        status = hl_ranks_compare(l->ctx, "table or settings", &l->hash, sizeof l->hash);
     if (status == HL_OK)
         status = hl_learner_read_settings(l);
     if (status == HL_OK)

@@ -303,6 +303,34 @@ static void test_helped(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Many columns with atoms, whose patterns would all be rare: the more frequent atoms are kept, the others are ties, and nothing fails. */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { ROWS = 400, WIDE = 20 };
+    static double x[ROWS * WIDE];
+    hl_context *ctx = test_context(NULL, 1);
+    for (size_t i = 0; i < ROWS * WIDE; i++) {
+        double share = i % WIDE == 7 ? 0.5 : 0.3;
+        x[i] = hl_random_uniform(6, 0, i) < share ? 0 : 1 + hl_random_normal(6, 1, i);
+    }
+    hl_settings *s = NULL;
+    hl_density *m = NULL;
+    CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
+    CHECK_OK(ctx, hl_settings_set(s, "members", "mixture"));
+    CHECK_OK(ctx, hl_settings_set(s, "recipe", "fast"));
+    hl_density_data data = { .dim = WIDE, .train = { .rows = ROWS, .x = x } };
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &m, NULL));
+    CHECK(hl_density_get_atom(m, 7, NULL), "the most frequent");
+    CHECK(m->atoms->count >= 2 && m->atoms->count <= 4 && hl_density_patterns(m) <= 16,
+          "as many as leave rows for patterns");
+    for (size_t k = 0; k + 1 < m->atoms->count; k++)
+        CHECK(m->atoms->column[k] < m->atoms->column[k + 1], "in the order of columns");
+    hl_settings_free(s);
+    hl_density_free(m);
+    test_context_free(ctx, NULL);
+}
+
 /* All bounds are kept, however long their text is. */
 static void test_long_bounds(void **state)
 {
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test_teardown(test_fit, empty_directory),
         cmocka_unit_test_teardown(test_rare, empty_directory),
         cmocka_unit_test_teardown(test_helped, empty_directory),
+        cmocka_unit_test_teardown(test_many, empty_directory),
         cmocka_unit_test_teardown(test_long_bounds, empty_directory),
         cmocka_unit_test_teardown(test_bad_files, empty_directory),
         cmocka_unit_test_teardown(test_allocations, empty_directory),

@@ -23,6 +23,8 @@ enum {
     FINDINGS = 64
 };
 enum { STREAM_STEPS = 46 };                           /* of random numbers */
+enum { MOST_PATTERNS = 12 };                          /* that are fitted */
+static const double RARE_SHARE = 0.05;                /* of the rows, in patterns that are not */
 static const double LEAST_SHARE = 0.02, SECOND = 0.2; /* of the rows; of an atom's rows, what the next value may have */
 
 /* ---- which atoms ---- */
@@ -50,6 +52,62 @@ static size_t find_atom(size_t rows, const double *at, size_t stride, double *wo
     return !constant && apart && most >= LEAST_ROWS && (double)most > LEAST_SHARE * (double)rows ? most : 0;
 }
 
+typedef struct candidate {
+    size_t column, rows;
+    double value;
+} candidate;
+
+/* Does the candidate leave patterns that can be fitted? Then it is bit `bit` of the rows' patterns. The first one always does. */
+static bool join_patterns(const hl_density_rows *rows, size_t dim, const candidate *c, size_t bit, uint32_t *mask,
+                          double *work)
+{
+    size_t rare = 0, frequent = 0;
+    for (size_t r = 0; r < rows->rows; r++) {
+        mask[r] |= rows->x[r * dim + c->column] == c->value ? (uint32_t)1 << bit : 0;
+        work[r] = mask[r];
+    }
+    hl_sort(work, rows->rows);
+    for (size_t i = 0, end; i < rows->rows; i = end) {
+        for (end = i + 1; end < rows->rows && work[end] == work[i];)
+            end++;
+        rare += end - i < PATTERN_ROWS ? end - i : 0;
+        frequent += end - i >= PATTERN_ROWS;
+    }
+    bool good = bit == 0 || ((double)rare <= RARE_SHARE * (double)rows->rows && frequent <= MOST_PATTERNS);
+    for (size_t r = 0; r < rows->rows && !good; r++)
+        mask[r] &= ~((uint32_t)1 << bit);
+    return good;
+}
+
+/* Columns become atoms in the order of their shares, as long as the patterns can be fitted; the others are columns with ties. */
+static hl_status choose_atoms(hl_context *ctx, const hl_density_rows *rows, size_t dim, size_t count, candidate *c,
+                              struct hl_density_atoms *a)
+{
+    double *work = hl_calloc(ctx, rows->rows, sizeof *work);
+    uint32_t *mask = hl_calloc(ctx, rows->rows, sizeof *mask);
+    bool good = work && mask;
+    for (size_t i = 0; i < count && good; i++)
+        for (size_t k = i; k > 0 && c[k].rows > c[k - 1].rows; k--) {
+            candidate keep = c[k];
+            c[k] = c[k - 1];
+            c[k - 1] = keep;
+        }
+    for (size_t i = 0; i < count && good && a->count < HL_ATOMS; i++) {
+        if (!join_patterns(rows, dim, &c[i], a->count, mask, work))
+            continue;
+        size_t k = a->count++; /* in the order of columns */
+        for (; k > 0 && a->column[k - 1] > c[i].column; k--) {
+            a->column[k] = a->column[k - 1];
+            a->value[k] = a->value[k - 1];
+        }
+        a->column[k] = c[i].column;
+        a->value[k] = c[i].value;
+    }
+    hl_free(ctx, work);
+    hl_free(ctx, mask);
+    return good ? HL_OK : HL_ERR_NOMEM;
+}
+
 hl_status hl_fit_find_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
                             struct hl_density_atoms **out)
 {
@@ -62,20 +120,19 @@ hl_status hl_fit_find_atoms(hl_context *ctx, const hl_density_data *data, const 
         if (!isfinite(rows->x[i]))
             return HL_OK; /* which the fit will tell */
     double *work = hl_calloc(ctx, rows->rows, sizeof *work);
+    candidate *c = hl_calloc(ctx, data->dim, sizeof *c);
     struct hl_density_atoms *a = hl_calloc(ctx, 1, sizeof *a);
-    hl_status status = work && a ? HL_OK : HL_ERR_NOMEM;
+    hl_status status = work && c && a ? HL_OK : HL_ERR_NOMEM;
+    size_t count = 0;
     for (size_t i = 0; i < data->dim && status == HL_OK; i++) {
-        double value = 0;
-        if (!find_atom(rows->rows, rows->x + i, data->dim, work, &value))
-            continue;
-        if (a->count == HL_ATOMS)
-            status =
-                hl_fail(ctx, HL_ERR_UNSUPPORTED,
-                        "more than %d columns have one value in many rows; leave some out, or set atoms=off", HL_ATOMS);
-        else
-            a->column[a->count] = i, a->value[a->count++] = value;
+        c[count].column = i;
+        c[count].rows = find_atom(rows->rows, rows->x + i, data->dim, work, &c[count].value);
+        count += c[count].rows > 0;
     }
+    if (status == HL_OK && count)
+        status = choose_atoms(ctx, rows, data->dim, count, c, a);
     hl_free(ctx, work);
+    hl_free(ctx, c);
     if (status != HL_OK || !a->count)
         hl_atoms_free(ctx, a);
     else

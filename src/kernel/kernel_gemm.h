@@ -37,10 +37,20 @@ typedef struct tile {
     size_t x_repeat, y_repeat, from_repeat;
 } tile;
 
+/* Without a loop, whose pragma gcc would apply to the loop around it. */
+INLINE void rows_advance(const char **row, const int pointers, size_t bytes)
+{
+    row[0] += bytes;
+    if (pointers > 1)
+        row[1] += bytes;
+    if (pointers > 2)
+        row[2] += bytes;
+}
+
 /* The loop itself. All arguments but t are constants where it is inlined: `split` partial sums per unit (term k goes to
- * sum k mod split), `step` terms per round. */
+ * sum k mod split), `step` terms per round; `per` units have one pointer to their weights. */
 INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *t_y, const int units, const int vecs,
-                      const int split, const size_t w_unit, const size_t w_term, const size_t chunks,
+                      const int split, const int per, const size_t w_unit, const size_t w_term, const size_t chunks,
                       const size_t y_unit)
 {
     vec sum[UNITS][2][4];
@@ -58,40 +68,45 @@ INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *
                 sum[u][v][s] = splat(0);
         }
     }
-    const size_t depth = t->depth, x_next = NV < 2 ? t->x_next : VL;
+    const size_t x_next = NV < 2 ? t->x_next : VL, unit = w_unit * sizeof(real), term = w_term * sizeof(real);
     const real *w_start = t->w, *x_start = t_x;
     for (size_t c = 0; c < chunks; c++, w_start += t->w_chunk, x_start += t->x_chunk) {
-        const real *row[UNITS], *x = x_start;
+        const char *row[(UNITS + 2) / 3];
+        const real *x = x_start, *x_end = x_start + t->depth * HL_LANES,
+                   *x_rounds = x_end - t->depth % (size_t)step * HL_LANES;
         UNROLL
-        for (int u = 0; u < units; u++) {
-            row[u] = w_start + (size_t)u * w_unit;
-            if (!__builtin_constant_p(w_unit))
-                __asm__("" : "+r"(row[u])); /* keep a pointer per row, or the compiler makes one per load */
+        for (int i = 0; i < (units + per - 1) / per; i++) {
+            row[i] = (const char *)w_start + (size_t)(i * per) * unit;
+            __asm__("" : "+r"(row[i])); /* keep these pointers, or the compiler makes one per unit or per load */
         }
-        size_t k = 0, at = 0; /* term, and the place of its scalar in a row */
-        for (; k + (size_t)step <= depth; k += (size_t)step, at += (size_t)step * w_term) {
+        ONE_BY_ONE
+        while (x != x_rounds) {
             UNROLL
             for (int j = 0; j < step; j++) {
                 vec x0 = load(x + j * HL_LANES), x1 = vecs > 1 ? load(x + j * HL_LANES + x_next) : x0;
                 UNROLL
                 for (int u = 0; u < units; u++) {
-                    vec scalar = splat(row[u][at + (size_t)j * w_term]);
+                    vec scalar = splat(*(const real *)(row[u / per] + (size_t)(u % per) * unit + (size_t)j * term));
                     sum[u][0][j % split] = muladd(scalar, x0, sum[u][0][j % split]);
                     if (vecs > 1)
                         sum[u][1][j % split] = muladd(scalar, x1, sum[u][1][j % split]);
                 }
             }
             x += step * HL_LANES;
+            rows_advance(row, (units + per - 1) / per, (size_t)step * term);
         }
-        for (; k < depth; k++, at += w_term, x += HL_LANES) {
+        ONE_BY_ONE
+        while (x != x_end) {
             vec x0 = load(x), x1 = vecs > 1 ? load(x + x_next) : x0;
             UNROLL
             for (int u = 0; u < units; u++) {
-                vec scalar = splat(row[u][at]);
+                vec scalar = splat(*(const real *)(row[u / per] + (size_t)(u % per) * unit));
                 sum[u][0][0] = muladd(scalar, x0, sum[u][0][0]);
                 if (vecs > 1)
                     sum[u][1][0] = muladd(scalar, x1, sum[u][1][0]);
             }
+            x += HL_LANES;
+            rows_advance(row, (units + per - 1) / per, term);
         }
     }
     UNROLL
@@ -109,12 +124,12 @@ INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *
 }
 
 /* The loop for every panel. */
-INLINE void tile_run(const tile *t, const int units, const int vecs, const int split, const size_t w_unit,
-                     const size_t w_term)
+INLINE void tile_run(const tile *t, const int units, const int vecs, const int split, const int per,
+                     const size_t w_unit, const size_t w_term)
 {
     for (size_t r = 0; r < t->repeat; r++)
         tile_once(t, t->x + r * t->x_repeat, t->from + r * t->from_repeat, t->y + r * t->y_repeat, units, vecs, split,
-                  w_unit, w_term, 1, HL_LANES);
+                  per, w_unit, w_term, 1, HL_LANES);
 }
 
 /* Tiles for each number of units: of the forward product (terms of a unit are neighbours), the transposed one (units are
@@ -123,15 +138,15 @@ INLINE void tile_run(const tile *t, const int units, const int vecs, const int s
 #define TILE(units, vecs)                                                                                              \
     static void tile_n_##units##_##vecs(const tile *t)                                                                 \
     {                                                                                                                  \
-        tile_run(t, units, vecs, SPLIT(units), t->w_unit, 1);                                                          \
+        tile_run(t, units, vecs, SPLIT(units), 3, t->w_unit, 1);                                                       \
     }                                                                                                                  \
     static void tile_t_##units##_##vecs(const tile *t)                                                                 \
     {                                                                                                                  \
-        tile_run(t, units, vecs, SPLIT(units), 1, t->w_term);                                                          \
+        tile_run(t, units, vecs, SPLIT(units), UNITS, 1, t->w_term);                                                   \
     }                                                                                                                  \
     static void tile_w_##units##_##vecs(const tile *t)                                                                 \
     {                                                                                                                  \
-        tile_once(t, t->x, t->from, t->y, units, vecs, 1, HL_LANES, 1, t->chunks, t->y_unit);                          \
+        tile_once(t, t->x, t->from, t->y, units, vecs, 1, UNITS, HL_LANES, 1, t->chunks, t->y_unit);                   \
     }
 typedef void tile_fn(const tile *t);
 
@@ -229,6 +244,40 @@ static void group_next(const product *m, size_t first, group *g)
 #define SWEEP_VALUES                                                                                                   \
     4096 /* of x, in entries of 16: the panels that one block of units goes over before the next block */
 
+/* Matrices that do not stay in the second cache: what comes next is fetched while a tile runs. */
+INLINE bool fetches(const product *m)
+{
+    return m->units * m->depth * sizeof(real) > 256 * 1024;
+}
+
+/* The weights of the block after b, over the depths at hand or, after the last one, the next depths of the group or the next
+ * group. */
+static void fetch_weights(const product *m, const group *s, size_t b, size_t k0, size_t k1)
+{
+    const hl_gemm *g = m->g;
+    const bool last = b + 1 == s->blocks, deeper = last && k1 < s->all.hi;
+    const size_t first = !last ? s->first[b + 1] : deeper ? s->first[0] : s->end;
+    const size_t end = smaller(first + UNITS, m->units), start = !last ? k0 : deeper ? k1 : 0;
+    for (size_t u = first; u < end; u++) {
+        const size_t lo = larger(start, m->lo ? m->lo[u] : 0),
+                     hi = smaller(start + m->block, m->hi ? m->hi[u] : m->depth);
+        for (size_t k = lo; k < hi; k += 64 / sizeof(real))
+            __builtin_prefetch((const real *)g->w + u * g->ldw + k, 0, 2);
+    }
+}
+
+/* For the transposed product: part b of the rows from depth k1 on that group_pass will copy next. */
+static void fetch_copy(const product *m, const group *s, size_t b, size_t k1)
+{
+    const hl_gemm *g = m->g;
+    const size_t first = k1 < s->all.hi ? s->first[0] : s->end, share = COPY_DEPTH / GROUP_BLOCKS;
+    const size_t start = (k1 < s->all.hi ? k1 : 0) + b * share, end = smaller(start + share, m->depth);
+    const size_t count = first < m->units ? smaller(GROUP_BLOCKS * UNITS, m->units - first) : 0;
+    for (size_t k = start; k < end; k++)
+        for (size_t j = 0; j < count; j += 64 / sizeof(real))
+            __builtin_prefetch((const real *)g->w + k * g->ldw + first + j, 0, 2);
+}
+
 /* All blocks of a group, over depths [k0, k1), for `count` panels from p on. w is the scalar of the group's first unit at
  * depth k0. Where a pair of vecs is two panels, an odd last panel takes tiles of one vec. */
 static void group_run(const product *m, const group *s, size_t k0, size_t k1, size_t p, size_t count, const real *w,
@@ -250,6 +299,12 @@ static void group_run(const product *m, const group *s, size_t k0, size_t k1, si
         t.depth = lo < hi ? hi - lo : 0;
         const size_t from = t.depth ? lo : k0;
         t.w = w + (first - s->first[0]) * w_unit + (from - k0) * w_term;
+        if (p == 0 && fetches(m)) {
+            if (m->tiles == tiles_n)
+                fetch_weights(m, s, b, k0, k1);
+            else if (g->panels > 1)
+                fetch_copy(m, s, b, k1);
+        }
         for (size_t part = 0; part < PARTS; part++) {
             t.x = (const real *)g->x + p * g->x_panel + from * HL_LANES + part * 2 * VL;
             t.y = y + first * HL_LANES + part * 2 * VL;
@@ -283,6 +338,15 @@ static void group_sweep(const product *m, const group *s, size_t k0, size_t k1, 
         group_run(m, s, k0, k1, p, smaller(most, m->g->panels - p), w, w_unit, w_term);
 }
 
+INLINE void copy_values(const real *from, size_t count, real *to)
+{
+    size_t i = 0;
+    for (; i + VL <= count; i += VL)
+        store(to + i, load(from + i));
+    for (; i < count; i++)
+        to[i] = from[i];
+}
+
 /* One group over a block of depths from k0 on, all panels. For the transposed product the weights of a term lie ldw
  * apart, often by a power of two that maps them to few cache sets: if they are far apart and used more than once, they are
  * copied together first. */
@@ -300,7 +364,7 @@ static void group_pass(const product *m, const group *s, size_t k0)
     if (transposed && g->panels > 1 && g->ldw * sizeof(real) >= 2048) {
         w_term = GROUP_BLOCKS * UNITS;
         for (size_t k = lo; k < hi; k++)
-            memcpy(copy + (k - k0) * w_term, w + (k - k0) * g->ldw, (s->end - first) * sizeof(real));
+            copy_values(w + (k - k0) * g->ldw, s->end - first, copy + (k - k0) * w_term);
         w = copy;
     }
     group_sweep(m, s, k0, k1, w, w_unit, w_term);
@@ -519,6 +583,14 @@ static void gemm_w_thin(const hl_gemm_w *g)
     }
 }
 
+/* Bring the rows of gw that block b of the group will write at inputs k and on to the first cache. */
+INLINE void fetch_gradient(const hl_gemm_w *g, const group *s, size_t b, size_t k)
+{
+    for (size_t n = s->first[b]; n < s->first[b] + s->units[b]; n++)
+        for (size_t i = k; i < smaller(k + PANELS_AT_ONCE * HL_LANES, g->in); i += 64 / sizeof(real))
+            __builtin_prefetch((const real *)g->gw + n * g->ldw + i, 1, 3);
+}
+
 static void gemm_w(const hl_gemm_w *g)
 {
     if (g->out <= 2) {
@@ -535,6 +607,7 @@ static void gemm_w(const hl_gemm_w *g)
         transpose_inputs(g, k, xt + k / HL_LANES * pitch);
     tile t = { .w_unit = HL_LANES, .w_term = 1, .w_chunk = g->y_panel, .x_chunk = HL_LANES * HL_LANES };
     t.x_next = NV < 2 ? pitch : VL;
+    const bool large = g->out * g->in * sizeof(real) > 256 * 1024;
     group s;
     for (size_t first = g->out_lo; first < g->out_hi; first = s.end) {
         group_next(&m, first, &s);
@@ -543,6 +616,9 @@ static void gemm_w(const hl_gemm_w *g)
                 if (s.span[b].hi <= k || s.span[b].lo >= k + PANELS_AT_ONCE * HL_LANES)
                     continue;
                 const size_t count = smaller(PANELS_AT_ONCE, (s.all.hi - k + HL_LANES - 1) / HL_LANES);
+                if (large)
+                    fetch_gradient(g, &s, b + 1 < s.blocks ? b + 1 : 0,
+                                   b + 1 < s.blocks ? k : k + PANELS_AT_ONCE * HL_LANES);
                 gradient_tile(g, &t, s.first[b], s.units[b], k, count, xt + k / HL_LANES * pitch);
             }
     }

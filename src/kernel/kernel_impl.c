@@ -78,10 +78,13 @@ typedef real vec_in_memory __attribute__((vector_size(VB), aligned(sizeof(real))
 #endif
 #if defined(SANITIZED) || defined(__SANITIZE_ADDRESS__)
 #define UNROLL
+#define ONE_BY_ONE
 #elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define ONE_BY_ONE _Pragma("clang loop unroll(disable)")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#define ONE_BY_ONE _Pragma("GCC unroll 1")
 #endif
 #define JOIN3_(a, b, c) a##b##_##c
 #define JOIN3(a, b, c) JOIN3_(a, b, c)

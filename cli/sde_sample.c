@@ -9,7 +9,7 @@ static const char *const methods[] = { "euler", "milstein", "heun", "srk", "sra"
 
 typedef struct settings {
     uint64_t threads, seed, rows, steps, level;
-    const char *out, *t0, *t1, *times, *method, *start, *array;
+    const char *out, *t0, *t1, *times, *method, *start, *given, *array;
     bool drop, intervals;
 } settings;
 
@@ -26,6 +26,8 @@ static const cli_option options[] = {
     { "times", CLI_TEXT, AT(times), "LIST", "print these times instead, such as 0,0.5,2", 0, 0, NULL },
     { "start", CLI_TEXT, AT(start), "FILE", "start from its rows; default: draw from the density at the start", 0, 0,
       NULL },
+    { "given", CLI_TEXT, AT(given), "FILE",
+      "paths through its rows, two or more at rising times; --steps is then for each gap between rows", 0, 0, NULL },
     { "method", CLI_CHOICE, AT(method), "NAME", "euler, milstein, heun, srk (default), sra (g must not depend on x)", 0,
       0, methods },
     { "level", CLI_INTEGER, AT(level), "K", "2^K steps between printed times; default: 512 or more in all", 0, 20,
@@ -34,8 +36,8 @@ static const cli_option options[] = {
       "print the quantiles 5, 50 and 95 % of the trajectories at each time instead; with the model's uncertainty", 0, 0,
       NULL },
     { "seed", CLI_INTEGER, AT(seed), "N", "other seeds give other trajectories; default 0", 0, 9e15, NULL },
-    { "drop-missing", CLI_FLAG, AT(drop), NULL, "--start: leave rows with missing values out", 0, 0, NULL },
-    { "array", CLI_TEXT, AT(array), "NAME", "npz: the arrays of --start; default all", 0, 0, NULL },
+    { "drop-missing", CLI_FLAG, AT(drop), NULL, "--start, --given: leave rows with missing values out", 0, 0, NULL },
+    { "array", CLI_TEXT, AT(array), "NAME", "npz: the arrays of --start or --given; default all", 0, 0, NULL },
     { "out", CLI_TEXT, AT(out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
     { "threads", CLI_INTEGER, AT(threads), "N", "default 1, as there is little to share; changes no bit", 1, 256,
       NULL },
@@ -48,7 +50,9 @@ static const char text[] =
     "time if they have one. The same seed gives the same trajectories, and more begin with the same ones;\n"
     "with equally spaced times a finer --level follows the same Brownian paths. With --json one object has\n"
     "the rows, or says how many went to --out. --intervals prints t,x1_low,x1_median,x1_high,...: forecasts\n"
-    "for 90 %, with drift and diffusion of one of the model's replicates for each trajectory (sde fit --bands).\n";
+    "for 90 %, with drift and diffusion of one of the model's replicates for each trajectory (sde fit --bands).\n"
+    "--given draws bridges: paths of the model that go through the given states, and says how many of the\n"
+    "proposed paths count.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_sample = {
@@ -60,14 +64,16 @@ typedef struct job {
     const settings *set;
     hl_context *ctx;
     hl_sde *sde;
-    hl_observations *start;
+    hl_observations *start, *given;
     hl_simulator *simulator;
     hl_table_writer *writer; /* NULL: rows go into the object */
     cli_json json;
     size_t dim, rows, times;
     double *time;                 /* those printed */
+    size_t gap_steps;             /* --given: of each gap */
     bool even;                    /* equally spaced: one run */
     double *x, *t, *saved, *line; /* a chunk */
+    double effective;             /* --given: share of the proposals */
     double *all;                  /* --intervals: [times][dim][rows] */
 } job;
 
@@ -122,6 +128,46 @@ static int read_start(job *j, double *from)
     return CLI_OK;
 }
 
+/* The states that paths go through, and the times between them. */
+static int read_given(job *j)
+{
+    const settings *s = j->set;
+    sde_source source = { .path = s->given, .drop = s->drop, .how = { .array = s->array, .model = j->sde } };
+    source.how.min_rows = 2;
+    if (s->start || s->times || s->t0 || s->t1 || s->method)
+        return cli_fail(me, CLI_WRONG,
+                        "--given says where and when paths begin and end, and they are made of Euler "
+                        "steps: leave --start, --times, --t0, --t1 and --method out");
+    int result = sde_read(me, j->ctx, &source, &j->given);
+    if (result != CLI_OK)
+        return result;
+    size_t gaps = j->given->rows - 1, steps = s->steps ? (size_t)s->steps : (50 + gaps - 1) / gaps;
+    if (!j->given->paired || j->given->trajectories != 1)
+        return cli_fail(me, CLI_WRONG, "--given: %s must hold one trajectory, with times that rise", s->given);
+    j->times = gaps * steps + 1;
+    j->gap_steps = steps;
+    j->time = calloc(j->times, sizeof *j->time);
+    if (!j->time)
+        return cli_no_memory(me);
+    for (size_t k = 0; k < j->times; k++) {
+        size_t gap = k / steps < gaps ? k / steps : gaps - 1;
+        double from = j->given->t[gap], to = j->given->t[gap + 1];
+        j->time[k] = k == j->times - 1 ? to : from + (to - from) / (double)steps * (double)(k - gap * steps);
+    }
+    return CLI_OK;
+}
+
+/* Warn of times where there were no data. */
+static void check_times(const job *j)
+{
+    double first, last;
+    hl_sde_get_scale(j->sde, &first, &last, NULL, NULL);
+    double slack = 1e-9 * (last - first);
+    if (j->time[0] < first - slack || j->time[j->times - 1] > last + slack)
+        cli_say(me, "warning: times %.10g..%.10g reach beyond those of the data, %.10g..%.10g", j->time[0],
+                j->time[j->times - 1], first, last);
+}
+
 static int choose_times(job *j)
 {
     const settings *s = j->set;
@@ -149,10 +195,6 @@ static int choose_times(job *j)
         for (size_t i = 0; i <= steps; i++)
             j->time[i] = from + (to - from) / (double)steps * (double)i;
     }
-    double slack = 1e-9 * (last - first);
-    if (j->time[0] < first - slack || j->time[j->times - 1] > last + slack)
-        cli_say(me, "warning: times %g..%g reach beyond those of the data, %g..%g", j->time[0], j->time[j->times - 1],
-                first, last);
     return CLI_OK;
 }
 
@@ -245,6 +287,8 @@ static hl_status close_output(job *j)
         return status;
     cli_json_close_rows(&j->json, j->set->out);
     cli_json_count(&j->json, "trajectories", j->rows);
+    if (j->given)
+        cli_json_real(&j->json, "effective_share", j->effective);
     cli_json_count(&j->json, "rows", j->set->intervals ? j->times : j->rows * j->times);
     cli_json_close(&j->json, '}');
     putchar('\n');
@@ -257,6 +301,8 @@ static int prepare(job *j)
     int level = (int)s->level;
     hl_noise_system system;
     j->rows = s->rows ? (size_t)s->rows : s->start ? j->start->rows : 100;
+    if (s->given)
+        return open_output(j);
     if (level == NO_LEVEL)
         for (level = 0; j->times > 1 && (j->times - 1) << level < FINE; level++)
             ;
@@ -298,6 +344,29 @@ static hl_status simulate(job *j, size_t first, size_t count)
     return status;
 }
 
+/* Paths through the given states to saved, and what the proposals were worth. */
+static hl_status simulate_given(job *j)
+{
+    const settings *s = j->set;
+    double *share = calloc(j->given->rows, sizeof *share);
+    hl_bridge_options o = { .steps = j->gap_steps, .seed = s->seed };
+    o.level = s->level == NO_LEVEL ? 0 : s->level ? (int)s->level : -1;
+    hl_status status =
+        share ? hl_sde_bridge(j->sde, j->given->rows, j->given->t, j->given->x, j->rows, &o, j->saved, share)
+              : HL_ERR_NOMEM;
+    size_t worst = 0;
+    for (size_t k = 1; k + 1 < j->given->rows && status == HL_OK; k++)
+        worst = share[k] < share[worst] ? k : worst;
+    if (status == HL_OK) {
+        j->effective = share[worst];
+        cli_say(me, "effective share of the proposed paths: %.3g%s%s", share[worst],
+                j->given->rows > 2 ? " where it is least" : "",
+                share[worst] < 0.02 ? "; these paths are few of those that count: give more by -n" : "");
+    }
+    free(share);
+    return status;
+}
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -336,7 +405,7 @@ static void gather(job *j, size_t first, size_t count)
 static int write_all(job *j)
 {
     size_t d = j->dim, chunk = CHUNK_VALUES / (j->times * d);
-    chunk = chunk < 1 ? 1 : chunk > j->rows ? j->rows : chunk;
+    chunk = j->given ? j->rows : chunk < 1 ? 1 : chunk > j->rows ? j->rows : chunk;
     j->x = calloc(chunk * d, sizeof *j->x);
     j->t = calloc(chunk, sizeof *j->t);
     j->saved = calloc(chunk * j->times, d * sizeof *j->saved);
@@ -345,7 +414,7 @@ static int write_all(job *j)
     hl_status status = j->x && j->t && j->saved && j->line && j->all ? HL_OK : HL_ERR_NOMEM;
     for (size_t first = 0; first < j->rows && status == HL_OK; first += chunk) {
         size_t count = j->rows - first < chunk ? j->rows - first : chunk;
-        status = simulate(j, first, count);
+        status = j->given ? simulate_given(j) : simulate(j, first, count);
         if (status == HL_ERR_NOT_FINITE)
             return cli_fail(me, CLI_FAILED, "the simulation failed: %s (--level, --steps)", hl_context_message(j->ctx));
         if (j->set->intervals && status == HL_OK)
@@ -375,8 +444,9 @@ static int run(int argc, char **argv)
         return result;
     const cli_path paths[] = { { path[0], CLI_READ, NULL },
                                { set.start, CLI_READ, NULL },
+                               { set.given, CLI_READ, NULL },
                                { set.out, CLI_TABLE, NULL } };
-    if (cli_check_paths(me, 3, paths) != CLI_OK)
+    if (cli_check_paths(me, 4, paths) != CLI_OK)
         return CLI_WRONG;
     job j = { .set = &set };
     hl_status status =
@@ -386,14 +456,17 @@ static int run(int argc, char **argv)
     result = status == HL_OK ? CLI_OK : cli_fail_library(me, j.ctx, status);
     j.dim = hl_sde_describe(j.sde).dim;
     if (result == CLI_OK)
-        result = choose_times(&j);
-    if (result == CLI_OK)
+        result = set.given ? read_given(&j) : choose_times(&j);
+    if (result == CLI_OK) {
+        check_times(&j);
         result = prepare(&j);
+    }
     if (result == CLI_OK)
         result = write_all(&j);
     hl_table_writer_free(j.writer);
     hl_simulator_free(j.simulator);
     hl_observations_free(j.start);
+    hl_observations_free(j.given);
     hl_sde_free(j.sde);
     hl_context_free(j.ctx);
     void *const blocks[] = { j.time, j.x, j.t, j.saved, j.line, j.all };

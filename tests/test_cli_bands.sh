@@ -36,6 +36,22 @@ stdout_has "t,yield_low,yield_median,yield_high"
 if awk -F, 'NR == 2 { ok = $2 == 5 && $4 == 5 } NR == 4 { ok = ok && $2 < $3 && $3 < $4 } END { exit !(ok && NR == 4) }' "$out"
 then pass; else fail "$command: intervals: $(cat "$out")"; fi
 
+# Paths through given states: they meet them, and spread between.
+printf 't,yield\n60,5\n61,6\n62,5.5\n' >"$work/given.csv"
+expect 0 sde sample "$work/us10y.hollow" --given "$work/given.csv" -n 200 --steps 2 --intervals
+stderr_has "effective share"
+if awk -F, '
+    NR == 2 { ok = $2 == 5 && $4 == 5 }
+    NR == 3 { ok = ok && $1 == 60.5 && $2 < $3 - 0.1 && $3 + 0.1 < $4 && $3 > 4.5 && $3 < 6.5 }
+    NR == 4 { ok = ok && $2 == 6 && $4 == 6 }
+    END { exit !(ok && NR == 6) }' "$out"
+then pass; else fail "$command: bridges: $(cat "$out")"; fi
+expect 2 sde sample "$work/us10y.hollow" --given "$work/given.csv" --t0 60
+stderr_has "leave --start"
+printf 't,yield\n60,5\n60,6\n' >"$work/given.csv"
+expect 2 sde sample "$work/us10y.hollow" --given "$work/given.csv"
+stderr_has "one trajectory"
+
 # Without bands the columns are as before.
 # shellcheck disable=SC2086
 expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/plain.hollow" --bands 0 $fast

@@ -25,6 +25,7 @@
 #include "hollow/root.h"
 #include "hollow/sde.h"
 #include "hollow/sde_bands.h"
+#include "hollow/sde_bridge.h"
 #include "hollow/sde_forms.h"
 #include "hollow/sde_learn.h"
 #include "hollow/sde_regress.h"

@@ -320,6 +320,62 @@ class SDE(Fitted):
             owner.check(run(simulator.value, count, 0, pointer(clock), interval, steps, pointer(x), pointer(saved)))
         return times, saved
 
+    def bridge(
+        self,
+        t: Any,
+        X: Any,
+        n_paths: int = 100,
+        *,
+        steps: int = 50,
+        level: int | None = None,
+        candidates: int = 0,
+        random_state: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Trajectories of the equation through given states.
+
+        Parameters
+        ----------
+        t, X : arrays of at least two rising times, and of the states there
+        n_paths, steps : int
+            How many paths, and in how many equal intervals each gap between neighbouring states is returned.
+        level : int
+            2**level Euler steps in an interval; default: 128 or more steps in a gap.
+        candidates : int
+            Paths that are proposed; default 4 for each path, at least 400.
+
+        Returns
+        -------
+        t : array of gaps * steps + 1 times
+        x : array, paths x times x columns
+        effective : array, for each gap the effective share of the proposed paths; near 0: more candidates are needed
+        """
+        model = self._fitted()
+        states = as_rows(X, "X", model.dim)
+        times = as_column(t, len(states), "t")
+        gaps = len(states) - 1
+        if gaps < 1 or steps < 1 or n_paths < 1:
+            raise ValueError("at least two states, one step and one path are needed")
+        out = np.empty((n_paths, gaps * steps + 1, model.dim))
+        share = np.empty(gaps)
+        options = abi.hl_bridge_options(
+            steps=steps, level=0 if level is None else level or -1, candidates=candidates, seed=as_seed(random_state)
+        )
+        with model._locked() as owner:
+            owner.check(
+                lib.hl_sde_bridge(
+                    model._handle.value,
+                    len(states),
+                    pointer(times),
+                    pointer(states),
+                    n_paths,
+                    ctypes.byref(options),
+                    pointer(out),
+                    pointer(share),
+                )
+            )
+        grid = [times[k] + (times[k + 1] - times[k]) / steps * np.arange(steps) for k in range(gaps)]
+        return np.concatenate([*grid, times[-1:]]), out, share
+
     def _observations(self, t: Any, X: Any, groups: Any) -> tuple[Any, list[Any]]:
         """The library's struct, and the arrays that it points to."""
         x = as_rows(X, "X", self._fitted().dim)

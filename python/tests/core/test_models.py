@@ -459,6 +459,12 @@ class TestSDE(unittest.TestCase):
         self.assertEqual((t.shape, x.shape), ((11,), (4, 11, 1)))
         more = self.model.simulate(6, t0=0.1, t1=0.5, steps=10, random_state=1)[1]
         self.assertTrue(np.array_equal(more[:4], x))
+        t, x, share = self.model.bridge([0.1, 0.3, 0.4], [[1.5], [1.2], [1.0]], 7, steps=2, random_state=1)
+        np.testing.assert_allclose(t, [0.1, 0.2, 0.3, 0.35, 0.4])
+        self.assertEqual((x.shape, share.shape), ((7, 5, 1), (2,)))
+        self.assertTrue((x[:, [0, 2, 4], 0] == [1.5, 1.2, 1.0]).all() and (share > 0).all() and x[:, 1, 0].std() > 0)
+        with self.assertRaises(ValueError):
+            self.model.bridge([0.1], [[1.5]])
         started = self.model.simulate(start=[[1.5]], steps=4)[1]
         self.assertEqual(started[0, 0, 0], 1.5)
         self.assertEqual(self.model.sample([0.1, 0.2], random_state=1).shape, (2, 1))

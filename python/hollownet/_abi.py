@@ -339,6 +339,8 @@ class hl_root_row(Structure): ...
 
 class hl_sde_band_values(Structure): ...
 
+class hl_bridge_options(Structure): ...
+
 class hl_sde_regress_options(Structure): ...
 
 class hl_sde_regress_report(Structure): ...
@@ -1231,6 +1233,12 @@ hl_sde_band_values._fields_ = [
     ("g_high", c_void_p),
     ("inside", c_void_p),
 ]
+hl_bridge_options._fields_ = [
+    ("steps", c_size_t),
+    ("level", c_int),
+    ("candidates", c_size_t),
+    ("seed", c_uint64),
+]
 hl_sde_regress_options._fields_ = [
     ("form", c_char_p),
     ("noise", c_char_p),
@@ -1408,6 +1416,7 @@ STRUCTS: dict[str, Any] = {
     "hl_root_options": hl_root_options,
     "hl_root_row": hl_root_row,
     "hl_sde_band_values": hl_sde_band_values,
+    "hl_bridge_options": hl_bridge_options,
     "hl_sde_regress_options": hl_sde_regress_options,
     "hl_sde_regress_report": hl_sde_regress_report,
     "hl_sde_constant": hl_sde_constant,
@@ -1767,6 +1776,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_sde_replicates": (c_size_t, [c_void_p]),
     "hl_sde_bands": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_sde_replicate_system": (c_int, [c_void_p, c_void_p]),
+    "hl_sde_bridge": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_sde_regress": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
     "hl_sde_simple_free": (None, [c_void_p]),
     "hl_sde_simple_report": (hl_sde_regress_report, [c_void_p]),

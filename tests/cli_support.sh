@@ -74,28 +74,72 @@ absent() {
     if [ ! -e "$1" ]; then pass; else fail "$command: $1 is there"; fi
 }
 
-# interrupted ARGUMENT ...: exits with 130 within 15 seconds of the signal. The shell's background jobs ignore SIGINT, so
-# Python gives it back, if there is one.
-restore=
-if [ $have_python = yes ]; then
-    restore="python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])'"
-fi
-interrupted() {
-    command="hollow $* and Ctrl-C"
-    eval "$restore \"\$hollow\" \"\$@\" >\"\$out\" 2>\"\$err\" &"
+# wait_for CONDITION ...: until the command succeeds; gives up after minutes, as on a busy machine everything is slow.
+wait_for() {
+    tries=0
+    until "$@" || [ $tries -ge 3000 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+# ready_for BIT PID PROGRAM [FILE]: the process runs PROGRAM and handles the signal of this bit of SigCgt, and FILE, if there is one, has something
+# in it; or the process is over.
+ready_for() {
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$2/status" 2>/dev/null)
+    [ -z "$caught" ] || { grep -qx "Name:.$3" "/proc/$2/status" && [ $((0x$caught & $1)) != 0 ] && { [ -z "$4" ] || [ -s "$4" ]; }; }
+}
+
+# signalled NAME BIT STATUS ARGUMENT ...: the signal stops hollow with this exit status. It comes a second after it is handled and, with
+# --log FILE, after the first iteration. The shell's background jobs ignore SIGINT, which env gives back.
+signalled() {
+    name=$1 bit=$2 status=$3
+    shift 3
+    command="hollow $* and SIG$name"
+    log=
+    case $1 in
+    bench | paper) program=hollow-$1 ;; # which hollow becomes
+    *) program=$(basename "$hollow") ;;
+    esac
+    for argument in "$@"; do
+        [ "$log" != next ] || log=$argument
+        [ "$argument" != --log ] || log=next
+    done
+    env --default-signal=INT "$hollow" "$@" >"$out" 2>"$err" &
     pid=$!
+    wait_for ready_for "$bit" $pid "$program" "$log"
     sleep 1
-    kill -INT $pid
+    kill -"$name" $pid
     (
-        sleep 15
+        sleep 200
         kill -KILL $pid
     ) 2>/dev/null &
     watch=$!
     wait $pid
     got=$?
     kill $watch 2>/dev/null
-    if [ $got = 130 ]; then pass; else fail "$command: exit status $got instead of 130"; fi
+    if [ $got = "$status" ]; then pass; else fail "$command: exit status $got instead of $status"; fi
     stderr_has "stopped"
+}
+interrupted() {
+    signalled INT 2 130 "$@"
+}
+terminated() {
+    signalled TERM 16384 143 "$@"
+}
+
+# killed_after_checkpoint MODEL ARGUMENT ...: SIGKILL some time after the first checkpoint; again if the run was over before.
+killed_after_checkpoint() {
+    model_killed=$1
+    shift
+    for attempt in 1 2 3 4 5; do
+        rm -f "$model_killed" "$model_killed.ckpt"
+        "$hollow" "$@" -o "$model_killed" >"$out" 2>"$err" &
+        pid=$!
+        wait_for test -e "$model_killed.ckpt"
+        kill -KILL $pid 2>/dev/null
+        wait $pid 2>/dev/null
+        [ -e "$model_killed" ] || break
+    done
 }
 
 finish() {

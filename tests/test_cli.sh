@@ -250,7 +250,7 @@ done
 
 # ---- Ctrl-C ----
 
-if [ -n "$restore" ]; then
+if [ -d /proc/self ]; then
     interrupted bench --case a --seconds 100
     stdout_empty
     mkdir "$work/stopped"

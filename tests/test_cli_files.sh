@@ -99,25 +99,14 @@ expect 0 logp "$model" "$data" --out /dev/null
 
 mkfifo "$work/fifo"
 command="hollow info FIFO"
-timeout 10 "$hollow" info "$work/fifo" >"$out" 2>"$err"
+timeout 200 "$hollow" info "$work/fifo" >"$out" 2>"$err"
 if [ $? = 2 ]; then pass; else fail "$command: exit status is not 2"; fi
 stderr_has "not a regular file"
-timeout 10 "$hollow" logp "$work/fifo" "$data" >"$out" 2>"$err"
+timeout 200 "$hollow" logp "$work/fifo" "$data" >"$out" 2>"$err"
 if [ $? = 2 ]; then pass; else fail "hollow logp FIFO DATA: exit status is not 2"; fi
 
-# terminated ARGUMENT ...: SIGTERM stops like Ctrl-C, with 143.
-terminated() {
-    command="hollow $* and SIGTERM"
-    "$hollow" "$@" >"$out" 2>"$err" &
-    pid=$!
-    sleep 1
-    kill -TERM $pid
-    wait $pid
-    got=$?
-    if [ $got = 143 ]; then pass; else fail "$command: exit status $got instead of 143"; fi
-    stderr_has "stopped"
-}
-terminated fit "$data" -o "$work/t" --iters 100000 --threads 1
+# SIGTERM stops like Ctrl-C.
+terminated fit "$data" -o "$work/t" --iters 100000 --threads 1 --log "$work/t.log"
 file_there "$work/t.ckpt"
 stderr_has "with --resume goes on"
 terminated sample "$model" -n 1000000000 --threads 1 --out "$work/rows.csv"
@@ -128,10 +117,7 @@ absent "$work/rows.csv"
 # shellcheck disable=SC2086
 "$hollow" fit "$data" -o "$work/locked" $fit --iters 100000 2>"$work/first" &
 pid=$!
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
-    [ -e "$work/locked.lock" ] && break
-    sleep 0.3
-done
+wait_for test -e "$work/locked.lock"
 # shellcheck disable=SC2086
 expect 2 fit "$data" -o "$work/locked" $fit
 stderr_has "another run is writing this model"

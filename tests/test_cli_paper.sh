@@ -90,7 +90,7 @@ stderr_has "there is no 'nonsense'"
 
 # ---- Ctrl-C ----
 
-if [ -n "$restore" ]; then
+if [ -d /proc/self ]; then
     mkdir "$work/stopped"
     interrupted paper fig5 --out "$work/stopped"
     interrupted paper fig4 --out "$work/stopped"

@@ -627,16 +627,7 @@ long="--iters 2000 --batch 64 --hidden 8 --components 2 --threads 1"
 expect 0 sde fit "$data" -o "$work/whole.hollow" $long
 killed=$work/killed.hollow
 # shellcheck disable=SC2086
-"$hollow" sde fit "$data" -o "$killed" $long --save-every 0.05 --log "$work/killed.log" >"$out" 2>"$err" &
-pid=$!
-n=0
-while [ ! -e "$killed.ckpt" ] && [ $n -lt 1200 ]; do
-    sleep 0.1
-    n=$((n + 1))
-done
-sleep 0.2
-kill -KILL $pid
-wait $pid 2>/dev/null
+killed_after_checkpoint "$killed" sde fit "$data" $long --save-every 0.05 --log "$work/killed.log"
 command="hollow sde fit, killed, and --resume"
 absent "$killed"
 file_there "$killed.ckpt"
@@ -662,9 +653,9 @@ else
 fi
 same "$killed" "$work/whole.hollow"
 absent "$killed.ckpt"
-if [ -n "$restore" ]; then
+if [ -d /proc/self ]; then
     # shellcheck disable=SC2086
-    interrupted sde fit "$data" -o "$work/stopped.hollow" $long --iters 400000
+    interrupted sde fit "$data" -o "$work/stopped.hollow" $long --iters 400000 --log "$work/stopped.log"
     stderr_has "stopped.hollow.ckpt is written, and the same call with --resume goes on"
     stdout_empty
     absent "$work/stopped.hollow"

@@ -7,10 +7,18 @@
 
 #include "bench.h"
 
-enum { COLUMNS = 43, ROWS = 4000, BATCH = 1024, MOST_RANKS = 4, SEED = 31 };
+enum { COLUMNS = 43, ROWS = 4000, MOST_RANKS = 4, SEED = 31 };
+
+/* A training: sizes of the network, rows of a batch, and a delay before each exchange, as of a slow network. */
+typedef struct scale_case {
+    size_t ranks, batch, hidden, features, width;
+    double delay;
+} scale_case;
 
 typedef struct timing {
     double seconds, gathered; /* in all; of them, waiting for other ranks */
+    double compute;           /* processor seconds of rank 0 outside of exchanges */
+    double exchanges, bytes, parameters;
 } timing;
 
 /* Columns that depend on each other. */
@@ -39,21 +47,24 @@ static double member(const char *line, const char *key)
     return at ? strtod(at + strlen(quoted), NULL) : NAN;
 }
 
-static int run_ranks(const char *hollow, const char *directory, size_t ranks, size_t iterations, timing *t)
+static int run_case(const char *hollow, const char *directory, const scale_case *c, size_t iterations, timing *t)
 {
-    char command[3 * PATH_MAX + 400], line[10000] = "";
-    char starter[100] = "";
-    if (ranks > 1)
-        snprintf(starter, sizeof starter, "mpirun --oversubscribe -n %zu ", ranks);
-    snprintf(command, sizeof command,
-             "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 %s'%s' fit '%s/table.npy' -o '%s/%zu.hollow' "
-             "--members flow --loss nll --calibrate off --iters %zu --batch %d --threads 1 --json --quiet",
-             starter, hollow, directory, directory, ranks, iterations, BATCH);
+    char command[3 * PATH_MAX + 500], line[10000] = "", starter[200] = "";
+    if (c->ranks > 1)
+        snprintf(starter, sizeof starter, "HOLLOW_EXCHANGE_DELAY=%g mpirun --oversubscribe -n %zu ", c->delay,
+                 c->ranks);
+    snprintf(
+        command, sizeof command,
+        "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 %s'%s' fit '%s/table.npy' -o '%s/%zu.hollow' "
+        "--members flow --loss nll --calibrate off --ode-steps 4 --hidden %zu --features %zu --width %zu --layers 2 "
+        "--iters %zu --batch %zu --validation-share 0.01 --threads 1 --json --quiet",
+        starter, hollow, directory, directory, c->ranks, c->hidden, c->features, c->width, iterations, c->batch);
     FILE *pipe = popen(command, "r");
     bool read = pipe && fgets(line, sizeof line, pipe);
     if (!pipe || pclose(pipe) != 0 || !read)
         return cli_fail(&bench_command, CLI_FAILED, "this failed: %s", command);
-    *t = (timing){ member(line, "seconds"), member(line, "gathered_seconds") };
+    *t = (timing){ member(line, "seconds"),   member(line, "gathered_seconds"), member(line, "compute_seconds"),
+                   member(line, "exchanges"), member(line, "exchanged_bytes"),  member(line, "parameters") };
     return CLI_OK;
 }
 
@@ -65,35 +76,51 @@ static bool same_model(const char *directory, size_t ranks)
     return system(command) == 0;
 }
 
-static void print_case(size_t ranks, const timing *t, const timing *one, bool same)
+static void print_case(const scale_case *c, size_t iterations, const timing *t, const timing *one, bool same)
 {
     cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
-    cli_json_text(&json, "case", "likelihood training, 43 columns, batch 1024, one thread a rank");
-    cli_json_count(&json, "ranks", ranks);
+    cli_json_text(&json, "case", "likelihood training, 43 columns, one thread a rank");
+    cli_json_count(&json, "ranks", c->ranks);
+    cli_json_count(&json, "batch", c->batch);
+    cli_json_real(&json, "parameters", t->parameters);
+    cli_json_real(&json, "delay", c->delay);
+    cli_json_count(&json, "iterations", iterations);
     cli_json_real(&json, "seconds", t->seconds);
     cli_json_real(&json, "speedup", one->seconds / t->seconds);
     cli_json_real(&json, "communication_share", t->gathered / t->seconds);
+    cli_json_real(&json, "gathered_seconds", t->gathered);
+    cli_json_real(&json, "compute_seconds", t->compute);
+    cli_json_real(&json, "compute_speedup", one->compute / t->compute);
+    cli_json_real(&json, "exchanges", t->exchanges);
+    cli_json_real(&json, "exchanged_bytes", t->bytes);
     cli_json_bool(&json, "same_model", same);
     cli_json_close(&json, '}');
     putchar('\n');
     fflush(stdout);
 }
 
+/* Size b of bench ddim with batches of 1,024 and 256, a smaller network, and delays. */
 static int compare(const char *hollow, const char *directory, size_t iterations)
 {
+    static const scale_case cases[] = {
+        { 1, 1024, 256, 32, 64, 0 },   { 2, 1024, 256, 32, 64, 0 },  { 4, 1024, 256, 32, 64, 0 },
+        { 2, 1024, 256, 32, 64, .05 }, { 1, 256, 256, 32, 64, 0 },   { 2, 256, 256, 32, 64, 0 },
+        { 4, 256, 256, 32, 64, 0 },    { 1, 1024, 64, 16, 32, 0 },   { 2, 1024, 64, 16, 32, 0 },
+        { 4, 1024, 64, 16, 32, 0 },    { 4, 1024, 64, 16, 32, .05 },
+    };
     timing one = { 0 }, t;
     int result = CLI_OK;
-    for (size_t ranks = 1; ranks <= MOST_RANKS && result == CLI_OK; ranks *= 2) {
-        result = cli_interrupted() ? CLI_STOPPED : run_ranks(hollow, directory, ranks, iterations, &t);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && result == CLI_OK; i++) {
+        result = cli_interrupted() ? CLI_STOPPED : run_case(hollow, directory, &cases[i], iterations, &t);
         if (result != CLI_OK)
             break;
-        if (ranks == 1)
+        if (cases[i].ranks == 1)
             one = t;
-        bool same = same_model(directory, ranks);
-        print_case(ranks, &t, &one, same);
+        bool same = same_model(directory, cases[i].ranks);
+        print_case(&cases[i], iterations, &t, &one, same);
         if (!same)
-            result = cli_fail(&bench_command, CLI_FAILED, "%zu ranks gave another model than one", ranks);
+            result = cli_fail(&bench_command, CLI_FAILED, "%zu ranks gave another model than one", cases[i].ranks);
     }
     return result;
 }

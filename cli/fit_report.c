@@ -171,7 +171,11 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     cli_json_count(&json, "gain_rows", o->gain_rows);
     cli_json_real(&json, "seconds", o->seconds);
     cli_json_count(&json, "ranks", hl_context_ranks(j->ctx));
+    cli_exchange e = cli_exchanged();
     cli_json_real(&json, "gathered_seconds", hl_context_gathered(j->ctx));
+    cli_json_real(&json, "compute_seconds", e.compute);
+    cli_json_count(&json, "exchanges", e.count);
+    cli_json_count(&json, "exchanged_bytes", e.bytes);
     cli_json_count(&json, "rows", o->train_rows);
     cli_json_count(&json, "validation_rows", o->valid_rows);
     cli_json_count(&json, "columns", j->dim);

@@ -96,6 +96,12 @@ bool cli_is_first_rank(void);  /* the one that writes; true if there is one */
 int cli_threads(void);         /* that a command may use: all, or its part where ranks share a machine */
 /* The context is one of the ranks from now on, which is said. */
 int cli_use_ranks(const cli_command *command, hl_context *ctx);
+/* What exchanges between ranks have cost this process so far. */
+typedef struct cli_exchange {
+    size_t count, bytes;       /* bytes: received */
+    double processor, compute; /* processor seconds in exchanges, mostly waiting; and outside of them */
+} cli_exchange;
+cli_exchange cli_exchanged(void);
 /* CLI_WRONG, having said so, if there are several ranks: for commands that would do the same on each. */
 int cli_refuse_ranks(const cli_command *command);
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpi/hollow_mpi.h"
@@ -13,7 +14,9 @@
 
 static const double PATIENCE = 10; /* seconds that a rank that failed waits for the others to fail, too */
 
-static hl_ranks ranks = { .size = 1 };
+static hl_ranks ranks = { .size = 1 }, plain; /* plain: as the plug-in has them */
+static cli_exchange exchange;
+static double delay;    /* seconds before each exchange, as of a slow network */
 static size_t near = 1; /* ranks on this machine */
 static hollow_mpi_end_fn *end;
 static hollow_mpi_abort_fn *abort_all;
@@ -41,6 +44,35 @@ static int silence(void)
     return CLI_OK;
 }
 
+static double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The plug-in's exchange, counted. */
+static int gather(const void *mine, const size_t *bytes, void *all, void *user)
+{
+    double start = processor_seconds();
+    (void)user;
+    if (delay > 0)
+        nanosleep(&(struct timespec){ (time_t)delay, (long)(1e9 * (delay - floor(delay))) }, NULL);
+    int failed = plain.gather(mine, bytes, all, plain.user);
+    for (size_t k = 0; k < ranks.size; k++)
+        exchange.bytes += k == ranks.rank ? 0 : bytes[k];
+    exchange.count++;
+    exchange.processor += processor_seconds() - start;
+    return failed;
+}
+
+cli_exchange cli_exchanged(void)
+{
+    cli_exchange e = exchange;
+    e.compute = processor_seconds() - e.processor;
+    return e;
+}
+
 int cli_ranks_start(void)
 {
     static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", NULL };
@@ -65,8 +97,11 @@ int cli_ranks_start(void)
                      count, why && *why ? ": " : "", why ? why : "");
         return CLI_WRONG;
     }
-    if (start(&ranks, &near) != 0)
+    if (start(&plain, &near) != 0)
         return cli_fail(NULL, CLI_FAILED, "MPI could not be started");
+    ranks = (hl_ranks){ plain.rank, plain.size, gather, NULL };
+    const char *slow = getenv("HOLLOW_EXCHANGE_DELAY");
+    delay = slow ? fmax(0, fmin(strtod(slow, NULL), 10)) : 0;
     return ranks.rank > 0 ? silence() : CLI_OK;
 }
 

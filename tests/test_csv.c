@@ -556,6 +556,59 @@ static void test_damaged(void **state)
     }
 }
 
+/* A table of more numbers than are to stay in memory is the same table, with the same lines and rows left out. */
+static void test_spilled(void **state)
+{
+    enum { ROWS = 90000, ASKED = 1000 };
+    FILE *file = fopen("long.csv", "w");
+    hl_context *ctx = NULL;
+    hl_table *t[2];
+    hl_column_stats stats[2][2];
+    static double a[2 * ASKED], b[2 * ASKED];
+
+    (void)state;
+    for (size_t r = 0; r < ROWS; r++)
+        fprintf(file, r % 1000 == 7 ? "\n%zu,\n" : "%zu,%.3f\n", r, (double)(r % 97) / 7);
+    fclose(file);
+    assert_int_equal(hl_context_create(NULL, &ctx), HL_OK);
+    CHECK_OK(ctx, hl_table_open(ctx, "long.csv", &(hl_table_options){ .drop_missing = 1 }, &t[0]));
+    CHECK_OK(ctx, hl_table_open(ctx, "long.csv", &(hl_table_options){ .drop_missing = 1, .in_memory = 9 }, &t[1]));
+    assert_int_equal(hl_table_rows(t[0]), ROWS - ROWS / 1000);
+    assert_int_equal(hl_table_rows(t[1]), hl_table_rows(t[0]));
+    for (size_t first = 0; first + ASKED <= hl_table_rows(t[0]); first += ASKED / 2 + 3) {
+        CHECK_OK(ctx, hl_table_read_rows(t[0], first, ASKED, a));
+        CHECK_OK(ctx, hl_table_read_rows(t[1], first, ASKED, b));
+        assert_memory_equal(a, b, sizeof a);
+        assert_int_equal(hl_table_line(t[0], first), hl_table_line(t[1], first));
+    }
+    const size_t rows[] = { 80000, 3, 4, 5, 70000, 3 }, second = 1;
+    CHECK_OK(ctx, hl_table_gather(t[0], 6, rows, 1, &second, a));
+    CHECK_OK(ctx, hl_table_gather(t[1], 6, rows, 1, &second, b));
+    assert_memory_equal(a, b, 6 * sizeof *a);
+    assert_int_equal(hl_table_gather(t[1], 1, &(size_t){ ROWS }, 1, &second, b), HL_ERR_INVALID);
+    for (int k = 0; k < 2; k++)
+        CHECK_OK(ctx, hl_table_stats(t[k], stats[k]));
+    assert_memory_equal(stats[0], stats[1], sizeof stats[0]);
+    hl_table_free(t[0]);
+    hl_table_free(t[1]);
+    setenv("TMPDIR", "/nosuch", 1);
+    assert_int_equal(hl_table_open(ctx, "long.csv", &(hl_table_options){ .drop_missing = 1, .in_memory = 9 }, &t[1]),
+                     HL_ERR_IO);
+    check_message(ctx, "temporary file");
+    unsetenv("TMPDIR");
+    hl_context_free(ctx);
+}
+
+static hl_status read_spilled(hl_context *ctx, void *user)
+{
+    hl_table *t = NULL;
+    hl_status status = hl_table_open(ctx, "ones.csv", &(hl_table_options){ .in_memory = 9 }, &t);
+
+    (void)user;
+    hl_table_free(t);
+    return status;
+}
+
 static hl_status read_sample(hl_context *ctx, void *user)
 {
     hl_table_options options = { .drop_missing = 1, .columns = "2-3" };
@@ -626,6 +679,11 @@ static void test_out_of_memory(void **state)
     check_every_allocation(1, read_sample, NULL);
     put_file("kinds.csv", "id,when\nann,2024-01-01\nbob,2024-01-02\n", 38);
     check_every_allocation(1, read_kinds, NULL);
+    FILE *file = fopen("ones.csv", "w");
+    for (size_t r = 0; r < 70000; r++)
+        fputs("1\n", file);
+    fclose(file);
+    check_every_allocation(1, read_spilled, NULL);
 }
 
 int main(void)
@@ -634,7 +692,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_scan),          TEST(test_text),           TEST(test_locale),    TEST(test_good),    TEST(test_bad),
         TEST(test_lines),         TEST(test_buffer),         TEST(test_long),      TEST(test_damaged), TEST(test_kinds),
-        TEST(test_out_of_memory), TEST(test_standard_input), TEST(test_long_pipe),
+        TEST(test_out_of_memory), TEST(test_standard_input), TEST(test_long_pipe), TEST(test_spilled),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

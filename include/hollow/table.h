@@ -32,6 +32,8 @@ typedef struct hl_table_options {
     int header;      /* csv: > 0 the first row holds names, < 0 it does not; default: it does if a field is no number */
     char separator;  /* csv: ',', ';', '\t' or ' ' (any blanks); default found from the first row */
     size_t min_rows; /* fewer rows are an error; default 1 */
+    size_t
+        in_memory; /* csv: about as many numbers stay in memory, those of a larger file do not; default 2^23, 64 MB */
     /* csv: the name or number of a column that holds dates if its first value looks like one (HL_COLUMN_DATES) */
     const char *date_column;
     /* csv: the name or number of a column that holds texts if its first value is no number (HL_COLUMN_LABELS) */

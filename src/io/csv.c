@@ -2,11 +2,15 @@
  *
  * The input goes through a buffer that holds at least one whole record (a row; more than one line if quotes span lines). A
  * record is delimited first, then its fields are parsed in place; the byte after it is a line end, which stops every scan. A
- * record larger than the buffer doubles it. Memory is the longest record and the numbers of the wanted columns. */
+ * record larger than the buffer doubles it. Memory is the longest record and the numbers of the wanted columns; those of a large file go to a
+ * temporary one, from which they are read as those of an array. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "io/number.h"
 #include "io/table.h"
@@ -14,6 +18,7 @@
 enum {
     FIRST_BUFFER = 1 << 18,
     BLOCK_VALUES = 1 << 16, /* numbers of a block, if a row is not longer */
+    IN_MEMORY = 1 << 23,    /* numbers, unless the options say otherwise */
     UNUSED = -1             /* in csv.place */
 };
 
@@ -419,11 +424,78 @@ static hl_status begin(csv *c)
 
 /* ---- rows ---- */
 
+/* A file without a name. */
+static hl_status open_spill(hl_table *t)
+{
+    const char *directory = getenv("TMPDIR");
+    char path[4096];
+
+    directory = directory && *directory ? directory : "/tmp";
+    if (snprintf(path, sizeof path, "%s/hollow-XXXXXX", directory) >= (int)sizeof path)
+        return hl_io_error(t->ctx, directory, "create a temporary file in", ENAMETOOLONG);
+    t->spill = mkstemp(path);
+    if (t->spill < 0)
+        return hl_io_error(t->ctx, directory, "create a temporary file in", errno);
+    t->spilling = true;
+    unlink(path);
+    return HL_OK;
+}
+
+/* Rows that are in blocks go to the file. */
+static hl_status spill_blocks(hl_table *t)
+{
+    size_t left = t->rows - t->spilled;
+    hl_status status = t->spilling ? HL_OK : open_spill(t);
+
+    for (size_t i = 0; i < t->block_count; i++) {
+        size_t rows = left < t->block_rows ? left : t->block_rows;
+
+        if (!status)
+            status = hl_fd_write(t->ctx, "the temporary file of the table", t->spill, t->blocks[i],
+                                 rows * t->block_columns * sizeof(double));
+        hl_free(t->ctx, t->blocks[i]);
+        left -= rows;
+    }
+    t->block_count = 0;
+    t->spilled = t->rows;
+    return status;
+}
+
+/* The file takes the place of the source, as an array of all numbers. */
+static hl_status read_spill(hl_table *t)
+{
+    hl_array array = { .kind = 'f', .size = sizeof(double), .rank = 2, .rows = t->rows, .columns = t->block_columns };
+    size_t row_bytes = t->block_columns * sizeof(double);
+    hl_status status = spill_blocks(t);
+
+    if (!status)
+        status = hl_grow(t->ctx, (void **)&t->arrays, &t->array_capacity, 1, sizeof *t->arrays);
+    if (!status)
+        status =
+            hl_grow(t->ctx, &t->scratch, &t->scratch_bytes, row_bytes > BLOCK_VALUES ? row_bytes : BLOCK_VALUES, 1);
+    if (status)
+        return status;
+    hl_free(t->ctx, t->blocks);
+    t->blocks = NULL;
+    t->arrays[t->array_count++] = array;
+    hl_source_replace(&t->source, t->spill, t->rows * row_bytes);
+    t->spilling = false;
+    return HL_OK;
+}
+
 /* Room for the next row. */
 static hl_status next_row(hl_table *t, double **row)
 {
-    size_t block = t->rows / t->block_rows;
+    size_t block = (t->rows - t->spilled) / t->block_rows;
+    size_t most = t->options.in_memory ? t->options.in_memory : IN_MEMORY;
 
+    if (block == t->block_count && block && block * t->block_rows * t->block_columns >= most) {
+        hl_status status = spill_blocks(t);
+
+        if (status)
+            return status;
+        block = 0;
+    }
     if (block == t->block_count) {
         if (hl_grow(t->ctx, (void **)&t->blocks, &t->block_capacity, block + 1, sizeof *t->blocks))
             return HL_ERR_NOMEM;
@@ -432,7 +504,7 @@ static hl_status next_row(hl_table *t, double **row)
             return HL_ERR_NOMEM;
         t->block_count++;
     }
-    *row = t->blocks[block] + t->rows % t->block_rows * t->block_columns;
+    *row = t->blocks[block] + (t->rows - t->spilled) % t->block_rows * t->block_columns;
     return HL_OK;
 }
 
@@ -621,6 +693,8 @@ hl_status hl_table_read_csv(hl_table *t)
     }
     if (!status && t->rows == 0 && !t->dropped)
         status = hl_table_fault(t, HL_ERR_FORMAT, "it has a header and no rows");
+    if (!status && t->spilling)
+        status = read_spill(t);
     hl_free(t->ctx, c.buffer);
     hl_free(t->ctx, c.place);
     return status;

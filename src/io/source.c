@@ -59,6 +59,18 @@ void hl_source_close(hl_source *source)
     *source = (hl_source){ .fd = -1 };
 }
 
+void hl_source_replace(hl_source *source, int fd, size_t size)
+{
+    if (source->fd >= 0 && !source->standard)
+        close(source->fd);
+    hl_free(source->ctx, source->memory);
+    source->memory = NULL;
+    source->fd = fd;
+    source->standard = false;
+    source->regular = true;
+    source->size = size;
+}
+
 /* Read in order until `bytes` have come or the end. */
 static hl_status read_on(hl_source *in, void *data, size_t bytes, size_t *got)
 {

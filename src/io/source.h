@@ -23,6 +23,8 @@ typedef struct hl_source {
 /* Open a path, "-" being standard input. On failure there is nothing to close. */
 hl_status hl_source_open(hl_context *ctx, const char *path, hl_source *source);
 void hl_source_close(hl_source *source);
+/* Read another file, `size` bytes long, from now on, under the same name; the source owns its descriptor. */
+void hl_source_replace(hl_source *source, int fd, size_t size);
 /* The first bytes, at most 8, without taking them. */
 hl_status hl_source_peek(hl_source *source, char head[8], size_t *bytes);
 /* Up to `bytes` of the next bytes, in order; *got < bytes only at the end. */

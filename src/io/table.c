@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/ranks.h"
 #include "io/table.h"
@@ -468,6 +469,8 @@ void hl_table_free(hl_table *table)
         hl_free(t->ctx, t->blocks[i]);
     for (size_t i = 0; i < t->array_count; i++)
         hl_free(t->ctx, t->arrays[i].memory);
+    if (t->spilling)
+        close(t->spill);
     hl_free(t->ctx, t->blocks);
     hl_free(t->ctx, t->arrays);
     hl_free(t->ctx, t->marks);

@@ -57,6 +57,9 @@ struct hl_table {
 
     double **blocks; /* csv: block_rows rows each */
     size_t block_count, block_capacity, block_rows, block_columns;
+    bool spilling; /* blocks went to a file, `spilled` rows of them, ... */
+    int spill;     /* ... which is open until the table's source takes it over */
+    size_t spilled;
     hl_line_mark *marks; /* csv */
     size_t mark_count, mark_capacity;
 

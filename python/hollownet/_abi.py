@@ -1273,6 +1273,7 @@ hl_table_options._fields_ = [
     ("header", c_int),
     ("separator", c_char),
     ("min_rows", c_size_t),
+    ("in_memory", c_size_t),
     ("date_column", c_char_p),
     ("label_column", c_char_p),
     ("shared", c_int),

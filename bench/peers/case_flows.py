@@ -38,10 +38,10 @@ class Problem:
         self.exact_logp = solve.logp(self.x[: self.exact_rows].astype(np.float64))()
         self.exact_x = solve.sample(self.z[: self.exact_rows].astype(np.float64))()
 
-    def by_diffrax(self, method: Any) -> Callable[[float], Solver]:
-        if method not in self._compiled:
-            self._compiled[method] = diffrax_solver(JaxNet(self.layout), method())
-        return self._compiled[method]
+    def by_diffrax(self, method: Any, steps: int = 0) -> Callable[[float], Solver]:
+        if (method, steps) not in self._compiled:
+            self._compiled[method, steps] = diffrax_solver(JaxNet(self.layout), method(), steps)
+        return self._compiled[method, steps]
 
     def error(self, kind: str, result: np.ndarray) -> tuple[float, float]:
         """Mean and 99 % quantile of the error."""
@@ -56,13 +56,22 @@ class Problem:
 
 
 def run(bench: Bench, options: Any) -> None:
-    for name in ("moons", "miniboone"):
+    for name, dim in (("moons", 2), ("miniboone", 43)):
+        if not any(bench.wants(case) for case in _cases(dim)):
+            continue
         rows = np.load(f"{options.models}/{name}.rows.npy")
         problem = Problem(bench, f"{options.models}/{name}.hollow", rows, options.quick)
         for kind in ("logp", "sample"):
-            equal_tolerance(bench, problem, kind)
-            equal_accuracy(bench, problem, kind)
-        training_step(bench, problem)
+            if bench.wants(f"{kind}/{dim}/tolerance"):
+                equal_tolerance(bench, problem, kind)
+            if bench.wants(f"{kind}/{dim}/accuracy"):
+                equal_accuracy(bench, problem, kind)
+        if bench.wants(f"train_flow/{dim}"):
+            training_step(bench, problem)
+
+
+def _cases(dim: int) -> list[str]:
+    return [f"{kind}/{dim}/{at}" for kind in ("logp", "sample") for at in ("tolerance", "accuracy")] + [f"train_flow/{dim}"]
 
 
 def ours_of(problem: Problem, kind: str) -> Callable[[], np.ndarray]:
@@ -86,6 +95,8 @@ def equal_tolerance(bench: Bench, problem: Problem, kind: str) -> None:
         "torchdiffeq dopri5": torchdiffeq_solver(TorchNet(problem.layout), "dopri5", 1e-5),
     }
     for peer, solver in peers.items():
+        if not bench.wants(f"{kind}/{problem.dim}/tolerance", peer):
+            continue
         theirs = getattr(solver, kind)(rows)
         a, b = mine(), theirs()
         agree = difference(a, b)
@@ -113,19 +124,18 @@ def equal_accuracy(bench: Bench, problem: Problem, kind: str) -> None:
     }
     name = solver.method.decode()
     same = {"dopri5": diffrax.Dopri5, "tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "bosh3": diffrax.Bosh3}[name]
-    searched[f"diffrax {name}, our method"] = problem.by_diffrax(same)
-    seen = set()
+    steps = solver.steps or solver.even_steps
+    own = f"diffrax {name}, our method" + (f" and {steps} steps" if steps else "")
+    searched[own] = problem.by_diffrax(same, steps)
     for peer, make in searched.items():
-        base = peer.removesuffix(", our method")
-        if base in seen:
+        if not bench.wants(f"{kind}/{problem.dim}/accuracy", peer):
             continue
-        seen.add(base)
         best = None
-        for tolerance in TOLERANCES:
+        for tolerance in [0.0] if peer == own and steps else TOLERANCES:
             theirs = getattr(make(tolerance), kind)(rows)
             b = theirs()
             found = problem.error(kind, b)
-            if found[0] <= mean * 1.02 and found[1] <= high * 1.02:
+            if tolerance == 0 or (found[0] <= mean * 1.02 and found[1] <= high * 1.02):
                 best = (tolerance, theirs, b)
                 break
         case = f"{kind}/{problem.dim}/accuracy"
@@ -134,8 +144,9 @@ def equal_accuracy(bench: Bench, problem: Problem, kind: str) -> None:
                               "ratio": None, "agree": None, "note": "no tolerance is accurate enough"}), flush=True)  # fmt: skip
             continue
         tolerance, theirs, b = best
-        bench.line(case, peer, difference(a, b), **bench.pair(mine, theirs), tolerance=tolerance,
-                   ours_method=f"{name} {solver.rtol:g}" + (f" x {solver.steps}" if solver.steps else ""),
+        bench.line(case, peer, difference(a, b), **bench.pair(mine, theirs),
+                   **({"tolerance": tolerance} if tolerance else {}),
+                   ours_method=f"{name} {solver.rtol:g}" + (f" x {steps}" if steps else ""),
                    evaluations=problem.flow.evaluations(mine, len(rows)), **errors(problem, kind, a, b))  # fmt: skip
 
 

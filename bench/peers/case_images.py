@@ -22,16 +22,20 @@ LAYERS = {  # channels in, channels out, kernel, image, stride
 }
 DENSE = {"784-512": (784, 512), "300-600": (300, 600), "256-64": (256, 64)}
 LIMIT = 1e-3
+JOBS = (" forward", " to data", " to weights")
 
 
 def run(bench: Bench, options: Any) -> None:
     rng = np.random.default_rng(3)
     for name, sizes in list(LAYERS.items())[: 4 if options.quick else None]:
-        convolution(bench, f"conv/{name}", rng, *sizes)
+        if any(bench.wants(f"conv/{name}{job}", "torch") for job in JOBS):
+            convolution(bench, f"conv/{name}", rng, *sizes)
     for name, (inputs, outputs) in DENSE.items():
-        dense(bench, f"dense/{name}", rng, inputs, outputs)
+        if any(bench.wants(f"dense/{name}{job}", "torch") for job in JOBS):
+            dense(bench, f"dense/{name}", rng, inputs, outputs)
     for name in ("small", "mid", "paper"):
-        autoencoder(bench, name, rng)
+        if bench.wants(f"vae/{name}", "torch"):
+            autoencoder(bench, name, rng)
 
 
 def random(rng: Any, *shape: int) -> np.ndarray:

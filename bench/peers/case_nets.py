@@ -27,6 +27,8 @@ def _spec(sizes: tuple[int, int, int, int, int]) -> dict[str, Any]:
 
 def run(bench: Bench, options: Any) -> None:
     for name, sizes in SIZES.items():
+        if not any(bench.wants(f"{job}/{name}") for job in ("f", "f_d", "train")):
+            continue
         dim, features, hidden, width, rows = sizes
         context = Context(bench.threads)
         net = ours.network(context, dim=dim, features=features, hidden=hidden, width=width)
@@ -42,7 +44,8 @@ def run(bench: Bench, options: Any) -> None:
             "train": g.plan([loss, *g.vjp(loss, g.params)]).bind(rows, [x], list(values.values())),
         }
         layout = Layout(_spec(sizes), values)
-        for peer, calls in (*_jax(layout, x), *_torch(layout, x, options.quick)):
+        compiled = not options.quick and bench.threads == 1  # torch.compile takes ten seconds a function
+        for peer, calls in (*_jax(layout, x), *_torch(layout, x, compiled)):
             for job, theirs in calls.items():
                 bench.compare(f"{job}/{name}", peer, jobs[job], theirs, LIMIT)
 
@@ -60,14 +63,14 @@ def _jax(layout: Layout, x: np.ndarray) -> Any:
     yield "jax jit", {"f": lambda: [ready(f(p, rows))], "f_d": lambda: ready(f_d(p, rows)), "train": train}
 
 
-def _torch(layout: Layout, x: np.ndarray, quick: bool) -> Any:
+def _torch(layout: Layout, x: np.ndarray, compiled: bool) -> Any:
     net = TorchNet(layout)
     torch = net.torch
     rows = torch.from_numpy(x)
     p = net.parameters
     trained = {k: v.clone().requires_grad_() for k, v in p.items()}
     for peer, wrap in (("torch", lambda h: h), ("torch.compile", torch.compile)):
-        if quick and peer == "torch.compile":
+        if not compiled and peer == "torch.compile":
             continue
         f, f_d, loss = wrap(net.f), wrap(net.f_d), wrap(net.loss)
 

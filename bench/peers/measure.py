@@ -21,10 +21,19 @@ def _slice(run: Callable[[], Any], count: int) -> tuple[float, float]:
 
 
 class Bench:
-    """`seconds`: how long each pair is measured, at least; `threads` goes into the lines."""
+    """`seconds`: how long each pair is measured, at least; `threads` goes into the lines; `only`: beginnings of the cases to
+    measure, or none for all; `done`: pairs of case and peer that are not measured again."""
 
-    def __init__(self, threads: int, seconds: float) -> None:
-        self.threads, self.seconds = threads, seconds
+    def __init__(
+        self, threads: int, seconds: float, only: tuple[str, ...] = (), done: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
+        self.threads, self.seconds, self.only, self.done = threads, seconds, only, done
+
+    def wants(self, case: str, peer: str = "") -> bool:
+        """Whether a case is to be measured: `logp/43` belongs to `logp`, and `f/a` not to `f_d`."""
+        parts = case.split("/")
+        names = {"/".join(parts[: i + 1]) for i in range(len(parts))} | {case}
+        return (not self.only or not names.isdisjoint(self.only)) and (case, peer) not in self.done
 
     def pair(self, ours: Callable[[], Any], peer: Callable[[], Any]) -> dict[str, float]:
         """Both in turn, in rounds of at least 10 ms each; medians over rounds, and the median of the rounds' ratios."""
@@ -58,6 +67,8 @@ class Bench:
         self, case: str, peer: str, ours: Callable[[], Any], theirs: Callable[[], Any], limit: float, **more: Any
     ) -> None:
         """Outputs first: a difference beyond `limit` is an error, and nothing is timed."""
+        if not self.wants(case, peer):
+            return
         agree = difference(ours(), theirs())
         if not agree <= limit:
             raise SystemExit(f"{case}, {peer}: results differ by {agree:.3g}, more than {limit:g}")

@@ -10,6 +10,8 @@ from typing import Any
 HEAD = """# Beside PyTorch, JAX, torchdiffeq and diffrax
 
     make bench-peers            # all cases, one and two threads; BUILD/peers.jsonl and this page
+    make bench-peers PEERS='--case ddim'      # some cases again, the other lines stay: ddim, flows, images, sde, start, logp/43, ...
+    make bench-peers PEERS=--resume           # go on after an interruption
     make bench-peers PEERS=--quick
 
 Every case computes the same thing on both sides, from the same weights and rows, in float32; outputs are compared before anything is
@@ -24,6 +26,7 @@ SECTIONS = [
     ("train", "Training step of a network", "Loss of f and D, and all parameter gradients."),
     ("logp", "log p of a continuous flow", "At equal tolerance both sides use dopri5 at 1e-5. At equal accuracy we use the solver"
      " that `hollow fit` calibrated, and the peer the loosest tolerance at which its mean error and its 99 % quantile are no larger than ours."
+     " The row with our method solves by diffrax as we do: the same method, and as many equal steps where ours are equal."
      " Errors are against double precision at 1e-9."),
     ("sample", "Samples of a continuous flow", "As above; errors are those of the row, in deviations."),
     ("train_flow", "Likelihood training step of a flow", "RK4 with 8 steps, 512 rows, exact trace, gradients of all parameters."),

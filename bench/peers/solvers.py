@@ -58,8 +58,8 @@ def torchdiffeq_solver(net: TorchNet, method: str, tolerance: float) -> Solver:
     return Solver(logp, sample)
 
 
-def diffrax_solver(net: JaxNet, method: Any) -> Callable[[float], Solver]:
-    """Of the tolerance, which is an argument of the compiled function."""
+def diffrax_solver(net: JaxNet, method: Any, steps: int = 0) -> Callable[[float], Solver]:
+    """Of the tolerance, which is an argument of the compiled function; `steps` nonzero: so many equal steps instead."""
     import diffrax
     import jax
     import jax.numpy as jnp
@@ -70,7 +70,10 @@ def diffrax_solver(net: JaxNet, method: Any) -> Callable[[float], Solver]:
 
     def solve(field: Any, p: Any, tolerance: Any, state: Any, t0: float, t1: float) -> Any:
         controller = diffrax.PIDController(rtol=tolerance, atol=tolerance)
-        out = diffrax.diffeqsolve(diffrax.ODETerm(field), method, t0, t1, None, state, args=p,
+        first = None
+        if steps:
+            controller, first = diffrax.ConstantStepSize(), (t1 - t0) / steps
+        out = diffrax.diffeqsolve(diffrax.ODETerm(field), method, t0, t1, first, state, args=p,
                                   stepsize_controller=controller, max_steps=None,
                                   adjoint=diffrax.ForwardMode())  # fmt: skip
         return jax.tree.map(lambda a: a[-1], out.ys)

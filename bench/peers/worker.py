@@ -27,6 +27,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cases", default="")
+    parser.add_argument("--only", default="", help="beginnings of names of cases")
+    parser.add_argument("--done", default="", help="a file of lines: what is in it is not measured again")
+    parser.add_argument("--seconds", type=float, default=1.5, help="for each pair")
     parser.add_argument("--models", default="")
     parser.add_argument("--program", default="")
     parser.add_argument("--isa", choices=["avx2", "avx512"], help="of nets, images and sde, on both sides")
@@ -43,14 +46,19 @@ def main() -> None:
     sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
 
     import importlib
+    import json
+    from pathlib import Path
 
     import torch
     from measure import Bench
 
     torch.set_num_threads(options.threads)
-    if options.threads == 1:
+    entries = [json.loads(line) for line in Path(options.done).read_text().splitlines()] if options.done else []
+    if not any("machine" in e for e in entries):
         describe(options.quick)
-    bench = Bench(options.threads, 0.4 if options.quick else 3)
+    done = frozenset((e["case"], e["peer"]) for e in entries if e.get("threads") == options.threads)
+    only = tuple(name for name in options.only.split(",") if name)
+    bench = Bench(options.threads, 0.4 if options.quick else options.seconds, only, done)
     for name in options.cases.split(","):
         importlib.import_module("case_" + name).run(bench, options)
 

@@ -85,7 +85,8 @@ typedef struct bench_sde_options {
     size_t first, seeds, iterations, hidden;
     double kept, rate;
     int threads;
-    bool quick; /* fewer trajectories */
+    bool quick;    /* fewer trajectories */
+    bool markdown; /* the table to stdout instead of lines of JSON */
 } bench_sde_options;
 int bench_sde(const bench_sde_options *options);
 /* `hollow bench sde --bands`; problem NULL: all of them. */

@@ -37,10 +37,11 @@ static const cli_option options[] = {
       5000, 10000000, NULL },
     { "out", CLI_TEXT, offsetof(settings, out), "DIR",
       "learning, sde: write the table there; solvers: table and picture", 0, 0, NULL },
-    { "quick", CLI_FLAG, offsetof(settings, quick), NULL, "solvers: fewer networks; sde: fewer trajectories", 0, 0,
-      NULL },
+    { "quick", CLI_FLAG, offsetof(settings, quick), NULL,
+      "solvers: fewer networks; sde: without the regressions of single dictionaries; networks: fewer trajectories", 0,
+      0, NULL },
     { "problem", CLI_TEXT, offsetof(settings, problem), "LIST",
-      "sde: names and groups (bench, old, calibration, fresh, all); default bench", 0, 0, NULL },
+      "sde: names and groups (bench, old, calibration, fresh, unseen, all); default bench", 0, 0, NULL },
     { "method", CLI_CHOICE, offsetof(settings, method), "NAME",
       "sde: fit (default): 'hollow sde fit'; regression: without its density; fp, pseudo-ml: networks", 0, 0,
       method_names },
@@ -56,7 +57,8 @@ static const cli_option options[] = {
       NULL },
     { "few", CLI_INTEGER, offsetof(settings, splits), "N", "density: divide the rows of --data FILE anew, N times", 1,
       1000, NULL },
-    { "markdown", CLI_FLAG, offsetof(settings, markdown), NULL, "density: print a table instead of JSON", 0, 0, NULL },
+    { "markdown", CLI_FLAG, offsetof(settings, markdown), NULL, "density, sde: print a table instead of JSON", 0, 0,
+      NULL },
     { "rate", CLI_REAL, offsetof(settings, rate), "X", "sde: of learning; default 0.002", 0, 1, NULL },
     { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: runs of each kind; default 1, with --bands 50", 1,
       1000, NULL },
@@ -140,7 +142,8 @@ static int run_one(int which, const settings *set)
                                   .kept = set->kept,
                                   .rate = set->rate,
                                   .threads = threads,
-                                  .quick = set->quick };
+                                  .quick = set->quick,
+                                  .markdown = set->markdown };
         return set->paths ? bench_sde_paths(&sde) : set->verdicts ? bench_sde_verdicts(&sde) : bench_sde(&sde);
     }
     if (which == DENSITY)

@@ -75,13 +75,14 @@ static char *line_of(const sde_run *run, const char *method, const sde_result *o
     return fclose(file) == 0 ? text : NULL;
 }
 
-static int run_one(sde_run *run, const char *method, sde_records *records)
+static int run_one(sde_run *run, const char *method, bool quick, sde_records *records)
 {
     sde_result variants[4], o;
     hl_status status = HL_OK;
     for (size_t k = 0; k < 4 && status == HL_OK; k++) {
         variants[k] = (sde_result){ .error = { NAN, NAN } };
-        status = run_regression(run, k ? forms[k - 1] : NULL, &variants[k]);
+        if (k == 0 || !quick)
+            status = run_regression(run, k ? forms[k - 1] : NULL, &variants[k]);
     }
     o = variants[0];
     if (status == HL_OK && strcmp(method, "fit") == 0)
@@ -164,7 +165,10 @@ static void print_row(const sde_records *r, FILE *file, const sde_equation *e, c
         }
         print_error(file, value[0], value[1]);
     }
-    fprintf(file, " %.2f / %.2f |", own[0] / best[0], own[1] / best[1]);
+    if (isfinite(best[0]))
+        fprintf(file, " %.2f / %.2f |", own[0] / best[0], own[1] / best[1]);
+    else
+        fputs(" |", file);
     print_verdicts(r, file, e->name, view);
     double seconds = median_of(r, e->name, view, "cpu_seconds", NULL);
     fprintf(file, " %.1f |\n", isfinite(seconds) ? seconds : median_of(r, e->name, view, "regression_seconds", NULL));
@@ -191,7 +195,7 @@ static void print_tables(const sde_records *r, FILE *file)
 
 /* ---- all of them ---- */
 
-static int run_view(sde_run *run, const char *method, sde_records *records)
+static int run_view(sde_run *run, const char *method, bool quick, sde_records *records)
 {
     static const char *const keys[] = { "problem", "observed", "seed", "method", NULL };
     char seed[24];
@@ -200,7 +204,7 @@ static int run_view(sde_run *run, const char *method, sde_records *records)
     if (sde_records_find(records, keys, values))
         return CLI_OK;
     hl_status status = sde_run_observe(run);
-    int result = status == HL_OK        ? run_one(run, method, records)
+    int result = status == HL_OK        ? run_one(run, method, quick, records)
                  : status == HL_STOPPED ? CLI_STOPPED
                                         : cli_fail_library(&bench_command, run->ctx, status);
     sde_problem_forget(&run->data);
@@ -221,7 +225,7 @@ static int run_fits(const bench_sde_options *b, hl_context *ctx, sde_records *re
                 if (strcmp(view, "all") == 0 || strcmp(view, sde_view_names[v]) == 0) {
                     run.seed = b->first + s;
                     run.view = (sde_view)v;
-                    result = run_view(&run, method, records);
+                    result = run_view(&run, method, b->quick, records);
                 }
         sde_run_free(&run);
     }
@@ -238,6 +242,7 @@ int bench_sde(const bench_sde_options *b)
     hl_context *ctx = NULL;
     sde_records records;
     int result = sde_records_open(&records, b->out, "sde_fit");
+    records.quiet = b->markdown;
     hl_status status = HL_OK;
     if (result == CLI_OK)
         status = hl_context_create(&(hl_context_options){ .threads = b->threads, .stop = cli_stop }, &ctx);
@@ -247,6 +252,8 @@ int bench_sde(const bench_sde_options *b)
         result = run_fits(b, ctx, &records);
     if (result == CLI_OK)
         result = sde_records_print(&records, "sde_fit.md", print_tables);
+    if (result == CLI_OK && b->markdown)
+        print_tables(&records, stdout);
     hl_context_free(ctx);
     sde_records_free(&records);
     return result;

@@ -7,6 +7,9 @@
 #include "bench.h"
 #include "problems/sde_problem.h"
 
+/* Problems of more columns than MANY are trained with FEWER iterations by default, so that a run takes about 20 s. */
+enum { MANY = 5, FEWER = 1000 };
+
 /* Trajectories to learn from and to judge by. */
 static size_t train_rows(const bench_sde_options *b)
 {
@@ -74,7 +77,7 @@ static hl_status compare(const sde_problem *p, hl_context *ctx, const bench_sde_
     hl_status status = HL_OK;
     for (int m = 0; m < 2 && status == HL_OK; m++) {
         hl_sde_fit_options fit = { .method = m == 0 ? HL_SDE_FOKKER_PLANCK : HL_SDE_PSEUDO_LIKELIHOOD,
-                                   .iterations = b->iterations,
+                                   .iterations = b->iterations || p->dim <= MANY ? b->iterations : FEWER,
                                    .optimizer = { .rate = b->rate },
                                    .seed = seed };
         sde_outcome outcome = { 0 };

@@ -101,7 +101,8 @@ const char *sde_records_find(const sde_records *r, const char *const *keys, cons
 
 int sde_records_add(sde_records *r, char *line)
 {
-    fputs(line, stdout);
+    if (!r->quiet)
+        fputs(line, stdout);
     fflush(stdout);
     FILE *file = r->directory ? open_file(r, "a") : NULL;
     int error = r->directory && !file ? errno : 0;

@@ -6,6 +6,7 @@
 
 typedef struct sde_records {
     const char *directory, *name; /* directory NULL: lines go to stdout only */
+    bool quiet;                   /* no lines to stdout */
     size_t count, capacity;
     char **line;
 } sde_records;

@@ -283,6 +283,60 @@ static void heston_start(uint64_t seed, size_t row, double *x)
     x[1] = 0.8 + 0.1 * normal(seed, row, 2, 1);
 }
 
+/* ---- added after all constants were chosen ---- */
+
+static void gompertz(double t, const double *x, double *f, double *g)
+{
+    (void)t;
+    f[0] = 0.8 * x[0] * log(3 / fmax(x[0], 1e-6));
+    g[0] = 0.15 * x[0];
+}
+static void gompertz_start(uint64_t seed, size_t row, double *x)
+{
+    x[0] = 0.3 * exp(0.2 * normal(seed, row, 1, 0));
+}
+
+static void hopf(double t, const double *x, double *f, double *g)
+{
+    double r = x[0] * x[0] + x[1] * x[1];
+    (void)t;
+    f[0] = x[0] * (1 - r) - 2 * x[1];
+    f[1] = x[1] * (1 - r) + 2 * x[0];
+    g[0] = g[1] = 0.3;
+}
+static void hopf_start(uint64_t seed, size_t row, double *x)
+{
+    x[0] = 1.5 + 0.2 * normal(seed, row, 2, 0);
+    x[1] = 0.2 * normal(seed, row, 2, 1);
+}
+
+static void michaelis(double t, const double *x, double *f, double *g)
+{
+    double y = fmax(x[0], 0);
+    (void)t;
+    f[0] = 0.5 - 1.5 * y / (0.5 + y);
+    g[0] = 0.2 * sqrt(y);
+}
+static void michaelis_start(uint64_t seed, size_t row, double *x)
+{
+    x[0] = 2.5 + 0.3 * normal(seed, row, 1, 0);
+}
+
+static void rosenzweig(double t, const double *x, double *f, double *g)
+{
+    double eaten = 1.2 * x[0] * x[1] / (1 + x[0]);
+    (void)t;
+    f[0] = x[0] * (1 - x[0] / 4) - eaten;
+    f[1] = 0.7 * eaten - 0.4 * x[1];
+    g[0] = 0.08 * x[0];
+    g[1] = 0.08 * x[1];
+}
+static void rosenzweig_start(uint64_t seed, size_t row, double *x)
+{
+    x[0] = 2 + 0.2 * normal(seed, row, 2, 0);
+    x[1] = 1 + 0.1 * normal(seed, row, 2, 1);
+}
+
 /* ---- the table ---- */
 
 #define BENCH(name, dim, end) #name, "bench", dim, 2000, end, name, name##_start
@@ -314,6 +368,10 @@ const sde_equation sde_equations[] = {
     { "epidemic", "fresh", 1, 2000, 6, epidemic, epidemic_start, 0, false, NULL },
     { "brusselator", "fresh", 2, 2000, 8, brusselator, brusselator_start, 0, false, NULL },
     { "heston", "fresh", 2, 2000, 4, heston, heston_start, -0.5, false, NULL },
+    { "gompertz", "unseen", 1, 2000, 5, gompertz, gompertz_start, 0, false, NULL },
+    { "hopf", "unseen", 2, 2000, 4, hopf, hopf_start, 0, false, NULL },
+    { "michaelis", "unseen", 1, 2000, 4, michaelis, michaelis_start, 0, false, NULL },
+    { "rosenzweig", "unseen", 2, 2000, 12, rosenzweig, rosenzweig_start, 0, false, NULL },
     { NULL, NULL, 0, 0, 0, NULL, NULL, 0, false, NULL },
 };
 

@@ -2,7 +2,7 @@
  * relative errors of what is learned of them.
  *
  * Groups: "bench", the equations on which results are reported; "old", those of sde_problem.h; "calibration", by which
- * the limits of verdicts were chosen; "fresh", which no constant of the library was chosen on. */
+ * the limits of verdicts were chosen; "fresh" and "unseen", which no constant of the library was chosen on. */
 #ifndef PROBLEMS_SDE_EQUATION_H
 #define PROBLEMS_SDE_EQUATION_H
 

@@ -1,7 +1,9 @@
 /* data.c - tables and models: which columns go where. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -106,11 +108,14 @@ bool cli_is_model(const char *path, const char *format)
 {
     char start[512] = "", quoted[40];
     struct stat st;
-    FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
-    size_t count = file ? fread(start, 1, sizeof start - 1, file) : 0;
+    size_t count = 0;
+    ssize_t got;
+    int file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? open(path, O_RDONLY) : -1; /* fopen may lack memory */
+    while (file >= 0 && count < sizeof start - 1 && (got = read(file, start + count, sizeof start - 1 - count)) > 0)
+        count += (size_t)got;
     snprintf(quoted, sizeof quoted, "\"%s ", format);
-    if (file)
-        fclose(file);
+    if (file >= 0)
+        close(file);
     for (size_t i = 8; i < count; i++) /* after the header's length */
         if (strncmp(start + i, quoted, strlen(quoted)) == 0)
             return true;

@@ -9,7 +9,7 @@ CMAKE_FLAGS ?=
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: all setup build test test-memory test-clang test-base test-valgrind coverage fuzz soak demo bench bench-peers asan tsan test-python wheel install format clean help
+.PHONY: all setup build test test-memory test-clang test-isas test-valgrind coverage fuzz soak demo bench bench-peers asan tsan test-python wheel install format clean help
 
 all: build
 
@@ -60,13 +60,14 @@ test-clang:
 	@$(MAKE) --no-print-directory build BUILD=build-clang CMAKE_FLAGS="$(CMAKE_FLAGS) -DCMAKE_C_COMPILER=clang"
 	$(CTEST) --test-dir build-clang --output-on-failure --parallel $(JOBS) -R 'test_(kernel|ops|io|json|csv|npy|net|plan)$$'
 
-# The kernels without AVX2, which this machine may never run otherwise.
-BASE_TESTS = test_kernel test_ops test_plan test_net test_family test_operator test_flow test_diff
-test-base:
+# The kernels without AVX2, then with it but without AVX-512, which this machine may never run otherwise. Only kernels are compiled again.
+ISA_TESTS = test_kernel test_ops test_plan test_net test_family test_operator test_flow test_diff
+test-isas:
 	@$(SETUP)
-	@$(CMAKE) -S . -B build-base $(CMAKE_FLAGS) -DHL_ISAS=base --log-level=WARNING
-	@$(CMAKE) --build build-base --parallel $(JOBS) --target $(BASE_TESTS)
-	$(CTEST) --test-dir build-base --output-on-failure --parallel $(JOBS) -R '^($(subst $(space),|,$(BASE_TESTS)))$$'
+	@for isas in base $$(grep -qw avx2 /proc/cpuinfo && echo 'base;avx2'); do echo "instruction sets: $$isas"; \
+	    $(CMAKE) -S . -B build-base $(CMAKE_FLAGS) -DHL_ISAS="$$isas" --log-level=WARNING && \
+	    $(CMAKE) --build build-base --parallel $(JOBS) --target $(ISA_TESTS) && \
+	    $(CTEST) --test-dir build-base --output-on-failure --parallel $(JOBS) -R '^($(subst $(space),|,$(ISA_TESTS)))$$' || exit 1; done
 
 SECONDS ?= 60
 fuzz:
@@ -127,7 +128,7 @@ help:
 	@echo "make bench     build and run the benchmarks: one line of JSON for each case"
 	@echo "make bench-peers  measure beside PyTorch, JAX and their solvers, from PyPI; writes docs/benchmarks.md; PEERS=--quick"
 	@echo "make test-clang   build in build-clang with clang, run the tests that compilers may break"
-	@echo "make test-base    build in build-base with kernels of the base instruction set alone, run the tests of numbers"
+	@echo "make test-isas    build in build-base with kernels of the base instruction set alone, then with AVX2, run the tests of numbers"
 	@echo "make fuzz SECONDS=60   build the fuzz targets in build-fuzz with clang, run each for so long"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
 	@echo "make soak SECONDS=600  run all commands for so long, a third of them killed, and check results, files and memory"

@@ -38,6 +38,7 @@ typedef struct table1 {
     const paper_settings *set;
     hl_context *ctx;
     const char *net;
+    bool picture; /* of posteriors, instead of the table */
     size_t latent, epochs;
     size_t samples[TABLE1_PARTS]; /* of each row */
     size_t image[3], dim;

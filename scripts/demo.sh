@@ -41,6 +41,24 @@ printf 't,log_vix\n0,2.5\n0,2.9\n0,3.5\n' >"$out/points.csv"
 echo "f and g, per year, and log p at VIX 12, 18 and 33:"
 "$hollow" sde grid "$out/vix_sde.hollow" "$out/points.csv"
 
+heading "An autoencoder of images (hollow vae fit, sample)"
+cat <<END
+6,000 images of 16 x 16 pixels are made here: a disc or a ring somewhere, of any size, with some pixels wrong. An autoencoder of 4
+latent values, whose posterior is a continuous flow with an exact trace, learns them; then 100 images are drawn from it.
+
+END
+awk 'BEGIN { srand(1)
+    for (n = 0; n < 6000; n++) {
+        x = 5.5 + 4 * rand(); y = 5.5 + 4 * rand(); r = 3 + 2 * rand(); hole = r * (1.6 * rand() - 0.8); line = ""
+        for (i = 0; i < 256; i++) {
+            d = sqrt((i % 16 - x) ^ 2 + (int(i / 16) - y) ^ 2)
+            line = line (i ? "," : "") ((d < r && d > hole) != (rand() < 0.03) ? 1 : 0)
+        }
+        print line
+    } }' >"$out/images.csv"
+"$hollow" vae fit "$out/images.csv" --image 16x16 --posterior hollow --latent 4 --epochs 25 -o "$out/images.hollow"
+"$hollow" vae sample "$out/images.hollow" -n 100 --png "$out/images.png"
+
 heading "The idea (hollow paper fig1)"
 cat <<END
 In a hollow network f_i = tau(x_i, h_i), and h_i never sees x_i. So the derivative of every f_i by its own x_i, the diagonal of
@@ -65,6 +83,7 @@ if [ -f "$out/fig1_jacobian.png" ] && [ -f "$out/fig1_time.png" ]; then
     echo "  $out/density.png         the days, the density that was learnt, and days drawn from it"
     echo "  $out/training.png        how the training went"
     echo "  $out/sde/equation.png    drift and diffusion of the index"
+    echo "  $out/images.png          100 images drawn from the autoencoder"
     echo "  $out/fig1_jacobian.png   the Jacobian, split into its diagonal and hollow parts"
     echo "  $out/fig1_time.png       the time of D f against brute force"
 else

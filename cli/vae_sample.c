@@ -25,7 +25,7 @@ static const cli_option options[] = {
     { "reconstruct", CLI_TEXT, AT(reconstruct), "DATA", "images of DATA, each followed by its reconstruction", 0, 0,
       NULL },
     { "traverse", CLI_TEXT, AT(traverse), "DATA",
-      "the first image of DATA with its most active latent values moved, one a line", 0, 0, NULL },
+      "the first image of DATA with the latent values moved that change it most, one a line", 0, 0, NULL },
     { "columns", CLI_INTEGER, AT(columns), "N", "images in a line of the picture", 1, 1000, NULL },
     { "seed", CLI_INTEGER, AT(seed), "N", "of the samples; default 0", 0, 9e15, NULL },
     VAE_INPUT_OPTIONS(settings),
@@ -104,48 +104,56 @@ static int reconstruct(job *j)
     return status == HL_OK ? CLI_OK : failed(j, status);
 }
 
-/* The latent values whose means vary most over the data, best first. */
-static void most_active(const double *mean, size_t rows, size_t latent, size_t count, size_t *index)
+enum { REACH = 3 }; /* of a traversal, either way */
+
+/* The latent values that change the image most, from one end of their traversal to the other, best first. */
+static hl_status most_effective(const job *j, const double *z, size_t latent, size_t count, size_t *index)
 {
-    double before = INFINITY;
-    for (size_t k = 0; k < count; k++) {
-        double best = -1;
-        for (size_t i = 0; i < latent; i++) {
-            double sum = 0, square = 0;
-            for (size_t r = 0; r < rows; r++) {
-                sum += mean[r * latent + i];
-                square += mean[r * latent + i] * mean[r * latent + i];
-            }
-            double variance = square / (double)rows - sum * sum / (double)(rows * rows);
-            if (variance < before && variance > best) {
-                best = variance;
-                index[k] = i;
-            }
-        }
-        before = best;
+    size_t dim = hl_vae_dim(j->vae);
+    double *ends = calloc(2 * latent, latent * sizeof *ends), *x = calloc(2 * latent, dim * sizeof *x);
+    double *effect = calloc(latent, sizeof *effect);
+    hl_status status = ends && x && effect ? HL_OK : HL_ERR_NOMEM;
+    for (size_t i = 0; i < 2 * latent && status == HL_OK; i++) {
+        memcpy(ends + i * latent, z, latent * sizeof *z);
+        ends[i * latent + i / 2] = i % 2 ? REACH : -REACH;
     }
+    if (status == HL_OK)
+        status = hl_vae_decode(j->vae, 2 * latent, ends, x);
+    for (size_t i = 0; i < latent * dim && status == HL_OK; i++) {
+        double change = x[(2 * (i / dim) + 1) * dim + i % dim] - x[2 * (i / dim) * dim + i % dim];
+        effect[i / dim] += change * change;
+    }
+    for (size_t k = 0; k < count && status == HL_OK; k++) {
+        for (size_t i = index[k] = 0; i < latent; i++)
+            index[k] = effect[i] > effect[index[k]] ? i : index[k];
+        effect[index[k]] = -1;
+    }
+    free(ends);
+    free(x);
+    free(effect);
+    return status;
 }
 
 static int traverse(job *j)
 {
     size_t latent = hl_vae_describe(j->vae).latent, lines = latent < MOST_TRAVERSED ? latent : MOST_TRAVERSED;
-    size_t index[MOST_TRAVERSED] = { 0 }, rows = j->rows.rows < 1000 ? j->rows.rows : 1000;
+    size_t index[MOST_TRAVERSED] = { 0 };
     lines = j->set->count < lines ? (size_t)j->set->count : lines;
-    double *mean = calloc(rows, 2 * latent * sizeof *mean), *z = mean ? mean + rows * latent : NULL;
-    double *all = calloc(lines * TRAVERSAL_STEPS, latent * sizeof *all);
-    j->rows.rows = rows;
-    hl_status status = mean && all && make_room(j, lines * TRAVERSAL_STEPS) ? HL_OK : HL_ERR_NOMEM;
+    double *z = calloc(latent, sizeof *z), *all = calloc(lines * TRAVERSAL_STEPS, latent * sizeof *all);
+    j->rows.rows = 1;
+    hl_status status = z && all && make_room(j, lines * TRAVERSAL_STEPS) ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK)
-        status = hl_vae_encode(j->vae, &j->rows, j->set->seed, mean, z);
+        status = hl_vae_encode(j->vae, &j->rows, j->set->seed, NULL, z);
     if (status == HL_OK)
-        most_active(mean, rows, latent, lines, index);
+        status = most_effective(j, z, latent, lines, index);
     for (size_t i = 0; i < j->count && status == HL_OK; i++) {
+        double part = 2 * (double)(i % TRAVERSAL_STEPS) / (TRAVERSAL_STEPS - 1) - 1;
         memcpy(all + i * latent, z, latent * sizeof *z);
-        all[i * latent + index[i / TRAVERSAL_STEPS]] = -3 + 6 * (double)(i % TRAVERSAL_STEPS) / (TRAVERSAL_STEPS - 1);
+        all[i * latent + index[i / TRAVERSAL_STEPS]] = REACH * part;
     }
     if (status == HL_OK)
         status = hl_vae_decode(j->vae, j->count, all, j->x);
-    free(mean);
+    free(z);
     free(all);
     return status == HL_OK ? CLI_OK : failed(j, status);
 }

@@ -212,6 +212,16 @@ static void test_linear_flow(void **state)
         }
         CHECK_LE(all.step_error, 1e-8, "steps");
         assert_int_equal(all.steps, 64);
+        assert_true(all.evaluations == 4 * 64);
+        if (!stochastic) {
+            o.tolerance = 1e-9;
+            CHECK_OK(ctx, hl_vae_evaluate(v, &rows, &o, row, &all));
+            for (size_t r = 0; r < ROWS; r++)
+                CHECK_NEAR(row[r].iwae, t.log_p[r], 1e-6, "IWAE by the adaptive solver");
+            assert_int_equal(all.steps, 0);
+            CHECK(all.evaluations > 6, "evaluations are counted");
+            CHECK_LE(all.step_error, 1e-6, "the tolerance");
+        }
         if (stochastic) {
             CHECK_NEAR(all.trace_bias, variance / 2, 0.4 * variance, "the estimate of the bias");
             o.allow_biased = 0;
@@ -249,7 +259,6 @@ static void test_bits(void **state)
                               .net = "fc",
                               .latent = 3,
                               .posterior = hl_vae_posteriors()[i],
-                              .steps = 2,
                               .trace = "exact" };
             hl_vae *v = small_vae(ctx, &s);
             unsigned char *bits = random_bits(7 * 36, 2);

@@ -163,6 +163,23 @@ got=$?
 if [ $got != 0 ] && [ ! -f "$work/many" ]; then pass; else fail "$command: status $got"; fi
 stderr_has "another table or settings than rank 0"
 
+# Ranks of different versions, one of which is a copy whose version was changed.
+mkdir "$work/other"
+number=$("$hollow" --version | grep -o '[0-9]*\.[0-9]*\.[0-9]*' | head -1)
+LC_ALL=C sed "s/$(echo "$number" | sed 's/\./\\./g')/$(echo "$number" | sed 's/[0-9]$/x/')/g" "$hollow" >"$work/other/hollow"
+chmod +x "$work/other/hollow"
+cp "$directory/hollow-mpi.so" "$work/other"
+if "$work/other/hollow" --version 2>/dev/null | grep -q "$number"; then
+    echo "the version is not in the program itself: not tested"
+else
+    command="mpirun with two versions"
+    mpirun --oversubscribe -n 1 "$hollow" fit "$work/two.csv" -o "$work/many" --iters 2 : \
+        -n 1 "$work/other/hollow" fit "$work/two.csv" -o "$work/many" --iters 2 >"$out" 2>"$err"
+    got=$?
+    if [ $got != 0 ] && [ ! -f "$work/many" ]; then pass; else fail "$command: status $got"; fi
+    stderr_has "another version of hollow than rank 0"
+fi
+
 # Without the plug-in nothing is done N times.
 cp "$hollow" "$work/hollow"
 command="mpirun -n 2 hollow without its plug-in"

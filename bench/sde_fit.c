@@ -99,11 +99,33 @@ hl_status sde_run_learn(sde_run *run, const char *const *names, const char *cons
     return status;
 }
 
+static void print_tests(cli_json *json, const char *key, size_t count, const hl_residual_test *test)
+{
+    cli_json_open(json, key, '[');
+    for (size_t k = 0; k < count; k++) {
+        cli_json_real(json, NULL, test[k].effect);
+        cli_json_real(json, NULL, test[k].sigma);
+    }
+    cli_json_close(json, ']');
+}
+
+void sde_print_numbers(cli_json *json, const hl_verdict *v)
+{
+    cli_json_real(json, "simulations_miss", v->simulated);
+    cli_json_real(json, "band", v->band);
+    cli_json_real(json, "drift_regression", v->regression[0]);
+    cli_json_real(json, "diffusion_regression", v->regression[1]);
+    print_tests(json, "steps_tests", v->steps ? HL_RESIDUAL_TESTS : 0, v->test);
+    cli_json_real(json, "means_drift_band", v->means_band[0]);
+    cli_json_real(json, "means_diffusion_band", v->means_band[1]);
+    print_tests(json, "means_tests", v->means ? HL_WEAK_TESTS : 0, v->means_test);
+}
+
 const char *sde_reasons_text(uint32_t reasons, char *text, size_t size)
 {
     static const char *const names[] = { "density",   "simulations",      "unexplained",     "speed",
                                          "residuals", "few trajectories", "stationary data", "time dependent",
-                                         "few steps", "wide band",        "regression" };
+                                         "few steps", "wide band",        "regression",      "means" };
     size_t used = 0;
     text[0] = 0;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)

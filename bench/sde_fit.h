@@ -34,6 +34,8 @@ hl_status sde_run_learn(sde_run *run, const char *const *names, const char *cons
 /* The errors of any model. */
 hl_status sde_run_errors(sde_run *run, hl_sde *sde, double error[2]);
 void sde_run_free(sde_run *run);
+/* What the verdict was given by, as members of an object. */
+void sde_print_numbers(cli_json *json, const hl_verdict *verdict);
 /* "density, residuals". */
 const char *sde_reasons_text(uint32_t reasons, char *text, size_t size);
 

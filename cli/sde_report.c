@@ -7,7 +7,7 @@ void sde_print_verdict(cli_json *json, const hl_verdict *v)
 {
     static const char *const reasons[] = { "density",   "simulations",      "unexplained",     "speed",
                                            "residuals", "few trajectories", "stationary data", "time dependent",
-                                           "few steps", "wide band",        "regression" };
+                                           "few steps", "wide band",        "regression",      "means" };
     cli_json_text(json, "verdict", hl_answer_name(v->answer));
     cli_json_open(json, "reasons", '[');
     for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
@@ -30,6 +30,16 @@ void sde_print_verdict(cli_json *json, const hl_verdict *v)
         cli_json_real(json, "effect", v->steps ? v->test[k].effect : NAN);
         cli_json_real(json, "sigma", v->steps ? v->test[k].sigma : NAN);
         cli_json_bool(json, "failed", v->test[k].failed);
+        cli_json_close(json, '}');
+    }
+    cli_json_count(json, "means", v->means);
+    cli_json_real(json, "means_drift_band", v->means_band[0]);
+    cli_json_real(json, "means_diffusion_band", v->means_band[1]);
+    for (int k = 0; k < HL_WEAK_TESTS; k++) {
+        cli_json_open(json, hl_weak_test_name((hl_weak_test)k), '{');
+        cli_json_real(json, "effect", v->means ? v->means_test[k].effect : NAN);
+        cli_json_real(json, "sigma", v->means ? v->means_test[k].sigma : NAN);
+        cli_json_bool(json, "failed", v->means_test[k].failed);
         cli_json_close(json, '}');
     }
 }

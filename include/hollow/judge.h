@@ -70,6 +70,17 @@ typedef struct hl_residual_test {
     int failed;    /* nonzero: the effect is large, and not by chance */
 } hl_residual_test;
 
+/* Tests by the means of functions of x at each time, which need no trajectories: at least 8 times of 40 rows, at most 10 columns. */
+typedef enum hl_weak_test {
+    HL_WEAK_DRIFT = 0, /* the error of f that the change of means shows, relative to f */
+    HL_WEAK_DIFFUSION, /* of g */
+    HL_WEAK_TREND,     /* a change of f or g with time that the model misses */
+    HL_WEAK_CORRELATION,
+    HL_WEAK_TESTS
+} hl_weak_test;
+/* "means: drift", ...; NULL if there is no such test. */
+HL_API const char *hl_weak_test_name(hl_weak_test test);
+
 typedef enum hl_answer {
     HL_CONSISTENT = 0, /* no test failed, and drift and diffusion are identified */
     HL_CONTRADICTED,   /* a test failed: see reasons */
@@ -104,7 +115,9 @@ typedef enum hl_reason {
      * of what the steps of pseudo-likelihood determine of the drift. */
     HL_REASON_WIDE_BAND = 512,
     /* Drift or diffusion differ by more than a quarter from those of hl_sde_regress: two estimates, and one is wrong. */
-    HL_REASON_REGRESSION = 1024
+    HL_REASON_REGRESSION = 1024,
+    /* Contradicted: tests of means failed. */
+    HL_REASON_MEANS = 2048
 } hl_reason;
 
 typedef struct hl_verdict {
@@ -131,6 +144,11 @@ typedef struct hl_verdict {
     /* Mean differences of f and of g from those of hl_sde_regress on the same data, relative to their size; NaN without one. */
     double regression[2];
     hl_residual_test test[HL_RESIDUAL_TESTS];
+    size_t means; /* conditions on means that were tested; 0: none */
+    /* Half of the 90 % bands of polynomials that drift and diffusion may miss, as means determine them, relative to their size; NaN
+     * without such tests. */
+    double means_band[2];
+    hl_residual_test means_test[HL_WEAK_TESTS];
 } hl_verdict;
 
 typedef struct hl_judge hl_judge; /* opaque */

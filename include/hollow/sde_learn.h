@@ -56,7 +56,9 @@ typedef enum hl_sde_finding_kind {
     HL_SDE_FINDING_STEPS_UNLIKELY, /* pseudo-ml: its loss `value` is above `other`, that of constant drift and diffusion */
     /* A test of residuals failed, by `value` and `other` standard errors; the other tests follow in the order of hl_residual. */
     HL_SDE_FINDING_RESIDUALS,
-    HL_SDE_FINDING_LAST = HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_TESTS - 1
+    /* The same of a test of means, in the order of hl_weak_test. */
+    HL_SDE_FINDING_MEANS = HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_TESTS,
+    HL_SDE_FINDING_LAST = HL_SDE_FINDING_MEANS + HL_WEAK_TESTS - 1
 } hl_sde_finding_kind;
 
 typedef struct hl_sde_finding {

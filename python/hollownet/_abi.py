@@ -92,6 +92,11 @@ HL_RESIDUAL_CORRELATION = 4
 HL_RESIDUAL_AUTOCORRELATION = 5
 HL_RESIDUAL_KURTOSIS = 6
 HL_RESIDUAL_TESTS = 7
+HL_WEAK_DRIFT = 0
+HL_WEAK_DIFFUSION = 1
+HL_WEAK_TREND = 2
+HL_WEAK_CORRELATION = 3
+HL_WEAK_TESTS = 4
 HL_CONSISTENT = 0
 HL_CONTRADICTED = 1
 HL_NOT_DETERMINED = 2
@@ -106,6 +111,7 @@ HL_REASON_TIME_DEPENDENT = 128
 HL_REASON_FEW_STEPS = 256
 HL_REASON_WIDE_BAND = 512
 HL_REASON_REGRESSION = 1024
+HL_REASON_MEANS = 2048
 HL_JUDGE_DATA = 0
 HL_JUDGE_DENSITY = 1
 HL_JUDGE_SIMULATED = 2
@@ -128,7 +134,8 @@ HL_SDE_FINDING_DENSITY_MISSES = 15
 HL_SDE_FINDING_SIMULATIONS_MISS = 16
 HL_SDE_FINDING_STEPS_UNLIKELY = 17
 HL_SDE_FINDING_RESIDUALS = 18
-HL_SDE_FINDING_LAST = 24
+HL_SDE_FINDING_MEANS = 25
+HL_SDE_FINDING_LAST = 28
 HL_SDE_PHASE_CHOICE = 0
 HL_SDE_PHASE_TRAINING = 1
 HL_SDE_LOSS_RESIDUAL = 0
@@ -971,6 +978,9 @@ hl_verdict._fields_ = [
     ("band", c_double),
     ("regression", (c_double * 2)),
     ("test", (hl_residual_test * 7)),
+    ("means", c_size_t),
+    ("means_band", (c_double * 2)),
+    ("means_test", (hl_residual_test * 4)),
 ]
 hl_sde_observations._fields_ = [
     ("rows", c_size_t),
@@ -1730,6 +1740,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_energy_distance": (c_double, [c_size_t, c_size_t, c_void_p, c_size_t, c_void_p]),
     "hl_wasserstein_distance": (c_double, [c_size_t, c_void_p, c_size_t, c_void_p]),
     "hl_residual_name": (c_char_p, [c_int]),
+    "hl_weak_test_name": (c_char_p, [c_int]),
     "hl_answer_name": (c_char_p, [c_int]),
     "hl_judge_create": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p]),
     "hl_judge_free": (None, [c_void_p]),

@@ -426,15 +426,15 @@ def _verdict(verdict: Any) -> dict[str, Any]:
         for name, bit in vars(abi).items()
         if name.startswith("HL_REASON_") and verdict.reasons & bit
     ]
-    others = [
-        field[0] for field in abi.hl_verdict._fields_ if field[0] not in ("answer", "reasons", "regression", "test")
-    ]
+    apart = ("answer", "reasons", "regression", "test", "means_band", "means_test")
+    others = [field[0] for field in abi.hl_verdict._fields_ if field[0] not in apart]
     result.update({name: getattr(verdict, name) for name in others})
     result["regression"] = list(verdict.regression)
+    result["means_band"] = list(verdict.means_band)
+    named = [(lib.hl_residual_name(k), t) for k, t in enumerate(verdict.test) if verdict.steps]
+    named += [(lib.hl_weak_test_name(k), t) for k, t in enumerate(verdict.means_test) if verdict.means]
     result["tests"] = {
-        lib.hl_residual_name(k).decode(): {"effect": t.effect, "sigma": t.sigma, "failed": bool(t.failed)}
-        for k, t in enumerate(verdict.test)
-        if verdict.steps
+        name.decode(): {"effect": t.effect, "sigma": t.sigma, "failed": bool(t.failed)} for name, t in named
     }
     return result
 

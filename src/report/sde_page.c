@@ -47,6 +47,7 @@ static const struct {
     { HL_REASON_SIMULATIONS, "simulations do not move as the observations do" },
     { HL_REASON_UNEXPLAINED, "drift and diffusion leave much of the density's change unexplained" },
     { HL_REASON_SPEED, "the drift leaves most of the mean speed along the trajectories" },
+    { HL_REASON_MEANS, "means of the observations change otherwise than the equation says" },
 };
 static const struct {
     uint32_t reason;
@@ -372,6 +373,14 @@ static void put_tests(const hl_verdict *v, hl_page *p)
         hl_report_cell_of(p, v->test[i].effect, 3);
         hl_report_cell_of(p, v->test[i].sigma, 3);
         hl_page_add(p, "<td class=\"wrap\">fails if %s</td></tr>\n", tests[i]);
+    }
+    for (size_t i = 0; i < HL_WEAK_TESTS && v->means; i++) {
+        hl_page_add(p, "<tr%s><td class=\"name\">%s</td>", v->means_test[i].failed ? " class=\"bad\"" : "",
+                    hl_weak_test_name((hl_weak_test)i));
+        hl_report_cell_of(p, v->means_test[i].effect, 3);
+        hl_report_cell_of(p, v->means_test[i].sigma, 3);
+        hl_page_put(
+            p, "<td class=\"wrap\">fails if the means of functions of the state show that it is wrong</td></tr>\n");
     }
     hl_page_put(p, "</table></div></section>\n");
 }

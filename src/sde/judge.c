@@ -12,6 +12,7 @@
 #include "base/linear.h"
 #include "hollow/judge.h"
 #include "sde/residuals.h"
+#include "sde/weak_tests.h"
 
 enum {
     STREAM_SPLIT = 20,
@@ -28,6 +29,9 @@ static const double stationary = 0.01, density_misses = 0.1, simulations_miss = 
 /* Of tests: the effect from which on it matters, and how many standard errors it must be away from chance. */
 static const double limits[HL_RESIDUAL_TESTS][2] = { { 0.15, 4 }, { 0.12, 4 }, { 0.15, 4 }, { 0.12, 4 },
                                                      { 0.15, 5 }, { 0.1, 5 },  { 1, 5 } };
+
+/* Of tests of means; they were chosen on seed 1 of ou, well, logistic and sqrtt in problems/sde_equation.c. */
+static const double means_limits[HL_WEAK_TESTS][2] = { { 0.15, 5 }, { 0.15, 5 }, { 0.15, 5 }, { 0.15, 5 } };
 
 typedef struct group {
     hl_judge_group seen;
@@ -54,6 +58,7 @@ struct hl_judge {
     bool lost;              /* simulations failed */
     double speed;           /* the share of the speed along trajectories that the drift leaves */
     hl_residuals residuals;
+    hl_weak_tests weak;
     double regression[2]; /* differences from the regression: of f, of g */
     double band;          /* half of the bands over the size of f or g; NaN without bands */
 };
@@ -474,6 +479,8 @@ hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
     if (status == HL_OK)
         status = hl_sde_residuals(sde, &data, j->options.seed, &j->residuals);
     if (status == HL_OK)
+        status = hl_sde_weak_tests(sde, &data, j->options.seed, &j->weak);
+    if (status == HL_OK)
         status = hl_sde_compare_regression(sde, &data, j->options.seed, j->regression);
     if (status == HL_OK)
         status = hl_sde_band_width(sde, &data, &j->band);
@@ -540,6 +547,13 @@ const char *hl_residual_name(hl_residual test)
     return (size_t)test < HL_RESIDUAL_TESTS ? names[test] : NULL;
 }
 
+const char *hl_weak_test_name(hl_weak_test test)
+{
+    static const char *const names[HL_WEAK_TESTS] = { "means: drift", "means: diffusion", "means: trend",
+                                                      "means: correlation" };
+    return (size_t)test < HL_WEAK_TESTS ? names[test] : NULL;
+}
+
 /* Does a density tell drift from diffusion? In each column one of them must be known. */
 static bool all_known(const hl_sde *sde)
 {
@@ -588,6 +602,12 @@ static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double doubt, d
         if (v->test[k].failed)
             reasons |= HL_REASON_RESIDUALS;
     }
+    for (size_t k = 0; k < HL_WEAK_TESTS && v->means; k++) {
+        v->means_test[k].failed =
+            v->means_test[k].effect > means_limits[k][0] && v->means_test[k].sigma > means_limits[k][1];
+        if (v->means_test[k].failed)
+            reasons |= HL_REASON_MEANS;
+    }
     return reasons;
 }
 
@@ -605,7 +625,7 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
     v.simulated = share(s.simulated, s.travelled);
     v.residual = s.residual / s.groups;
     v.speed = j->sde ? j->speed : NAN;
-    v.band = v.regression[0] = v.regression[1] = NAN;
+    v.band = v.regression[0] = v.regression[1] = v.means_band[0] = v.means_band[1] = NAN;
     if (j->dim > NEAR_DIM)
         v.unexplained = s.residual / s.change;
     else /* of few pairs the sums are noise */
@@ -616,6 +636,9 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
         v.band = isfinite(j->band) ? j->band : j->residuals.band;
         memcpy(v.regression, j->regression, sizeof v.regression);
         memcpy(v.test, j->residuals.test, sizeof v.test);
+        v.means = j->weak.conditions;
+        memcpy(v.means_band, j->weak.band, sizeof v.means_band);
+        memcpy(v.means_test, j->weak.test, sizeof v.means_test);
     }
     v.reasons = undetermined(j, &v);
     const uint32_t still = HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA;

@@ -228,6 +228,10 @@ static hl_status add_reasons(hl_learner *l)
         if (v->test[k].failed)
             status = hl_learned_add(l->learned, finding_of((hl_sde_finding_kind)(HL_SDE_FINDING_RESIDUALS + (int)k),
                                                            v->test[k].effect, v->test[k].sigma));
+    for (size_t k = 0; k < HL_WEAK_TESTS && status == HL_OK; k++)
+        if (v->means_test[k].failed)
+            status = hl_learned_add(l->learned, finding_of((hl_sde_finding_kind)(HL_SDE_FINDING_MEANS + (int)k),
+                                                           v->means_test[k].effect, v->means_test[k].sigma));
     for (size_t k = 0; k < sizeof rows / sizeof *rows && status == HL_OK; k++)
         if (v->reasons & rows[k].reason) {
             hl_sde_finding finding = finding_of(rows[k].kind, rows[k].value, v->regression[1]);

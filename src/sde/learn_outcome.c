@@ -74,6 +74,8 @@ const char *hl_sde_finding_name(hl_sde_finding_kind kind)
         "stationary", "little movement", "method",       "time dependent", "few steps",        "wide band",
         "regression", "unexplained",     "steps missed", "density misses", "simulations miss", "steps unlikely"
     };
+    if ((int)kind >= HL_SDE_FINDING_MEANS)
+        return hl_weak_test_name((hl_weak_test)((int)kind - (int)HL_SDE_FINDING_MEANS));
     return (size_t)kind < HL_SDE_FINDING_RESIDUALS
                ? names[kind]
                : hl_residual_name((hl_residual)((int)kind - (int)HL_SDE_FINDING_RESIDUALS));
@@ -132,6 +134,14 @@ static const char *share_text(hl_sde_finding_kind kind)
                "is missing";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_KURTOSIS:
         return "the residuals of steps have heavy tails (excess kurtosis %.0f %%): there may be jumps";
+    case HL_SDE_FINDING_MEANS + HL_WEAK_DRIFT:
+        return "the data's means change otherwise than the drift says: it is wrong by %.0f %% as far as they show";
+    case HL_SDE_FINDING_MEANS + HL_WEAK_DIFFUSION:
+        return "the data's means change otherwise than the diffusion says: it is wrong by %.0f %% as far as they show";
+    case HL_SDE_FINDING_MEANS + HL_WEAK_TREND:
+        return "the data's means show a change of drift or diffusion with time of %.0f %%, which the model misses";
+    case HL_SDE_FINDING_MEANS + HL_WEAK_CORRELATION:
+        return "the data's means show correlated noise (%.0f %%), which the model is not";
     default:
         return NULL;
     }

@@ -216,7 +216,7 @@ static hl_density *fit_bounded(hl_context *ctx, const hl_density_data *data, con
 static void test_rare(void **state)
 {
     (void)state;
-    enum { ROWS = 400, RARE = 18, MOST = 12, DRAWS = 40000 };
+    enum { ROWS = 90, RARE = 18, MOST = 12, DRAWS = 20000 };
     static double x[ROWS * DIM], drawn[DRAWS * DIM], sums[MOST * DIM], logp[MOST];
     hl_context *ctx = test_context(NULL, 1);
     double zero = 0, at = 0, right = 0, sum = 0;
@@ -237,7 +237,7 @@ static void test_rare(void **state)
     CHECK_OK(ctx, hl_density_logp(m, MOST, sums, NULL, logp));
     for (size_t k = 0; k < MOST; k++)
         sum += exp(logp[k]);
-    CHECK_NEAR(sum, hl_atoms_probability(m->atoms, 1), 0.015, "the sum over whole numbers");
+    CHECK_NEAR(sum, hl_atoms_probability(m->atoms, 1), 0.06, "the sum over whole numbers");
     CHECK_OK(ctx, hl_density_sample(m, 1, 0, DRAWS, NULL, drawn));
     for (size_t r = 0; r < DRAWS; r++) {
         at += drawn[2 * r] == 0;
@@ -260,7 +260,7 @@ static void test_rare(void **state)
 static void test_helped(void **state)
 {
     (void)state;
-    enum { ROWS = 900, EVERY = 18, WIDE = 4, FRESH = 500 };
+    enum { ROWS = 400, EVERY = 5, WIDE = 4, FRESH = 500 };
     static double x[ROWS * WIDE], fresh[FRESH * WIDE], logp[FRESH], drawn[ROWS * WIDE];
     hl_context *ctx = test_context(NULL, 1);
     double gap = 0, mean = 0, count = 0;

@@ -229,19 +229,37 @@ static void test_normal(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Weights of rows: mixtures see a row of weight 3 as three, choose by such rows, and have nothing to do with rows of weight 0. */
 static void test_weights(void **state)
 {
     (void)state;
-    static double x[100 * DIM], w[100];
+    enum { COUNT = 600 };
+    static double x[COUNT * DIM], w[COUNT];
+    double logp[3], points[3 * DIM] = { 10, 10, -10, -10, 40, 40 };
     hl_context *ctx = test_context(NULL, 1);
-    fill_normal_f64(x, 100 * DIM, 11);
-    for (size_t r = 0; r < 100; r++)
-        w[r] = 1;
+    for (size_t r = 0; r < COUNT; r++) { /* clouds at 10, -10 and 40 */
+        w[r] = r % 3 == 0 ? 4.5 : r % 3 == 1 ? 1.5 : 0;
+        for (size_t i = 0; i < DIM; i++)
+            x[r * DIM + i] = points[r % 3 * DIM] + hl_random_normal(9, i, r);
+    }
     hl_settings *s = settings_of(ctx, (const char *const[]){ "members", "mixture", NULL });
-    hl_density_data data = { .dim = DIM, .train = { .rows = 100, .x = x, .weights = w } };
+    hl_density_data data = { .dim = DIM, .train = { .rows = COUNT, .x = x, .weights = w } };
     hl_density *model = NULL;
+    hl_density_outcome *o = NULL;
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
+    CHECK_OK(ctx, hl_density_logp(model, 3, points, NULL, logp));
+    double peak = -log(2 * acos(-1));
+    CHECK_NEAR(logp[0], log(0.75) + peak, 0.25, "three quarters");
+    CHECK_NEAR(logp[1], log(0.25) + peak, 0.35, "one quarter");
+    CHECK_LE(logp[2], -12, "nothing");
+    CHECK_NEAR(o->best, 1 - peak - 0.75 * log(0.75) - 0.25 * log(0.25), 0.25, "validation by the weights");
+    hl_density_outcome_free(o);
+    hl_density_free(model);
+    for (size_t r = 0; r < COUNT; r++)
+        w[r] = r < 3 ? 1 : 1e-9;
+    CHECK_OK(ctx, hl_settings_set(s, "validation-share", "0"));
     CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, NULL, &model, NULL), HL_ERR_INVALID);
-    CHECK(!model && strstr(hl_context_message(ctx), "weights"), "refused");
+    CHECK(!model && strstr(hl_context_message(ctx), "weight"), "refused");
     hl_settings_free(s);
     test_context_free(ctx, NULL);
 }

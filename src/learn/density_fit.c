@@ -252,13 +252,15 @@ static hl_status weigh_flow(run *r, double *weight)
     const hl_fit_members *m = &r->members;
     hl_density_outcome *o = &r->outcome->seen;
     size_t rows = r->table.valid.rows;
-    double *flow = hl_calloc(r->ctx, rows, sizeof *flow), best = 0;
+    double *flow = hl_calloc(r->ctx, rows, sizeof *flow), best = 0, total = 0;
     const double *logp[] = { flow, m->logp };
     hl_status status = flow ? score_flow(r, flow) : HL_ERR_NOMEM;
     if (status == HL_OK)
-        hl_fit_weigh(rows, 2, logp, weight);
+        hl_fit_weigh(rows, 2, logp, r->table.valid.w, weight);
+    for (size_t i = 0; i < rows; i++)
+        total += r->table.valid.w ? r->table.valid.w[i] : 1;
     for (size_t i = 0; i < rows && status == HL_OK; i++)
-        best -= hl_fit_mix(2, weight, logp, i) / (double)rows;
+        best -= (r->table.valid.w ? r->table.valid.w[i] : 1) * hl_fit_mix(2, weight, logp, i) / total;
     if (status == HL_OK && best < m->together) {
         o->best = best;
     } else {

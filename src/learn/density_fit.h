@@ -159,8 +159,8 @@ hl_status hl_fit_members_fit(hl_fit_table *table, const hl_settings *settings, h
 void hl_fit_members_free(hl_fit_members *members);
 /* The table's rows become those of mapped columns. */
 hl_status hl_fit_members_map(const hl_fit_members *members, hl_fit_table *table);
-/* Weights of densities by EM on rows, with a prior of two rows each; less than 1 % becomes 0. */
-void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, double *weight);
+/* Weights of densities by EM on rows, which have weights `of_rows` or NULL, with a prior of two rows each; less than 1 % becomes 0. */
+void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, const double *of_rows, double *weight);
 /* log of the weighted sum for one row. */
 double hl_fit_mix(size_t count, const double *weight, const double *const *logp, size_t row);
 

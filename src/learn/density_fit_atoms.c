@@ -22,14 +22,17 @@ enum {
     MAP_PARTS = 8,
     FINDINGS = 64
 };
-enum { STREAM_STEPS = 46 };                           /* of random numbers */
-enum { MOST_PATTERNS = 12 };                          /* that are fitted */
-static const double RARE_SHARE = 0.05;                /* of the rows, in patterns that are not */
-static const double LEAST_SHARE = 0.02, SECOND = 0.2; /* of the rows; of an atom's rows, what the next value may have */
+enum { STREAM_STEPS = 46 }; /* of random numbers */
+enum { MOST_PATTERNS = 12 /* that are fitted */, ROWS_PER_COLUMN = 50 };
+static const double RARE_SHARE = 0.05; /* of the rows, in patterns that are not */
+static const double LARGE_SHARE = 0.2, LEAST_SHARE = 0.02,
+                    SECOND = 0.2; /* of the rows; of an atom's rows, what the next value may have */
 
 /* ---- which atoms ---- */
 
-/* The most frequent value of a column, if it stands out: the rows that have it, else 0. All values are sorted in `work`. */
+/* The most frequent value of a column, if it stands out: the rows that have it, else 0. All values are sorted in `work`. Its rows are taken from
+ * those that the other columns of the table, `stride` in all, are learnt from: with fewer than ROWS_PER_COLUMN for each of them it must have a large share. (MiniBooNE, with an atom of
+ * 9 % and 12 rows for each column, had 13.42 nats with and 12.55 without it, in half of the time.) */
 static size_t find_atom(size_t rows, const double *at, size_t stride, double *work, double *value)
 {
     size_t most = 0, second = 0;
@@ -49,7 +52,9 @@ static size_t find_atom(size_t rows, const double *at, size_t stride, double *wo
         }
     }
     bool constant = most == rows, apart = (double)second < SECOND * (double)most;
-    return !constant && apart && most >= LEAST_ROWS && (double)most > LEAST_SHARE * (double)rows ? most : 0;
+    bool many = most >= ROWS_PER_COLUMN * (stride - 1) && (double)most > LEAST_SHARE * (double)rows;
+    many = many || (double)most >= LARGE_SHARE * (double)rows;
+    return !constant && apart && most >= LEAST_ROWS && many ? most : 0;
 }
 
 typedef struct candidate {

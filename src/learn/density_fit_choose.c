@@ -66,7 +66,7 @@ void hl_fit_default_training(size_t columns, hl_fit_options *o)
 static size_class class_of(const hl_fit_table *t, const hl_settings *s)
 {
     size_class c = *find_class(t->dim);
-    bool alone = hl_settings_choice(s, "members", 0) == HL_FIT_FLOW_ONLY || t->train.w || t->valid.w;
+    bool alone = hl_settings_choice(s, "members", 0) == HL_FIT_FLOW_ONLY;
     if (!alone && (double)t->train.rows <= FEW && &classes[1] == find_class(t->dim)) {
         c.hidden_made = FEW_HIDDEN;
         c.features = FEW_FEATURES;

@@ -174,8 +174,10 @@ hl_status hl_fit_apply_forms(hl_fit_table *t)
 
 double hl_fit_table_form_scale(const hl_fit_table *t)
 {
-    double sum = 0;
+    double sum = 0, total = 0;
+    for (size_t r = 0; r < t->valid.rows; r++)
+        total += t->valid.w ? t->valid.w[r] : 1;
     for (size_t r = 0; t->form_slope && r < t->valid.rows; r++)
-        sum -= t->form_slope[r] / (double)t->valid.rows;
+        sum -= (t->valid.w ? t->valid.w[r] : 1) * t->form_slope[r] / total;
     return sum;
 }

@@ -13,7 +13,7 @@
 #include "learn/density_fit.h"
 
 enum { FEW = 5000, FOLDS = 5, LEAST_VALID = 5, REPORT_ROWS = 200, REPORT_PART = 5, STREAM_FOLD = 45 };
-enum { EVEN_ROWS = 50, JUDGE_PART = 10, REFINE_STEPS = 3 };
+enum { LEAST_FITTED = 5, EVEN_ROWS = 50, JUDGE_PART = 10, REFINE_STEPS = 3 };
 enum { MAPPED_ROWS = 500, MAP_COLUMNS = 512, MANY_COLUMNS = 64, MAP_PARTS = 64, FEW_MAP_PARTS = 8, EM_ROWS = 50000 };
 static const double WORK = 6e9; /* parts times rows times squared columns of a mixture, at most */
 static const double MAPPED_GAIN = 0.05, MAPPED_GAIN_COLUMN = 0.01;
@@ -26,10 +26,12 @@ typedef struct pool {
     hl_context *ctx;
     const hl_fit_table *table;
     size_t rows, columns, folds, first_valid;
-    double *x;     /* [rows][columns] */
-    int *fold;     /* [rows], or -1 */
-    double *work;  /* [rows] */
-    double normal; /* mean -log p, standardised, of held rows for normal columns of the others */
+    double *x;      /* [rows][columns] */
+    int *fold;      /* [rows], or -1 */
+    double *w;      /* [rows]: their weights, of mean 1; or NULL */
+    size_t *copies; /* [rows]: how often a row is fitted, by its weight; or NULL: once */
+    double *work;   /* [rows] */
+    double normal;  /* mean -log p, standardised, of held rows for normal columns of the others */
     uint64_t seed;
     bool quick;
 } pool;
@@ -39,6 +41,8 @@ typedef struct view {
     hl_tmixture_fold rows;
     double *x, *held, *slope; /* slope: of the held rows */
     size_t *index;            /* of the held rows in the pool */
+    hl_tmixture_fold choice;  /* the same rows; held ones as often as their weights say */
+    double *judged;           /* choice.held, if it is not held */
 } view;
 
 /* ---- rows ---- */
@@ -66,6 +70,31 @@ static int fold_of(const pool *p, size_t row)
     return (int)(before % FOLDS);
 }
 
+/* A row of weight w is fitted w times, rounded up or down such that the sums of the first rows are right to one half. */
+static hl_status copy_weights(pool *p)
+{
+    const hl_fit_table *t = p->table;
+    double sum = 0;
+    if (!t->train.w && !t->valid.w)
+        return HL_OK;
+    p->w = hl_calloc(p->ctx, p->rows, sizeof *p->w);
+    p->copies = hl_calloc(p->ctx, p->rows, sizeof *p->copies);
+    if (!p->w || !p->copies)
+        return HL_ERR_NOMEM;
+    for (size_t r = 0; r < p->rows; r++) {
+        const hl_fit_rows *rows = r < p->first_valid ? &t->train : &t->valid;
+        p->w[r] = rows->w ? rows->w[r < p->first_valid ? r : r - p->first_valid] : 1;
+        p->copies[r] = (size_t)(floor(sum + p->w[r] + 0.5) - floor(sum + 0.5));
+        sum += p->w[r];
+    }
+    return HL_OK;
+}
+
+static double weight_of(const pool *p, size_t row)
+{
+    return p->w ? p->w[row] : 1;
+}
+
 static hl_status create_pool(const hl_fit_table *t, uint64_t seed, pool *p)
 {
     size_t rows = t->train.rows + t->valid.rows;
@@ -81,7 +110,7 @@ static hl_status create_pool(const hl_fit_table *t, uint64_t seed, pool *p)
     join_rows(t, &t->valid, 0, t->valid.rows, p->x + t->train.rows * p->columns);
     for (size_t r = 0; r < rows; r++)
         p->fold[r] = fold_of(p, r);
-    return HL_OK;
+    return copy_weights(p);
 }
 
 static void free_pool(pool *p)
@@ -89,6 +118,8 @@ static void free_pool(pool *p)
     hl_free(p->ctx, p->x);
     hl_free(p->ctx, p->fold);
     hl_free(p->ctx, p->work);
+    hl_free(p->ctx, p->w);
+    hl_free(p->ctx, p->copies);
 }
 
 static void free_view(const pool *p, view *v)
@@ -97,30 +128,52 @@ static void free_view(const pool *p, view *v)
     hl_free(p->ctx, v->held);
     hl_free(p->ctx, v->slope);
     hl_free(p->ctx, v->index);
+    hl_free(p->ctx, v->judged);
     *v = (view){ 0 };
+}
+
+/* Copies of a row by its weight to rows that are as many as *count. */
+static void put_row(const pool *p, size_t row, double *to, size_t *count)
+{
+    for (size_t k = p->copies ? p->copies[row] : 1; k > 0; k--)
+        memcpy(to + (*count)++ * p->columns, p->x + row * p->columns, p->columns * sizeof *to);
 }
 
 /* The rows of fold f; f < 0: all rows that are fitted in the end, none held. */
 static hl_status create_view(const pool *p, int f, view *v)
 {
-    size_t d = p->columns;
-    *v = (view){ .x = hl_calloc(p->ctx, hl_size_mul(p->rows, d), sizeof *v->x),
+    size_t d = p->columns, judged = 0, distinct = 0;
+    *v = (view){ .x = hl_calloc(p->ctx, hl_size_mul(p->rows + 1, d), sizeof *v->x),
                  .held = hl_calloc(p->ctx, hl_size_mul(p->rows, d), sizeof *v->held),
                  .slope = hl_calloc(p->ctx, p->rows, sizeof *v->slope),
                  .index = hl_calloc(p->ctx, p->rows, sizeof *v->index) };
-    if (!v->x || !v->held || !v->slope || !v->index)
+    if (p->copies)
+        v->judged = hl_calloc(p->ctx, hl_size_mul(p->rows + 1, d), sizeof *v->judged);
+    if (!v->x || !v->held || !v->slope || !v->index || (p->copies && !v->judged))
         return HL_ERR_NOMEM;
     for (size_t r = 0; r < p->rows; r++) {
         const double *row = p->x + r * d;
         if (f >= 0 && p->fold[r] == f) {
             v->index[v->rows.held_rows] = r;
             memcpy(v->held + v->rows.held_rows++ * d, row, d * sizeof *row);
+            if (v->judged)
+                put_row(p, r, v->judged, &judged);
         } else if (f >= 0 || p->folds > 1 || p->fold[r] < 0) {
-            memcpy(v->x + v->rows.rows++ * d, row, d * sizeof *row);
+            put_row(p, r, v->x, &v->rows.rows);
+            distinct += !p->copies || p->copies[r];
         }
     }
     v->rows.x = v->x;
     v->rows.held = v->held;
+    v->choice = v->rows;
+    if (v->judged) {
+        v->choice.held = v->judged;
+        v->choice.held_rows = judged;
+    }
+    if (distinct < LEAST_FITTED || (f >= 0 && !v->choice.held_rows))
+        return hl_fail(p->ctx, HL_ERR_INVALID,
+                       "nearly all of the weight is on so few rows that mixtures cannot be fitted; "
+                       "a flow alone can, by members=flow");
     return HL_OK;
 }
 
@@ -135,7 +188,7 @@ static double find_floor(const pool *p, size_t rows, const double *x, size_t i)
 
 static hl_column_fold column_of(const pool *p, const view *v, size_t i)
 {
-    return (hl_column_fold){ v->rows.rows, v->rows.held_rows, p->columns, v->x + i, v->held + i };
+    return (hl_column_fold){ v->choice.rows, v->choice.held_rows, p->columns, v->choice.x + i, v->choice.held + i };
 }
 
 static size_t most_map_parts(const pool *p)
@@ -184,6 +237,8 @@ static void map_view(const pool *p, hl_column_map *const *map, view *v)
     size_t d = p->columns;
     for (size_t i = 0; i < v->rows.rows * d; i++)
         v->x[i] = hl_column_map_forward(map[i % d], v->x[i], NULL);
+    for (size_t i = 0; v->judged && i < v->choice.held_rows * d; i++) /* their slopes are the same for all choices */
+        v->judged[i] = hl_column_map_forward(map[i % d], v->judged[i], NULL);
     for (size_t i = 0; i < v->rows.held_rows * d; i++) {
         double slope;
         v->held[i] = hl_column_map_forward(map[i % d], v->held[i], &slope);
@@ -226,12 +281,12 @@ static hl_status score_folds(const pool *p, const view *views, const hl_tmixture
 /* The rows that chose the mixture are as good as the others: a few more steps see them, too. */
 static hl_status refine(const pool *p, const view *v, const hl_tmixture_plan *plan, hl_tmixture *m)
 {
-    size_t d = p->columns, rows = v->rows.rows + v->rows.held_rows;
+    size_t d = p->columns, rows = v->rows.rows + v->choice.held_rows;
     double *x = hl_calloc(p->ctx, hl_size_mul(rows, d), sizeof *x);
     if (!x)
         return HL_ERR_NOMEM;
     memcpy(x, v->x, v->rows.rows * d * sizeof *x);
-    memcpy(x + v->rows.rows * d, v->held, v->rows.held_rows * d * sizeof *x);
+    memcpy(x + v->rows.rows * d, v->choice.held, v->choice.held_rows * d * sizeof *x);
     hl_status status = hl_tmixture_refine(m, rows, x, plan, REFINE_STEPS);
     hl_free(p->ctx, x);
     return status;
@@ -249,7 +304,7 @@ static hl_status fit_mixture(const pool *p, const view *views, size_t most, hl_t
         set_floors(p, &views[p->folds], floor);
         plan.floor = floor;
         for (size_t f = 0; f < p->folds; f++)
-            fold[f] = views[f].rows;
+            fold[f] = views[f].choice;
         status = hl_tmixture_choose(p->ctx, p->columns, p->table->context, p->folds, fold, most, &plan, NULL);
     }
     if (status == HL_OK)
@@ -268,7 +323,7 @@ static hl_status fit_mixture(const pool *p, const view *views, size_t most, hl_t
 /* ---- weights ---- */
 
 /* Weights of `count` densities by EM on rows; logp[k] has the log-densities of member k. */
-void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, double *weight)
+void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, const double *of_rows, double *weight)
 {
     double sum[HL_FIT_MEMBERS];
     for (size_t k = 0; k < count; k++)
@@ -285,7 +340,7 @@ void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, double *
                 total += share[k];
             }
             for (size_t k = 0; k < count && total > 0; k++)
-                sum[k] += share[k] / total;
+                sum[k] += (of_rows ? of_rows[r] : 1) * share[k] / total;
         }
         double all = 0;
         for (size_t k = 0; k < count; k++)
@@ -337,8 +392,8 @@ static double mean_over(const pool *p, const double *logp)
     double sum = 0, count = 0;
     for (size_t r = 0; r < p->rows; r++)
         if (p->fold[r] >= 0) {
-            sum -= logp[r];
-            count++;
+            sum -= weight_of(p, r) * logp[r];
+            count += weight_of(p, r);
         }
     return sum / count;
 }
@@ -402,9 +457,11 @@ static double score_normal(const pool *p, const view *views)
             for (size_t r = 0; r < v->rows.rows; r++)
                 square += pow(v->x[r * p->columns + i] - mean, 2) / (n - 1);
             for (size_t r = 0; r < v->rows.held_rows; r++)
-                sum += 0.5 * (LOG_TWO_PI + log(square) + pow(v->held[r * p->columns + i] - mean, 2) / square);
+                sum += weight_of(p, v->index[r]) * 0.5 *
+                       (LOG_TWO_PI + log(square) + pow(v->held[r * p->columns + i] - mean, 2) / square);
         }
-        count += (double)v->rows.held_rows;
+        for (size_t r = 0; r < v->rows.held_rows; r++)
+            count += weight_of(p, v->index[r]);
     }
     return sum / count;
 }
@@ -470,7 +527,7 @@ static hl_status fit_members(pool *p, view *views, size_t most, hl_fit_members *
 static hl_status weigh(const pool *p, hl_fit_members *m, double *mean)
 {
     size_t held = 0;
-    double *packed = hl_calloc(p->ctx, hl_size_mul(p->rows, 2), sizeof *packed);
+    double *packed = hl_calloc(p->ctx, hl_size_mul(p->rows, 3), sizeof *packed), *w = packed + 2 * p->rows, total = 0;
     const double *logp[] = { packed, packed + p->rows };
     if (!packed)
         return HL_ERR_NOMEM;
@@ -478,12 +535,12 @@ static hl_status weigh(const pool *p, hl_fit_members *m, double *mean)
         if (p->fold[r] >= 0) {
             for (size_t k = 0; k < m->mixtures; k++)
                 packed[k * p->rows + held] = m->held[k][r];
-            held++;
+            total += w[held++] = weight_of(p, r);
         }
-    hl_fit_weigh(held, m->mixtures, logp, m->share);
+    hl_fit_weigh(held, m->mixtures, logp, w, m->share);
     *mean = 0;
     for (size_t r = 0; r < held; r++)
-        *mean -= hl_fit_mix(m->mixtures, m->share, logp, r) / (double)held;
+        *mean -= w[r] * hl_fit_mix(m->mixtures, m->share, logp, r) / total;
     hl_free(p->ctx, packed);
     return HL_OK;
 }
@@ -493,7 +550,7 @@ static hl_status conclude(const pool *p, hl_fit_members *m)
 {
     const hl_fit_table *t = p->table;
     size_t valid = p->rows - p->first_valid;
-    double gain = MAPPED_GAIN + MAPPED_GAIN_COLUMN * (double)t->dim, held = INFINITY;
+    double gain = MAPPED_GAIN + MAPPED_GAIN_COLUMN * (double)t->dim, held = INFINITY, total = 0;
     hl_status status = m->mixtures ? weigh(p, m, &held) : HL_OK;
     if (status == HL_OK && (!m->mixtures || p->normal < held)) {
         status = set_normal(p, m);
@@ -505,15 +562,17 @@ static hl_status conclude(const pool *p, hl_fit_members *m)
         status = HL_ERR_NOMEM;
     if (status != HL_OK)
         return status;
+    for (size_t r = 0; r < valid; r++)
+        total += weight_of(p, p->first_valid + r);
     m->together = valid ? 0 : held;
     for (size_t r = 0; r < valid; r++) {
         const double *at[] = { m->held[0] + p->first_valid, m->mixtures > 1 ? m->held[1] + p->first_valid : NULL };
         m->logp[r] = hl_fit_mix(m->mixtures, m->share, at, r);
-        m->together -= m->logp[r] / (double)valid;
+        m->together -= weight_of(p, p->first_valid + r) * m->logp[r] / total;
     }
     m->normal = 0.5 * (double)t->dim * LOG_TWO_PI + log_deviations(t);
     for (size_t i = 0; i < valid * t->dim; i++)
-        m->normal += 0.5 * t->valid.x[i] * t->valid.x[i] / (double)valid;
+        m->normal += weight_of(p, p->first_valid + i / t->dim) * 0.5 * t->valid.x[i] * t->valid.x[i] / total;
     m->flow_mapped = m->mixtures > 1 && p->rows >= MAPPED_ROWS && m->nll[1] < m->nll[0] - gain;
     return HL_OK;
 }
@@ -521,7 +580,7 @@ static hl_status conclude(const pool *p, hl_fit_members *m)
 /* The last of many validation rows choose nothing: they are for the report. */
 static hl_status set_report_rows(hl_fit_table *t, hl_fit_members *m)
 {
-    if (t->valid.rows < REPORT_ROWS)
+    if (t->valid.rows < REPORT_ROWS || t->valid.w)
         return HL_OK;
     m->report_rows = t->valid.rows / REPORT_PART;
     t->valid.rows -= m->report_rows;
@@ -542,11 +601,8 @@ hl_status hl_fit_members_fit(hl_fit_table *t, const hl_settings *settings, hl_fi
     m->ctx = t->ctx;
     m->columns = t->dim + t->context;
     m->wish = (hl_fit_wish)choice;
-    bool weights = t->train.w || t->valid.w, wanted = m->wish == HL_FIT_MIXTURE_ONLY;
-    if (weights && wanted)
-        return hl_fail(t->ctx, HL_ERR_INVALID,
-                       "weights of rows are for a flow alone, members=flow; mixtures have none");
-    if (m->wish == HL_FIT_FLOW_ONLY || weights || (!t->valid.rows && !wanted))
+    bool wanted = m->wish == HL_FIT_MIXTURE_ONLY;
+    if (m->wish == HL_FIT_FLOW_ONLY || (!t->valid.rows && !wanted))
         return HL_OK;
     hl_status status = set_report_rows(t, m);
     if (status == HL_OK)
@@ -555,8 +611,15 @@ hl_status hl_fit_members_fit(hl_fit_table *t, const hl_settings *settings, hl_fi
     p.quick = recipe == 1;
     size_t most = status == HL_OK ? most_parts(&p, sizes[recipe]) : 0;
     most = most || !wanted ? most : 1;
+    hl_kept_failure kept;
+    hl_failure_keep(t->ctx, &kept);
     if (status == HL_OK && most > 0)
         status = fit_members(&p, views, most, m);
+    if (status == HL_ERR_INVALID && p.copies && !wanted) { /* too few rows have the weight: a flow alone */
+        hl_failure_restore(t->ctx, &kept);
+        status = HL_OK;
+        most = 0;
+    }
     if (status == HL_OK && most > 0)
         status = conclude(&p, m);
     m->alone = m->mixtures && (wanted || t->valid.rows < LEAST_VALID);
@@ -591,8 +654,11 @@ hl_status hl_fit_members_map(const hl_fit_members *m, hl_fit_table *t)
         return HL_ERR_NOMEM;
     map_rows(m, t, &t->train, NULL);
     map_rows(m, t, &t->valid, t->valid_slope);
+    double total = 0;
     for (size_t r = 0; r < judged; r++)
-        t->map_scale -= t->valid_slope[r] / (double)judged;
+        total += t->valid.w ? t->valid.w[r] : 1;
+    for (size_t r = 0; r < judged; r++)
+        t->map_scale -= (t->valid.w ? t->valid.w[r] : 1) * t->valid_slope[r] / total;
     t->mapped = true;
     return HL_OK;
 }

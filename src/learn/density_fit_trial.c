@@ -30,8 +30,11 @@ static hl_status copy_rows(const hl_fit_table *t, const hl_fit_rows *from, hl_fi
     to->rows = from->rows;
     to->x = hl_calloc(t->ctx, hl_size_mul(from->rows, t->dim), sizeof *to->x);
     to->c = hl_calloc(t->ctx, hl_size_mul(from->rows, t->context), sizeof *to->c);
-    if (!to->x || !to->c)
+    to->w = from->w ? hl_calloc(t->ctx, from->rows, sizeof *to->w) : NULL;
+    if (!to->x || !to->c || (from->w && !to->w))
         return HL_ERR_NOMEM;
+    if (from->w)
+        memcpy(to->w, from->w, from->rows * sizeof *to->w);
     memcpy(to->x, from->x, from->rows * t->dim * sizeof *to->x);
     if (t->context)
         memcpy(to->c, from->c, from->rows * t->context * sizeof *to->c);
@@ -68,8 +71,8 @@ static hl_status run_flow(const trial *t, const hl_fit_table *own, hl_fit_plan *
     hl_flow *flow = NULL;
     hl_fit *fit = NULL;
     hl_fit_report report = { .best = INFINITY };
-    hl_fit_data train = { own->train.rows, own->train.x, own->context ? own->train.c : NULL, NULL };
-    hl_fit_data valid = { own->valid.rows, own->valid.x, own->context ? own->valid.c : NULL, NULL };
+    hl_fit_data train = { own->train.rows, own->train.x, own->context ? own->train.c : NULL, own->train.w };
+    hl_fit_data valid = { own->valid.rows, own->valid.x, own->context ? own->valid.c : NULL, own->valid.w };
     plan->options.matching = t->matching;
     plan->options.iterations = plan->options.validate_every = t->matching + t->solving;
     hl_status status = hl_flow_create(own->ctx, &plan->flow, &flow);

@@ -19,6 +19,11 @@ const table1_run table1_runs[TABLE1_RUNS] = {
     { "ffjord", "ffjord", { { "trace", "hutchinson" } }, false },
     { "hollow", "hollow", { { "trace", "exact" } }, false },
     { "hollow-stochastic", "hollow", { { "trace", "hutchinson" } }, false },
+    /* sizes of the hollow network, as the paper searched them */
+    { "hollow-elu", "hollow", { { "activation", "elu" } }, true },
+    { "hollow-64", "hollow", { { "activation", "elu" }, { "features", "64" }, { "width", "64" } }, true },
+    { "hollow-100", "hollow", { { "activation", "elu" }, { "features", "100" }, { "width", "100" } }, true },
+    { "hollow-3-layers", "hollow", { { "activation", "elu" }, { "layers", "3" } }, true },
 };
 
 enum { SIDE = 8, MADE_ROWS = 1200 };

@@ -17,7 +17,7 @@ from ._errors import (
     SolveError,
     UnsupportedError,
 )
-from ._library import get_threads, library_path, threads
+from ._library import get_threads, library_path, ranks, threads
 from ._net import Evaluation, Gradients, Net
 from ._ode import methods, odeint
 from ._report import Report
@@ -48,5 +48,6 @@ __all__ = [
     "methods",
     "odeint",
     "read_parquet",
+    "ranks",
     "threads",
 ]

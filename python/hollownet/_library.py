@@ -123,6 +123,41 @@ def check_threads(count: int | None) -> int:
     return int(count)
 
 
+# ---- ranks ----
+
+
+@contextlib.contextmanager
+def ranks(rank: int, size: int, gather: Callable[[bytes], list[bytes]]) -> Iterator[None]:
+    """Models that are fitted inside of the block, by this thread, are fitted together with those of the other ranks.
+
+    All ranks make the same calls with the same data, settings and seed, and get the same model, to the bit, as one alone. `gather`
+    gets the bytes of this rank and returns the list of those of all ranks, in their order: ``comm.allgather`` of mpi4py does so.
+
+    >>> with hollownet.ranks(comm.rank, comm.size, comm.allgather):
+    ...     model = hollownet.Density().fit(X)
+    """
+    if not 0 <= rank < size:
+        raise ValueError(f"there is no rank {rank} of {size}")
+
+    def exchange(mine: int, sizes: int, everything: int, user: int) -> int:
+        counts = (ctypes.c_size_t * size).from_address(sizes)
+        try:
+            parts = gather(ctypes.string_at(mine, counts[rank]))
+        except Exception:  # noqa: BLE001 - nothing may pass through the library
+            return 1
+        if [len(part) for part in parts] != list(counts):
+            return 1
+        ctypes.memmove(everything, b"".join(parts), sum(counts))
+        return 0
+
+    before = getattr(_local, "ranks", None)
+    _local.ranks = abi.hl_ranks(rank=rank, size=size, gather=abi.hl_gather_fn(exchange))
+    try:
+        yield
+    finally:
+        _local.ranks = before
+
+
 # ---- contexts and handles ----
 
 
@@ -139,7 +174,10 @@ class Context:
         if status < 0:
             raise make_error(status, "")
         self.handle = handle.value
+        self.ranks = getattr(_local, "ranks", None)  # kept: the library calls its function
         self._finalizer = weakref.finalize(self, _release, lib.hl_context_free, self.handle, self.pid, None)
+        if self.ranks is not None:
+            self.check(lib.hl_context_set_ranks(self.handle, ctypes.byref(self.ranks)))
 
     def check(self, status: int) -> int:
         """Raise the library's error; pass on what is none."""

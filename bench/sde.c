@@ -160,7 +160,10 @@ static void print_row(const sde_records *r, FILE *file, const sde_equation *e, c
         for (size_t part = 0; part < 2; part++) {
             char key[40];
             snprintf(key, sizeof key, "%s_%s", forms[k], parts[part]);
-            value[part] = median_of(r, e->name, view, key, NULL);
+            size_t runs;
+            value[part] = median_of(r, e->name, view, key, &runs);
+            if (runs != seeds) /* medians of other seeds do not compare */
+                value[part] = NAN;
             best[part] = fmin(best[part], value[part]);
         }
         print_error(file, value[0], value[1]);

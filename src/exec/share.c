@@ -6,7 +6,7 @@
 
 #define STAGE_FLOPS 2e4 /* what a processor does while threads meet once */
 #define WORTH 1.15      /* the least speed-up that is worth two processors */
-#define PATIENCE 8      /* alone for so many times as long as the run that was shared in vain took ... */
+#define PATIENCE 16     /* alone for so many times as long as the run that was shared in vain took ... */
 #define MOST_DOUBT 16   /* ... and up to so many times longer after several such runs */
 
 bool hl_share(const hl_plan *p, size_t rows, double now)
@@ -22,7 +22,7 @@ void hl_share_learn(hl_plan *p, double start, double end, double waited)
 {
     double threads = hl_team_size(p->ctx->team);
     if (threads * (end - start) - waited > WORTH * (end - start)) {
-        p->doubt = 0;
+        p->doubt = p->doubt > 1 ? p->doubt / 2 : 0; /* a busy machine has a free moment now and then */
         return;
     }
     p->doubt = p->doubt == 0 ? 1 : p->doubt < MOST_DOUBT ? 2 * p->doubt : MOST_DOUBT;

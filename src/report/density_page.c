@@ -65,7 +65,9 @@ void hl_density_page_head(const hl_report *r, hl_page *p)
     hl_page_put(
         p,
         "<nav><a href=\"#columns\">Columns</a> <a href=\"#pairs\">Pairs</a> <a href=\"#calibration\">Calibration</a> "
-        "<a href=\"#rows\">Rows</a> <a href=\"#model\">Model</a></nav>\n");
+        "<a href=\"#rows\">Rows</a> ");
+    hl_page_put(p, d->courses > 1 ? "<a href=\"#training\">Training</a> " : "");
+    hl_page_put(p, "<a href=\"#model\">Model</a></nav>\n");
 }
 
 /* ---- columns ---- */

@@ -662,13 +662,22 @@ hl_status hl_fit_one(hl_context *ctx, const hl_density_data *data, const hl_sett
     return status;
 }
 
-/* Without memory the model knows nothing of its rows. */
-static hl_status keep_rows(hl_density *model, const hl_row_sketch *rows)
+/* Gives the hashes of the rows to the model. Without memory for that there is no model. */
+static hl_status keep_rows(hl_context *ctx, hl_row_sketch *rows, hl_density **model, hl_density_outcome **out)
 {
-    hl_density_training *t = hl_density_add_training(model);
-    if (t)
+    hl_density_training *t = hl_density_add_training(*model);
+    if (t) {
         t->rows = *rows;
-    return t ? HL_OK : HL_ERR_NOMEM;
+        *rows = (hl_row_sketch){ 0 };
+        return HL_OK;
+    }
+    hl_density_free(*model);
+    *model = NULL;
+    if (out) {
+        hl_density_outcome_free(*out);
+        *out = NULL;
+    }
+    return hl_fail(ctx, HL_ERR_NOMEM, "out of memory for the hashes of the training rows");
 }
 
 hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_settings *settings, const hl_job *job,
@@ -701,8 +710,11 @@ hl_status hl_density_fit(hl_context *ctx, const hl_density_data *data, const hl_
     else
         status = atoms ? hl_fit_with_atoms(ctx, &sample, settings, job, streamed, atoms, model, out)
                        : hl_fit_one(ctx, &sample, settings, job, streamed, model, out);
-    if (!*model || !rows.count || keep_rows(*model, &rows) != HL_OK)
-        hl_row_sketch_free(ctx, &rows);
+    if (*model && rows.count) {
+        hl_status kept = keep_rows(ctx, &rows, model, out);
+        status = kept == HL_OK ? status : kept;
+    }
+    hl_row_sketch_free(ctx, &rows);
     hl_fit_stream_free(&stream);
     return status;
 }

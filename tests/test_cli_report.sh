@@ -2,6 +2,7 @@
 # test_cli_report.sh PROGRAM - hollow report: the page, its numbers against hollow logp and NumPy, wrong arguments, full disks.
 set -u
 . "$(dirname "$0")/cli_support.sh"
+here=$(cd "$(dirname "$0")" && pwd)
 data=$work/data.csv
 make_rows() {
     awk -v seed="$1" -v rows="$2" 'BEGIN { srand(seed); for (i = 0; i < rows; i++) {
@@ -89,6 +90,17 @@ a, b = x[pick] / x.std(0), draws[pick] / x.std(0)
 dist = lambda p, q: np.sqrt(((p[:, None] - q[None]) ** 2).sum(-1))
 e = 2 * dist(a, b).mean() - (dist(a, a).sum() + dist(b, b).sum()) / (400 * 399)
 near(r["distance"]["distance"], e, 1e-5)
+# the page shows these numbers
+import re
+text = re.sub("<[^>]*>", " ", open(work + "/page.html", encoding="utf-8").read()).replace("&minus;", "-").replace("\u2212", "-")
+text = " ".join(text.split())
+def shown(value, what):
+    found = re.search(r"(-?[0-9.]+)(?: (?:&plusmn;|\u00b1) ([0-9.]+))? " + what, text)
+    found or sys.exit(f"the page does not show: {what}")
+    near(float(found.group(1)), value, 6e-4)
+shown(logp.mean(), "mean log p of the rows")
+shown(halves(independent), "nats a row above independent normal columns")
+shown(halves(normal), "nats a row above a full normal distribution")
 END
         pass
     else
@@ -107,6 +119,14 @@ file_there report.html
 expect 0 fit "$data" -o "$work/conditional" --context c --members mixture --threads 1 --quiet
 expect 0 report "$work/conditional" "$work/new.csv" -o "$page" --draws 200
 expect 0 report "$work/conditional" -o "$page" --draws 200
+
+# ---- files of earlier versions, without the course of a training ----
+
+for old in density_1 density_2; do
+    rm -f "$page"
+    expect 0 report "$here/data/$old.hollow" -o "$page" --draws 200
+    if grep -q 'keeps no course of its training' "$page"; then pass; else fail "$old: the page does not say that there is no course"; fi
+done
 
 # ---- a stochastic equation ----
 

@@ -66,8 +66,7 @@ void hl_density_page_head(const hl_report *r, hl_page *p)
         p,
         "<nav><a href=\"#columns\">Columns</a> <a href=\"#pairs\">Pairs</a> <a href=\"#calibration\">Calibration</a> "
         "<a href=\"#rows\">Rows</a> ");
-    hl_page_put(p, d->courses > 1 ? "<a href=\"#training\">Training</a> " : "");
-    hl_page_put(p, "<a href=\"#model\">Model</a></nav>\n");
+    hl_page_put(p, "<a href=\"#training\">Training</a> <a href=\"#model\">Model</a></nav>\n");
 }
 
 /* ---- columns ---- */
@@ -80,7 +79,9 @@ static void column_figure(const hl_report_column *c, bool data, hl_page *p)
             height[k][i] = c->bin[k][i] / width;
             most = fmax(most, height[k][i]);
         }
-    hl_plot plot = { .page = p, .title = c->name, .low = { c->low, 0 }, .high = { c->high, 1.05 * most }, .bare = 1 };
+    hl_plot plot = {
+        .page = p, .title = c->name, .y_label = "density", .low = { c->low, 0 }, .high = { c->high, 1.05 * most }
+    };
     hl_plot_open(&plot);
     if (data)
         hl_plot_bars(&plot, "bars", HL_REPORT_BINS, c->low, c->high, height[0]);
@@ -190,7 +191,7 @@ static void level_figure(const char *title, const char *label, double band, size
 
 static void test_row(hl_page *p, const char *name, double value, double p_value, const char *meaning)
 {
-    hl_page_add(p, "<tr%s><td class=\"name\">%s</td>", p_value < 0.01 ? " class=\"bad\"" : "", name);
+    hl_page_add(p, "<tr%s><td class=\"what\">%s</td>", p_value < 0.01 ? " class=\"bad\"" : "", name);
     hl_report_cell_of(p, value, 3);
     hl_page_put(p, "<td>");
     hl_page_p_value(p, p_value);
@@ -369,18 +370,11 @@ static void put_solver(const hl_report *r, hl_page *p)
     put_evaluations(d, p);
 }
 
-void hl_report_fact(hl_page *p, const char *name)
-{
-    hl_page_add(p, "</dd>\n<dt>%s</dt><dd>", name);
-}
-
 static void put_facts(const hl_report *r, hl_page *p)
 {
     const hl_density_report *d = &r->density;
-    hl_page_put(p, "<dl class=\"facts\"><dt>Data</dt><dd>");
+    hl_report_facts_open(d->rows ? r->data : NULL, p);
     if (d->rows) {
-        hl_page_text(p, r->data);
-        hl_page_put(p, ": ");
         hl_page_count(p, d->rows);
         hl_page_put(p, " of ");
         hl_page_count(p, d->total);
@@ -393,8 +387,6 @@ static void put_facts(const hl_report *r, hl_page *p)
             hl_page_count(p, d->train_rows);
             hl_page_add(p, "; of %zu rows evaluated whose hash tells, %zu are among them", d->known, d->trained);
         }
-    } else {
-        hl_page_put(p, "none");
     }
     hl_report_fact(p, "Draws");
     hl_page_count(p, d->draws);
@@ -404,20 +396,7 @@ static void put_facts(const hl_report *r, hl_page *p)
         hl_page_add(p, ", given %zu of context", d->context);
     hl_report_fact(p, "Parameters");
     hl_page_count(p, d->parameters);
-    if (*r->call) {
-        hl_report_fact(p, "Call");
-        hl_page_put(p, "<code>");
-        hl_page_text(p, r->call);
-        hl_page_put(p, "</code>");
-    }
-    if (*r->note) {
-        hl_report_fact(p, "Training");
-        hl_page_put(p, "<code>");
-        hl_page_text(p, r->note);
-        hl_page_put(p, "</code>");
-    }
-    hl_report_fact(p, "Version");
-    hl_page_put(p, "Hollow " HL_VERSION "</dd></dl>\n");
+    hl_report_facts_close(r, p);
 }
 
 void hl_density_page_body(const hl_report *r, hl_page *p)

@@ -48,7 +48,6 @@ typedef struct hl_plot {
     const char *title, *x_label, *y_label; /* of the user, or ours; NULL: none */
     double low[2], high[2];                /* of the axes, x and y */
     int wide;                              /* nonzero: twice as wide */
-    int bare;                              /* nonzero: no numbers at the y axis */
     double width, height, left, top;       /* of the area between the axes, and where it is */
 } hl_plot;
 void hl_plot_open(hl_plot *p);

@@ -11,7 +11,6 @@ enum {
     WIDE = 760,
     HEIGHT = 250,
     LEFT = 66,
-    LEFT_BARE = 14,
     RIGHT = 14,
     TOP = 8,
     BOTTOM = 42,
@@ -65,8 +64,6 @@ static void tick(hl_plot *p, int axis, double value, int digits)
     attribute(page, "y1", axis ? at : p->top);
     attribute(page, "y2", axis ? at : p->top + p->height);
     hl_page_put(page, "/>");
-    if (axis && p->bare)
-        return;
     hl_page_add(page, "<text class=\"%s\"", axis ? "ty" : "tx");
     attribute(page, "x", axis ? p->left - 6 : at);
     attribute(page, "y", axis ? at + 4 : p->top + p->height + 16);
@@ -97,7 +94,7 @@ static void label(hl_plot *p)
         hl_page_text(page, p->x_label);
         hl_page_put(page, "</text>");
     }
-    if (p->y_label && !p->bare) {
+    if (p->y_label) {
         hl_page_put(page, "<text class=\"lx\" transform=\"translate(13 ");
         hl_page_place(page, p->top + p->height / 2);
         hl_page_put(page, ") rotate(-90)\">");
@@ -120,7 +117,7 @@ void hl_plot_open(hl_plot *p)
             p->high[axis] = middle + fmax(fabs(middle) / 2, 0.5);
         }
     }
-    p->left = p->bare ? LEFT_BARE : LEFT;
+    p->left = LEFT;
     p->top = TOP;
     p->width = all - p->left - RIGHT;
     p->height = HEIGHT - TOP - BOTTOM;

@@ -194,3 +194,41 @@ hl_status hl_report_json(const hl_report *r, char *text, size_t capacity, size_t
     hl_free(r->ctx, made);
     return HL_OK;
 }
+
+/* ---- what all pages share ---- */
+
+void hl_report_separate(hl_text *t)
+{
+    if (t->used)
+        hl_text_add(t, "; ");
+}
+
+void hl_report_facts_open(const char *data, hl_page *p)
+{
+    hl_page_put(p, "<dl class=\"facts\"><dt>Data</dt><dd>");
+    hl_page_text(p, data ? data : "none");
+    hl_page_put(p, data ? ": " : "");
+}
+
+void hl_report_fact(hl_page *p, const char *name)
+{
+    hl_page_add(p, "</dd>\n<dt>%s</dt><dd>", name);
+}
+
+static void put_code(const char *name, const char *text, hl_page *p)
+{
+    if (!*text)
+        return;
+    hl_report_fact(p, name);
+    hl_page_put(p, "<code>");
+    hl_page_text(p, text);
+    hl_page_put(p, "</code>");
+}
+
+void hl_report_facts_close(const hl_report *r, hl_page *p)
+{
+    put_code("Call", r->call, p);
+    put_code("Training", r->note, p);
+    hl_report_fact(p, "Version");
+    hl_page_put(p, "Hollow " HL_VERSION "</dd></dl>\n");
+}

@@ -102,7 +102,12 @@ void hl_report_put_array(hl_json_writer *w, const char *key, size_t count, const
 /* A tile with a mean, and a table's cell with a number. */
 void hl_report_tile(hl_page *page, hl_report_mean mean, const char *what);
 void hl_report_cell_of(hl_page *page, double value, int digits);
-/* "</dd><dt>name</dt><dd>" */
+/* The list of facts: opened with the name of the data (NULL: "none"), further ones by hl_report_fact, closed with call, training and
+ * version. */
+void hl_report_facts_open(const char *data, hl_page *page);
 void hl_report_fact(hl_page *page, const char *name);
+void hl_report_facts_close(const hl_report *report, hl_page *page);
+/* "; " between the parts of a verdict. */
+void hl_report_separate(hl_text *text);
 
 #endif

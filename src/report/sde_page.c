@@ -11,12 +11,6 @@ enum { SHOWN = 12 };
 
 static const double LEVEL = 0.001, WRONG_NOISE = 0.1, WRONG_DRIFT = 0.25;
 
-static void separate(hl_text *t)
-{
-    if (t->used)
-        hl_text_add(t, "; ");
-}
-
 /* What the steps say: the noise of a column, and its drift. */
 static bool judge_steps(const hl_sde_report *s, hl_text *t)
 {
@@ -25,12 +19,12 @@ static bool judge_steps(const hl_sde_report *s, hl_text *t)
         const hl_report_equation *e = &s->column[i];
         double ratio = fabs(log(e->noise));
         if (ratio > WRONG_NOISE && ratio > 5 * e->noise_error) {
-            separate(t);
+            hl_report_separate(t);
             hl_text_add(t, "the noise of '%.60s' is %.2f times what the diffusion says", e->name, e->noise);
             wrong = true;
         }
         if (e->drift_p * (double)s->columns < LEVEL && e->drift_left > WRONG_DRIFT) {
-            separate(t);
+            hl_report_separate(t);
             hl_text_add(t, "the drift of '%.60s' leaves %.0f %% of the mean steps unexplained", e->name,
                         100 * fmin(e->drift_left, 9.99));
             wrong = true;
@@ -72,12 +66,12 @@ static void judge_reasons(const hl_verdict *v, hl_text *t)
 {
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (v->reasons & reasons[i].reason) {
-            separate(t);
+            hl_report_separate(t);
             hl_text_add(t, "%s", reasons[i].text);
         }
     for (size_t i = 0; i < HL_RESIDUAL_TESTS; i++)
         if (v->test[i].failed) {
-            separate(t);
+            hl_report_separate(t);
             hl_text_add(t, "%s", tests[i]);
         }
 }
@@ -98,7 +92,7 @@ void hl_sde_report_judge(hl_report *r)
     }
     for (size_t i = 0; i < sizeof limits / sizeof *limits && s->verdict.answer == HL_NOT_DETERMINED; i++)
         if (s->verdict.reasons & limits[i].reason) {
-            separate(&found);
+            hl_report_separate(&found);
             hl_text_add(&found, "%s", limits[i].text);
         }
     r->level = s->verdict.answer == HL_NOT_DETERMINED ? HL_REPORT_MINOR : HL_REPORT_GOOD;
@@ -363,12 +357,12 @@ static void put_tests(const hl_verdict *v, hl_page *p)
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         if (isnan(shares[i].value))
             continue;
-        hl_page_add(p, "<tr><td class=\"name\">%s</td>", shares[i].name);
+        hl_page_add(p, "<tr><td class=\"what\">%s</td>", shares[i].name);
         hl_report_cell_of(p, shares[i].value, 3);
         hl_page_add(p, "<td></td><td class=\"wrap\">%s</td></tr>\n", shares[i].meaning);
     }
     for (size_t i = 0; i < HL_RESIDUAL_TESTS && v->steps; i++) {
-        hl_page_add(p, "<tr%s><td class=\"name\">%s</td>", v->test[i].failed ? " class=\"bad\"" : "",
+        hl_page_add(p, "<tr%s><td class=\"what\">%s</td>", v->test[i].failed ? " class=\"bad\"" : "",
                     hl_residual_name((hl_residual)i));
         hl_report_cell_of(p, v->test[i].effect, 3);
         hl_report_cell_of(p, v->test[i].sigma, 3);
@@ -391,9 +385,9 @@ void hl_sde_page_body(const hl_report *r, hl_page *p)
     put_equation(r, p);
     put_time(r, p);
     put_tests(&s->verdict, p);
-    hl_page_put(p, "<section id=\"model\"><h2>Model</h2>\n<dl class=\"facts\"><dt>Data</dt><dd>");
-    hl_page_text(p, r->data);
-    hl_page_put(p, ": ");
+    hl_report_page_training(0, NULL, p);
+    hl_page_put(p, "<section id=\"model\"><h2>Model</h2>\n");
+    hl_report_facts_open(r->data, p);
     hl_page_count(p, s->rows);
     hl_page_put(p, " observations, ");
     hl_page_count(p, s->trajectories);
@@ -402,18 +396,6 @@ void hl_sde_page_body(const hl_report *r, hl_page *p)
     hl_page_put(p, " steps compared");
     hl_report_fact(p, "Columns");
     hl_page_count(p, s->dim);
-    if (*r->call) {
-        hl_report_fact(p, "Call");
-        hl_page_put(p, "<code>");
-        hl_page_text(p, r->call);
-        hl_page_put(p, "</code>");
-    }
-    if (*r->note) {
-        hl_report_fact(p, "Training");
-        hl_page_put(p, "<code>");
-        hl_page_text(p, r->note);
-        hl_page_put(p, "</code>");
-    }
-    hl_report_fact(p, "Version");
-    hl_page_put(p, "Hollow " HL_VERSION "</dd></dl></section>\n");
+    hl_report_facts_close(r, p);
+    hl_page_put(p, "</section>\n");
 }

@@ -101,8 +101,11 @@ void hl_report_page_training(size_t points, const hl_training_point *course, hl_
         steps[i] = c->steps ? (double)c->steps : NAN;
         doubled += i && c->steps > course[i - 1].steps;
     }
-    if (n < 2)
+    if (n < 2) {
+        hl_page_put(p, "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">The model's file keeps no course "
+                       "of its training.</p></section>\n");
         return;
+    }
     hl_page_put(p,
                 "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">Means over stretches of iterations. ");
     hl_page_count(p, course[n - 1].iteration);

@@ -55,9 +55,9 @@ void hl_vae_page_body(const hl_report *r, hl_page *p)
         hl_page_put(p, "<p class=\"soft\">The rows are no images, or too large ones for a page.</p>\n");
     hl_page_put(p, "</section>\n");
     put_units(v, p);
-    hl_page_put(p, "<section id=\"model\"><h2>Model</h2>\n<dl class=\"facts\"><dt>Data</dt><dd>");
-    hl_page_text(p, r->data);
-    hl_page_put(p, ": ");
+    hl_report_page_training(0, NULL, p);
+    hl_page_put(p, "<section id=\"model\"><h2>Model</h2>\n");
+    hl_report_facts_open(r->data, p);
     hl_page_count(p, v->rows);
     hl_page_put(p, " of ");
     hl_page_count(p, v->total);
@@ -66,12 +66,8 @@ void hl_vae_page_body(const hl_report *r, hl_page *p)
     hl_page_text(p, v->posterior);
     hl_report_fact(p, "Values of a row, of a code");
     hl_page_add(p, "%zu, %zu", v->dim, v->latent);
-    hl_report_fact(p, "Call");
-    hl_page_put(p, "<code>");
-    hl_page_text(p, r->call);
-    hl_page_put(p, "</code>");
-    hl_report_fact(p, "Version");
-    hl_page_put(p, "Hollow " HL_VERSION "</dd></dl></section>\n");
+    hl_report_facts_close(r, p);
+    hl_page_put(p, "</section>\n");
 }
 
 void hl_vae_put_json(const hl_report *r, hl_json_writer *w)

@@ -11,18 +11,11 @@ static const double LEVEL = 0.01, LARGE_DISTANCE = 0.1, LARGE_SHARE = 0.02, SHIF
                     LARGE_CORRELATION = 0.15, BY_CHANCE = 0.01;
 enum { LEAST_CORRELATED = 20 /* rows */ };
 
-/* A text with what went before it: "a", "a; b", ... */
-static void separate(hl_text *t)
-{
-    if (t->used)
-        hl_text_add(t, "; ");
-}
-
 /* How the draws of a column differ from its data. */
 static void tell_column(const hl_report_column *c, hl_text *t)
 {
     double shift = (c->mean[1] - c->mean[0]) / c->deviation[0], spread = c->deviation[1] / c->deviation[0];
-    separate(t);
+    hl_report_separate(t);
     if (c->least[0] == c->largest[0]) {
         hl_text_add(t, "column '%.60s' is constant in the data, %.6g, and not in the draws", c->name, c->mean[0]);
         return;
@@ -52,7 +45,7 @@ static hl_report_level judge_columns(const hl_density_report *d, hl_text *t)
     if (large > 1)
         hl_text_add(t, ", and %zu other column%s", large - 1, large > 2 ? "s differ, too" : " differs, too");
     if (!large && small) {
-        separate(t);
+        hl_report_separate(t);
         hl_text_add(t, "%zu of %zu columns differ%s a little, '%.60s' the most (distance %.3f)", small, d->columns,
                     small == 1 ? "s" : "", d->column[0].name, d->column[0].distance);
     }
@@ -64,7 +57,7 @@ static hl_report_level judge_ranks(const hl_density_report *d, hl_text *t)
 {
     if (!(d->rank_p < LEVEL))
         return HL_REPORT_GOOD;
-    separate(t);
+    hl_report_separate(t);
     if (d->unlikely > 0.03) {
         hl_text_add(t, "%.3g %% of the rows lie where the model expects 1 %%: it misses part of the data",
                     100 * d->unlikely);
@@ -115,7 +108,7 @@ static hl_report_level judge_pairs(const hl_report *r, hl_text *t)
            draws = d->correlation[1][pair[1] * d->columns + pair[0]];
     if (!(change > LARGE_CORRELATION && fabs(atanh(draws * 0.9999) - atanh(data * 0.9999)) > 6 * error))
         return HL_REPORT_GOOD;
-    separate(t);
+    hl_report_separate(t);
     hl_text_add(t, "the correlation of '%.60s' and '%.60s' is %.2f in the data and %.2f in the draws", r->name[pair[0]],
                 r->name[pair[1]], data, draws);
     return change > 2 * LARGE_CORRELATION ? HL_REPORT_WRONG : HL_REPORT_MINOR;
@@ -135,7 +128,7 @@ static hl_report_level judge_far(const hl_report *r, hl_text *t)
 {
     if (!r->far.rows)
         return HL_REPORT_GOOD;
-    separate(t);
+    hl_report_separate(t);
     hl_text_add(t, "row %zu is far from all draws: column '%.60s' is %.6g there", r->far.number + 1,
                 r->name[r->far.column], r->far.value);
     if (r->far.rows > 1)
@@ -155,7 +148,7 @@ static hl_report_level judge_impossible(const hl_report *r, hl_text *t)
         }
     if (!count)
         return HL_REPORT_GOOD;
-    separate(t);
+    hl_report_separate(t);
     hl_text_add(t, "%zu of %zu rows, such as row %zu, cannot be by the model: their log p is -inf", count,
                 r->density.rows, first);
     return HL_REPORT_WRONG;
@@ -165,7 +158,7 @@ static hl_report_level judge_memory(const hl_density_report *d, hl_text *t)
 {
     if (!(d->memorised_p < LEVEL * 0.1 && d->memorised > 2 * BY_CHANCE))
         return HL_REPORT_GOOD;
-    separate(t);
+    hl_report_separate(t);
     hl_text_add(t, "%.3g %% of the draws nearly repeat a row of the data (1 %% by chance): rows were memorised",
                 100 * d->memorised);
     return HL_REPORT_WRONG;

@@ -37,23 +37,20 @@ static void panel(FILE *g, int k, const char *title, const char *what)
         g,
         "unset label\nset lmargin at screen %.4f\nset rmargin at screen %.4f\nset tmargin at screen 0.80\nset bmargin "
         "at screen 0.13\n"
-        "set label 1 \"%s\" at screen %.4f, screen 0.945 left font ',17' textcolor rgb '#111111'\n"
-        "set label 2 \"%s\" at screen %.4f, screen 0.885 left font ',11.5' textcolor rgb '#555555'\n",
+        "set label 1 \"%s\" at screen %.4f, screen 0.945 left font ',17' textcolor rgb '" CLI_INK "'\n"
+        "set label 2 \"%s\" at screen %.4f, screen 0.885 left font ',11.5' textcolor rgb '" CLI_SOFT "'\n",
         left, left + .262, title, left - .04, what, left - .04);
 }
 
 static void setup(FILE *g)
 {
-    fprintf(g, "set multiplot\nset encoding utf8\nset border 3 linewidth 1.2 linecolor rgb '#444444'\n"
-               "set grid ytics xtics linetype 1 linewidth 0.6 linecolor rgb '#dddddd'\n"
-               "set tics nomirror out scale 0.6 font ',13'\nunset mxtics\nunset mytics\nset logscale xy\n"
-               "set key Left reverse font ',13' samplen 2 spacing 1.25 textcolor rgb '#333333'\n");
+    fprintf(g, "set multiplot\nset logscale xy\n");
 }
 
 static void draw_networks(FILE *g, const solver_bench *b)
 {
     static const char *const methods[] = { "adams-jacobi", "bdf-jacobi", "auto" };
-    static const char *const colours[] = { "#0072B2", "#D55E00", "#555555" };
+    static const char *const colours[] = { CLI_BLUE, CLI_ORANGE, CLI_SOFT };
     char name[16];
     for (int m = 0; m < 3; m++)
         for (int c = 0; c < 2; c++) {
@@ -67,7 +64,7 @@ static void draw_networks(FILE *g, const solver_bench *b)
     fprintf(g, "set xrange [0.7:1500]\nset yrange [0.3:40]\nset key top left\n"
                "set xtics ('random' 1, '10' 10, '100' 100, '1000' 1000)\nset ytics (0.3, 0.5, 1, 2, 5, 10, 20, 40)\n"
                "set xlabel 'stiffness κ' font ',14'\nset ylabel 'times fewer evaluations' font ',14' offset 0.8\n"
-               "plot 1 with lines linewidth 1.5 linecolor rgb '#999999' notitle");
+               "plot 1 with lines linewidth 1.5 linecolor rgb '" CLI_LIGHT "' notitle");
     for (int m = 0; m < 3; m++)
         for (int c = 0; c < 2; c++) {
             fprintf(g,
@@ -102,13 +99,14 @@ static void draw_gradients(FILE *g, const solver_bench *b)
         "set xtics ('random' 0.3, '1' 1, '10' 10, '100' 100, '1000' 1000)\nset ytics 100\nset ytics (1e-8, 1e-6, 1e-4, "
         "1e-2, 1, 1e2)\n"
         "set xlabel 'stiffness κ' font ',14'\nset ylabel 'error of the gradient' font ',14' offset 0.8\n"
-        "plot 5e-5 with lines linewidth 1.5 dashtype (3,4) linecolor rgb '#999999' title 'limit 5e-5', "
-        "$gr using 1:2 with linespoints linewidth 2.4 pointtype 5 linecolor rgb '#CC79A7' title 're-integrated "
+        "plot 5e-5 with lines linewidth 1.5 dashtype (3,4) linecolor rgb '" CLI_LIGHT "' title 'limit 5e-5', "
+        "$gr using 1:2 with linespoints linewidth 2.4 pointtype 5 linecolor rgb '" CLI_PINK "' title 're-integrated "
         "(Neural ODE)', "
-        "$ga using 1:2 with linespoints linewidth 2.4 pointtype 7 linecolor rgb '#0072B2' title 'adams-jacobi, "
+        "$ga using 1:2 with linespoints linewidth 2.4 pointtype 7 linecolor rgb '" CLI_BLUE "' title 'adams-jacobi, "
         "stored', "
-        "$gb using 1:2 with linespoints linewidth 2.4 pointtype 9 linecolor rgb '#D55E00' title 'bdf-jacobi, stored', "
-        "$gd using 1:2 with linespoints linewidth 1.6 dashtype (6,4) pointtype 6 linecolor rgb '#333333' title "
+        "$gb using 1:2 with linespoints linewidth 2.4 pointtype 9 linecolor rgb '" CLI_ORANGE
+        "' title 'bdf-jacobi, stored', "
+        "$gd using 1:2 with linespoints linewidth 1.6 dashtype (6,4) pointtype 6 linecolor rgb '" CLI_INK "' title "
         "'dopri5, "
         "replayed'\nunset format\n");
 }
@@ -116,7 +114,7 @@ static void draw_gradients(FILE *g, const solver_bench *b)
 static void draw_inversion(FILE *g, const solver_bench *b)
 {
     static const char *const methods[] = { "fixed-point", "jacobi", "anderson" };
-    static const char *const colours[] = { "#555555", "#0072B2", "#009E73" };
+    static const char *const colours[] = { CLI_SOFT, CLI_BLUE, CLI_GREEN };
     char name[16];
     for (int m = 0; m < 3; m++)
         for (int s = 0; s < 2; s++) {

@@ -53,18 +53,18 @@ static int plot_curves(const char *directory, const cli_curves *c)
     print_curve(g, "loss", c, 1);
     print_curve(g, "validation", c, 2);
     print_curve(g, "evaluations", c, 3);
-    fprintf(g, "set datafile missing 'nan'\nset multiplot layout 2,1\nset grid linecolor rgb '#eaeef2'\n"
-               "set lmargin 10\nset rmargin 3\nset key top right\nset ylabel 'nats a row'\n"
-               "set title 'Mean -log p' font ',15'\n");
+    fprintf(g, "set datafile missing 'nan'\nset multiplot layout 2,1\n"
+               "set lmargin 10\nset rmargin 3\nset key top right\nset ylabel '−log p, nats a row'\n"
+               "set xlabel 'iteration'\nset title 'Mean −log p'\n");
     print_range(g, c);
     fprintf(g, "set xrange [0:%g]\n", c->count ? c->point[c->count - 1][0] : 1.0);
     fprintf(g, "plot $loss with lines linewidth 1 linecolor rgb '#a9c4ee' title 'training batch', "
-               "$validation with linespoints linewidth 2.5 pointtype 7 pointsize 0.8 linecolor rgb '#d1491d' "
+               "$validation with linespoints linewidth 2.5 pointtype 7 pointsize 0.8 linecolor rgb '" CLI_ORANGE "' "
                "title 'validation, adaptive solver'\n"
                "set autoscale y\nset yrange [0:*]\nset offsets graph 0, 0, graph 0.1, 0\nset ylabel 'evaluations a "
-               "row'\nset xlabel 'iteration'\n"
+               "row'\n"
                "set title 'Evaluations of f in an iteration of likelihood, forward'\n"
-               "plot $evaluations with lines linewidth 2 linecolor rgb '#1d63d1' notitle\nunset multiplot\n");
+               "plot $evaluations with lines linewidth 2 linecolor rgb '" CLI_BLUE "' notitle\nunset multiplot\n");
     return cli_plot_finish(&cli_fit, &file, directory, "training.png");
 }
 
@@ -125,52 +125,67 @@ static int plot_plane(const sheet *s)
     cli_plot_label(g, "ylabel", s->job->names[1]);
     fprintf(g,
             "set multiplot layout 1,3\nset size square\nset xrange [%g:%g]\nset yrange [%g:%g]\nunset key\nunset "
-            "colorbox\n"
-            "set palette defined (0 '#ffffff', 0.15 '#deebf7', 0.4 '#6baed6', 0.7 '#2171b5', 1 '#08306b')\n"
-            "set title 'data' font ',15'\n"
-            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '#5f6b7a'\n"
+            "colorbox\n" CLI_HEAT "set title 'data'\n"
+            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '" CLI_GREY "'\n"
             "set title 'density of the model'\nplot $density with image\n"
             "set title 'samples of the model'\n"
-            "plot $samples with points pointtype 7 pointsize 0.25 linecolor rgb '#1d63d1'\nunset multiplot\n",
+            "plot $samples with points pointtype 7 pointsize 0.25 linecolor rgb '" CLI_BLUE "'\nunset multiplot\n",
             range[0][0], range[0][1], range[1][0], range[1][1]);
     return cli_plot_finish(&cli_fit, &file, directory, "density.png");
+}
+
+/* Ranges of a panel, with about four numbers on each axis. */
+static void print_axes(FILE *g, double range[2][2])
+{
+    for (int i = 0; i < 2; i++) {
+        double rough = (range[i][1] - range[i][0]) / 4, power = pow(10, floor(log10(rough))), r = rough / power;
+        double step = (r < 1.5 ? 1 : r < 3.5 ? 2 : r < 7.5 ? 5 : 10) * power;
+        fprintf(g, "set %crange [%g:%g]\n", "xy"[i], range[i][0], range[i][1]);
+        if (isfinite(step) && step > 0)
+            fprintf(g, "set %ctics %g\n", "xy"[i], step);
+    }
+}
+
+static void print_panel(FILE *g, const sheet *s, size_t r, size_t c)
+{
+    double range[2][2], shown = (double)(s->rows < POINTS ? s->rows : POINTS);
+    find_range(s, c, &range[0][0], &range[0][1]);
+    find_range(s, r, &range[1][0], &range[1][1]);
+    print_axes(g, range);
+    cli_plot_label(g, "xlabel", s->job->names[c]);
+    cli_plot_label(g, "ylabel", r == c ? "rows" : s->job->names[r]);
+    if (r == c)
+        fprintf(
+            g,
+            "w = %g\nset yrange [0:*]\nset ytics autofreq\n"
+            "plot $data using (w * floor($%zu / w) + w / 2):(1) smooth frequency with boxes linecolor rgb '" CLI_PALE
+            "' fillstyle solid, $samples using (w * floor($%zu / w) + w / 2):(%g) smooth frequency "
+            "with lines linewidth 2 linecolor rgb '" CLI_BLUE "'\n",
+            (range[0][1] - range[0][0]) / 40, c + 1, c + 1, shown / POINTS);
+    else
+        fprintf(g, "plot $%s using %zu:%zu with points pointtype 7 pointsize 0.2 linecolor rgb '%s'\n",
+                r > c ? "data" : "samples", c + 1, r + 1, r > c ? CLI_GREY : CLI_BLUE);
 }
 
 /* A matrix of panels: each pair of the first columns, data below and samples above the diagonal. */
 static int plot_pairs(const sheet *s)
 {
     const char *directory = s->job->set->plot;
-    size_t n = s->dim < PAIRS ? s->dim : PAIRS, shown = s->rows < POINTS ? s->rows : POINTS;
+    size_t n = s->dim < PAIRS ? s->dim : PAIRS;
     cli_file file;
-    int result = cli_plot_start(&cli_fit, &file, directory, "pairs.png", 240 * (int)n + 40, 240 * (int)n + 60);
+    int result = cli_plot_start(&cli_fit, &file, directory, "pairs.png", 270 * (int)n + 60, 240 * (int)n + 80);
     if (result != CLI_OK)
         return result;
     FILE *g = file.stream;
     cli_plot_points(g, "data", s->rows, s->dim, n, POINTS, s->data);
     cli_plot_points(g, "samples", POINTS, s->dim, n, POINTS, s->samples);
     fprintf(g,
-            "set multiplot layout %zu,%zu title 'below the diagonal: data; above: samples of the model' font ',12'\n"
-            "unset key\nset tics font ',9'\nset xtics autofreq rotate by -30\nset margins 7,1,2.4,2.6\nset border "
-            "linecolor rgb '#9aa6b5'\n",
+            "set multiplot layout %zu,%zu title 'below the diagonal, and bars: data; above, and lines: samples of the "
+            "model' font ',14' textcolor rgb '" CLI_INK "'\nunset key\nset tics font ',10'\nset margins 10,1.5,4,1\n",
             n, n);
     for (size_t r = 0; r < n; r++)
-        for (size_t c = 0; c < n; c++) {
-            double range[2][2];
-            find_range(s, c, &range[0][0], &range[0][1]);
-            find_range(s, r, &range[1][0], &range[1][1]);
-            fprintf(g, "set xrange [%g:%g]\nset yrange [%g:%g]\n", range[0][0], range[0][1], range[1][0], range[1][1]);
-            if (r == c) {
-                cli_plot_label(g, "title", s->job->names[c]);
-                fprintf(g,
-                        "w = %g\nset yrange [0:*]\n"
-                        "plot $data using (w * floor($%zu / w) + w / 2):(1) smooth frequency with boxes linecolor rgb "
-                        "'#c9d0d9' fillstyle solid, $samples using (w * floor($%zu / w) + w / 2):(%g) smooth frequency "
-                        "with lines linewidth 2 linecolor rgb '#1d63d1'\nunset title\n",
-                        (range[0][1] - range[0][0]) / 40, c + 1, c + 1, (double)shown / POINTS);
-            } else
-                fprintf(g, "plot $%s using %zu:%zu with points pointtype 7 pointsize 0.2 linecolor rgb '%s'\n",
-                        r > c ? "data" : "samples", c + 1, r + 1, r > c ? "#5f6b7a" : "#1d63d1");
-        }
+        for (size_t c = 0; c < n; c++)
+            print_panel(g, s, r, c);
     fprintf(g, "unset multiplot\n");
     return cli_plot_finish(&cli_fit, &file, directory, "pairs.png");
 }

@@ -12,7 +12,7 @@ static int open_plot(cli_file *file, const char *directory, const char *name, in
 {
     int result = cli_plot_start(me, file, directory, name, width, height);
     if (result == CLI_OK)
-        fprintf(file->stream, "set grid linecolor rgb '#eaeef2'\nunset key\n");
+        fprintf(file->stream, "unset key\n");
     return result;
 }
 
@@ -46,13 +46,13 @@ static int plot_training(const char *directory, bool matching, const cli_curves 
             c->point[0][0], c->point[c->count - 1][0]);
     if (loss)
         fprintf(g,
-                "set title '%s' font ',15'\n%s"
-                "plot $loss with lines linewidth 2 linecolor rgb '#d1491d'\nunset logscale\n",
-                matching ? "Mean penalty of the residual of the Fokker-Planck equation, standardised"
-                         : "Mean -log likelihood of a step, standardised, without constants",
-                matching ? "set logscale y\n" : "");
-    fprintf(g, "set title 'Mean -log p(t, x) of the observations'\nset xlabel 'iteration'\n"
-               "plot $nll with lines linewidth 2 linecolor rgb '#1d63d1'\nunset multiplot\n");
+                "set title '%s'\nset xlabel 'iteration'\nset ylabel '%s'\n%s"
+                "plot $loss with lines linewidth 2 linecolor rgb '" CLI_ORANGE "'\nunset logscale\n",
+                matching ? "Mean penalty of the residual of the Fokker–Planck equation, standardised"
+                         : "Mean −log likelihood of a step, standardised, without constants",
+                matching ? "penalty" : "nats a step", matching ? "set logscale y\n" : "");
+    fprintf(g, "set title 'Mean −log p(t, x) of the observations'\nset xlabel 'iteration'\nset ylabel 'nats'\n"
+               "plot $nll with lines linewidth 2 linecolor rgb '" CLI_BLUE "'\nunset multiplot\n");
     return cli_plot_finish(me, &file, directory, "training.png");
 }
 
@@ -101,7 +101,7 @@ static void print_curves(FILE *to, size_t number, hl_sde *sde, double time, doub
 
 static int plot_curves(const char *directory, hl_sde *sde, const hl_observations *rows)
 {
-    static const char *const colours[] = { "#1d63d1", "#009e73", "#d1491d" };
+    static const char *const colours[] = { CLI_BLUE, CLI_GREEN, CLI_ORANGE };
     double range[2], times[3];
     size_t count = pick_times(sde, times);
     cli_file file;
@@ -119,8 +119,9 @@ static int plot_curves(const char *directory, hl_sde *sde, const hl_observations
         range[0], range[1], count > 1 ? "set key top right\n" : "");
     cli_plot_label(to, "xlabel", rows->name[0]);
     for (int which = 0; which < 2; which++) {
-        fprintf(to, "set title '%s%s' font ',15'\n%splot ", which ? "diffusion g" : "drift f",
-                hl_sde_replicates(sde) ? ", with 90 % bands" : "", which ? "set yrange [0:*]\n" : "");
+        fprintf(to, "set title '%s%s'\nset ylabel '%s'\n%splot ", which ? "diffusion g" : "drift f",
+                hl_sde_replicates(sde) ? ", with 90 % bands" : "",
+                which ? "g, per root of a unit of t" : "f, per unit of t", which ? "set yrange [0:*]\n" : "");
         for (size_t k = 0; k < count && hl_sde_replicates(sde); k++)
             fprintf(to,
                     "$curve%zu using 1:%d:%d with filledcurves linecolor rgb '%s' fillstyle transparent solid 0.2 "
@@ -129,7 +130,7 @@ static int plot_curves(const char *directory, hl_sde *sde, const hl_observations
         for (size_t k = 0; k < count; k++)
             fprintf(to, "$curve%zu using 1:%d with lines linewidth 2.5 linecolor rgb '%s' title '%s = %.5g', ", k,
                     which + 2, colours[k], "t", times[k]);
-        fprintf(to, "0 notitle linecolor rgb '#888888'\n");
+        fprintf(to, "0 notitle linecolor rgb '" CLI_LIGHT "'\n");
     }
     fprintf(to, "unset multiplot\n");
     return cli_plot_finish(me, &file, directory, "equation.png");
@@ -188,13 +189,12 @@ static int plot_field(const char *directory, hl_sde *sde, const hl_observations 
     cli_plot_label(to, "xlabel", rows->name[0]);
     cli_plot_label(to, "ylabel", rows->name[1]);
     fprintf(to,
-            "set datafile missing 'nan'\nset multiplot layout 1,3\nset xrange [%g:%g]\nset yrange [%g:%g]\nset title "
-            "'drift f and observations%s' "
-            "font ',15'\n"
-            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '#c9d0d9', $arrows using "
+            "set multiplot layout 1,3\nset xrange [%g:%g]\nset yrange [%g:%g]\nset title "
+            "'drift f and observations%s'\n"
+            "plot $data with points pointtype 7 pointsize 0.25 linecolor rgb '" CLI_PALE "', $arrows using "
             "1:2:3:4 with vectors head size graph 0.015,20 filled linewidth 1.4 linecolor rgb "
-            "'#0072b2'\n"
-            "unset grid\nset palette defined (0 '#ffffd9', 0.5 '#41b6c4', 1 '#081d58')\nset cbrange [0:*]\n",
+            "'" CLI_BLUE "'\n"
+            "unset grid\n" CLI_HEAT "set cbrange [0:*]\n",
             range[0][0], range[0][1], range[1][0], range[1][1], when);
     for (int i = 0; i < 2; i++)
         fprintf(to, "set title 'diffusion g%d%s'\nplot $field using 1:2:%d with image\n", i + 1, when, 5 + i);
@@ -218,7 +218,7 @@ static int plot_histograms(const char *directory, const hl_observations *rows, h
     FILE *to = file.stream;
     fprintf(to,
             "set multiplot layout %zu,%zu title 'grey: observations; blue: density of the model; orange: simulations' "
-            "font ',14'\nset format y ''\n",
+            "font ',14'\nset tics font ',11'\n",
             lines, times);
     for (size_t c = 0; c < lines && result == CLI_OK; c++) {
         double range[2];
@@ -229,14 +229,15 @@ static int plot_histograms(const char *directory, const hl_observations *rows, h
                 hl_judge_rows(judge, shown[k], (hl_judge_source)s, x);
                 cli_plot_histogram(to, sources[s], c * times + k, g.rows, d, x + c, range);
             }
-            fprintf(to, "set xrange [%g:%g]\nset yrange [0:*]\nset title 't = %.4g'\n", range[0], range[1],
-                    0.5 * (g.t_first + g.t_last));
+            fprintf(to, "set xrange [%g:%g]\nset yrange [0:*]\nset title 't = %.4g'\nset ylabel '%s'\n", range[0],
+                    range[1], 0.5 * (g.t_first + g.t_last), k ? "" : "density");
             cli_plot_label(to, "xlabel", rows->name[c]);
-            fprintf(
-                to,
-                "plot $data%zu with boxes linecolor rgb '#cccccc' fillstyle solid, $density%zu with lines linewidth "
-                "2 linecolor rgb '#1d63d1', $simulated%zu with lines linewidth 2 linecolor rgb '#d1491d'\n",
-                c * times + k, c * times + k, c * times + k);
+            fprintf(to,
+                    "plot $data%zu with boxes linecolor rgb '" CLI_PALE
+                    "' fillstyle solid, $density%zu with lines linewidth "
+                    "2 linecolor rgb '" CLI_BLUE "', $simulated%zu with lines linewidth 2 linecolor rgb '" CLI_ORANGE
+                    "'\n",
+                    c * times + k, c * times + k, c * times + k);
         }
     }
     fprintf(to, "unset multiplot\n");
@@ -249,7 +250,7 @@ static int plot_planes(const char *directory, const hl_observations *rows, hl_ju
                        size_t times, double *x)
 {
     static const char *const titles[] = { "observations", "density", "simulations" };
-    static const char *const colours[] = { "#5f6b7a", "#1d63d1", "#d1491d" };
+    static const char *const colours[] = { CLI_GREY, CLI_BLUE, CLI_ORANGE };
     double range[2][2];
     cli_file file;
     int result = find_range(rows, 0, range[0]);
@@ -260,6 +261,8 @@ static int plot_planes(const char *directory, const hl_observations *rows, hl_ju
     if (result != CLI_OK)
         return result;
     FILE *to = file.stream;
+    cli_plot_label(to, "xlabel", rows->name[0]);
+    cli_plot_label(to, "ylabel", rows->name[1]);
     fprintf(to,
             "set datafile missing 'nan'\nset tics font ',10'\nset multiplot layout 3,%zu\nset xrange [%g:%g]\nset "
             "yrange [%g:%g]\n",

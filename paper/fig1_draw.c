@@ -41,8 +41,8 @@ static void panel(FILE *g, const char *block, size_t rows, size_t columns, doubl
                   const char *name, const char *what)
 {
     double w = (double)columns * cell, h = (double)rows * cell;
-    label(g, x + w / 2, y - 17, 16, "#111111", "center", name);
-    label(g, x + w / 2, y + h + 19, 12, "#555555", "center", what);
+    label(g, x + w / 2, y - 17, 16, CLI_INK, "center", name);
+    label(g, x + w / 2, y + h + 19, 12, CLI_SOFT, "center", what);
     place(g, x, y, w, h);
     fprintf(g, "set xrange [-0.5:%zu.5]\nset yrange [%zu.5:-0.5]\n", columns - 1, rows - 1);
     fprintf(
@@ -66,10 +66,10 @@ static void bar(FILE *g, double range, double x, double y, double h)
 {
     char text[32];
     snprintf(text, sizeof text, "%.2g", range);
-    label(g, x + 34, y + 6, 12, "#333333", "left", text);
-    label(g, x + 34, y + h / 2, 12, "#333333", "left", "0");
+    label(g, x + 34, y + 6, 12, CLI_INK, "left", text);
+    label(g, x + 34, y + h / 2, 12, CLI_INK, "left", "0");
     snprintf(text, sizeof text, "−%.2g", range);
-    label(g, x + 34, y + h - 6, 12, "#333333", "left", text);
+    label(g, x + 34, y + h - 6, 12, CLI_INK, "left", text);
     place(g, x, y, 24, h);
     fprintf(g, "set xrange [-0.5:1.5]\nset yrange [-0.5:255.5]\nset cbrange [0:255]\n"
                "plot $bar matrix using 1:2:3 with image notitle\nunset label\n");
@@ -116,21 +116,21 @@ int fig1_draw_jacobian(FILE *g, const fig1_jacobian *j)
         return -1;
     jacobian_data(g, j, work);
     free(work);
-    fprintf(g, "set multiplot\nset datafile missing 'NaN'\nunset tics\nunset key\nunset colorbox\nset encoding utf8\n"
-               "set border 15 linewidth 0.8 linecolor rgb '#888888'\n"
+    fprintf(g, "set multiplot\nset datafile missing 'NaN'\nunset tics\nunset key\nunset colorbox\nunset grid\n"
+               "set border 15 linewidth 0.8 linecolor rgb '" CLI_LIGHT "'\n"
                "set palette defined (-1 '#053061', -0.55 '#2166ac', -0.25 '#67a9cf', -0.1 '#b5d7e8', 0 '#ffffff', 0.1 "
                "'#fbd0b9', "
                "0.25 '#ef8a62', 0.55 '#b2182b', 1 '#67001f')\n");
-    label(g, left, 46, 20, "#111111", "left", "The Jacobian of a hollow network is a diagonal plus a hollow matrix");
+    label(g, left, 46, 20, CLI_INK, "left", "The Jacobian of a hollow network is a diagonal plus a hollow matrix");
     snprintf(text, sizeof text,
              "{/:Italic d} = %zu dimensions, {/:Italic d_h} = %d features each. Grey entries are exactly zero.", d,
              FIG1_FEATURES);
-    label(g, left, 84, 13, "#555555", "left", text);
+    label(g, left, 84, 13, CLI_SOFT, "left", text);
 
     double x2 = left + side + gap, x3 = x2 + side + gap;
     fprintf(g, "set cbrange [%.9g:%.9g]\n", -range, range);
-    label(g, x2 - gap / 2, y1 + side / 2, 30, "#111111", "center", "=");
-    label(g, x3 - gap / 2, y1 + side / 2, 30, "#111111", "center", "+");
+    label(g, x2 - gap / 2, y1 + side / 2, 30, CLI_INK, "center", "=");
+    label(g, x3 - gap / 2, y1 + side / 2, 30, CLI_INK, "center", "+");
     panel(g, "J", d, d, left, y1, cell, "d{/:Italic f} / d{/:Italic x}", "all of it: {/:Italic d} reverse sweeps");
     panel(g, "D", d, d, x2, y1, cell, "∂{/:Italic τ} / ∂{/:Italic x}", "diagonal: {/:Italic D f}, in one sweep");
     panel(g, "H", d, d, x3, y1, cell, "∂{/:Italic τ}/∂{/:Italic h} · ∂{/:Italic h}/∂{/:Italic x}",
@@ -140,8 +140,8 @@ int fig1_draw_jacobian(FILE *g, const fig1_jacobian *j)
     x2 = left + low + gap2;
     x3 = x2 + cell2 * (double)n + gap2 - 10;
     fprintf(g, "set cbrange [%.9g:%.9g]\n", -range2, range2);
-    label(g, x2 - gap2 / 2, middle, 30, "#111111", "center", "=");
-    label(g, x3 - gap2 / 2 + 5, middle, 30, "#111111", "center", "×");
+    label(g, x2 - gap2 / 2, middle, 30, CLI_INK, "center", "=");
+    label(g, x3 - gap2 / 2 + 5, middle, 30, CLI_INK, "center", "×");
     panel(g, "H", d, d, left, middle - low / 2, cell2, "hollow", "its diagonal is zero, because");
     panel(g, "A", d, n, x2, middle - low / 2, cell2, "∂{/:Italic τ} / ∂{/:Italic h}",
           "{/:Italic f_i} sees the two features of its own {/:Italic h_i},");
@@ -170,39 +170,39 @@ int fig1_draw_time(FILE *g, const fig1_time *t)
     series(g, "fd", t, t->fd);
     series(g, "brute", t, t->brute);
     fprintf(g,
-            "set encoding utf8\nunset key\nset logscale xy\nset border 3 linewidth 1.2 linecolor rgb '#444444'\n"
+            "unset key\nset logscale xy\n"
             "set lmargin at screen 0.095\nset rmargin at screen 0.815\nset tmargin at screen 0.855\nset bmargin at "
             "screen 0.115\n"
-            "set grid ytics xtics linetype 1 linewidth 0.6 linecolor rgb '#dddddd'\nset tics nomirror out scale 0.6\n"
-            "set xtics (2, 4, 8, 16, 32, 64, 128, 256, 512) font ',14'\nunset mxtics\nunset mytics\n"
+            "set xtics (2, 4, 8, 16, 32, 64, 128, 256, 512) font ',14'\n"
             "set ytics ('0.1 µs' 0.1, '1 µs' 1, '10 µs' 10, '100 µs' 100, '1 ms' 1e3, '10 ms' 1e4, '100 ms' 1e5, '1 s' "
             "1e6, "
             "'10 s' 1e7) font ',14'\n"
-            "set xlabel 'dimension {/:Italic d}' font ',15' offset 0,-0.3\n"
-            "set ylabel 'time per row' font ',15' offset -1.2\nset xrange [1.8:%g]\nset yrange [%g:%g]\n",
+            "set xlabel 'dimension {/:Italic d}' offset 0,-0.3\n"
+            "set ylabel 'time per row' offset -1.2\nset xrange [1.8:%g]\nset yrange [%g:%g]\n",
             d * 1.06, 0.5e6 * fmin(t->f[0], t->f[1]), 2 * brute);
     fprintf(g,
             "set label 'The exact {/:Italic D f} at about the price of {/:Italic f}, in any dimension' at screen 0.05, "
             "screen 0.95 "
-            "font ',20' textcolor rgb '#111111'\n"
+            "font ',20' textcolor rgb '" CLI_INK "'\n"
             "set label 'The diagonal of the Jacobian, one thread, float32: %d features, conditioner networks 2 × %d, "
             "transformer "
-            "2 × %d units' at screen 0.05, screen 0.905 font ',13' textcolor rgb '#555555'\n",
+            "2 × %d units' at screen 0.05, screen 0.905 font ',13' textcolor rgb '" CLI_SOFT "'\n",
             FIG1_TIME_FEATURES, FIG1_TIME_HIDDEN, FIG1_TIME_UNITS);
     fprintf(g,
             "set label \"brute force\\n{/*0.85 {/:Italic d} reverse sweeps,}\\n{/*0.85 %.0f times {/:Italic f}}\" at "
             "%g,%g left offset "
-            "1.5,0.6 font ',15' textcolor rgb '#D55E00'\n",
+            "1.5,0.6 font ',15' textcolor rgb '" CLI_ORANGE "'\n",
             brute / f, d, brute);
     fprintf(g,
             "set label \"{/:Italic f} and exact {/:Italic D f}\\n{/*0.85 %.2f times {/:Italic f}}\" at %g,%g left "
             "offset 1.5,1.7 font "
-            "',15' textcolor rgb '#0072B2'\n",
+            "',15' textcolor rgb '" CLI_BLUE "'\n",
             fd / f, d, fd);
-    fprintf(g, "set label \"{/:Italic f} alone\" at %g,%g left offset 1.5,-0.9 font ',15' textcolor rgb '#333333'\n", d,
-            f);
-    fprintf(g, "plot $brute with linespoints linewidth 3 pointtype 5 pointsize 1.4 linecolor rgb '#D55E00', "
-               "$f with linespoints linewidth 3 dashtype (8,5) pointtype 6 pointsize 1.6 linecolor rgb '#333333', "
-               "$fd with linespoints linewidth 3 pointtype 7 pointsize 1.3 linecolor rgb '#0072B2'\n");
+    fprintf(g,
+            "set label \"{/:Italic f} alone\" at %g,%g left offset 1.5,-0.9 font ',15' textcolor rgb '" CLI_INK "'\n",
+            d, f);
+    fprintf(g, "plot $brute with linespoints linewidth 3 pointtype 5 pointsize 1.4 linecolor rgb '" CLI_ORANGE "', "
+               "$f with linespoints linewidth 3 dashtype (8,5) pointtype 6 pointsize 1.6 linecolor rgb '" CLI_INK "', "
+               "$fd with linespoints linewidth 3 pointtype 7 pointsize 1.3 linecolor rgb '" CLI_BLUE "'\n");
     return 0;
 }

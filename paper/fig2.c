@@ -15,11 +15,11 @@
 enum { DIM = 2, ROWS = 4000, METHODS = 5, SETTINGS = 2, MODES = 8 };
 static const struct {
     const char *method, *label, *colour;
-} methods[METHODS] = { { "dopri5", "RK4(5)", "#d55e00" },
-                       { "adams-functional", "ABM", "#e69f00" },
-                       { "adams-jacobi", "ABM-Jacobi", "#0072b2" },
-                       { "bdf-jacobi", "BDF-Jacobi", "#009e73" },
-                       { "auto", "auto", "#cc79a7" } };
+} methods[METHODS] = { { "dopri5", "RK4(5)", CLI_ORANGE },
+                       { "adams-functional", "ABM", CLI_YELLOW },
+                       { "adams-jacobi", "ABM-Jacobi", CLI_BLUE },
+                       { "bdf-jacobi", "BDF-Jacobi", CLI_GREEN },
+                       { "auto", "auto", CLI_PINK } };
 static const struct {
     const char *name, *title;
     double kappa, rate; /* kappa: of the diagonal to begin with; rate: of learning */
@@ -221,8 +221,7 @@ static int draw(FILE *g, const void *figure)
                         paper_filtered(r->backward, r->done, i));
             fprintf(g, "E\n");
         }
-    fprintf(g, "set multiplot layout 2,2\nset grid linecolor rgb '#dddddd'\nset logscale y\nset key top right maxrows "
-               "2 samplen 2\n"
+    fprintf(g, "set multiplot layout 2,2\nset logscale y\nset key top right maxrows 2\n"
                "set xlabel 'iteration'\n");
     for (size_t column = 2; column <= 3; column++)
         for (size_t s = 0; s < SETTINGS; s++) {
@@ -230,8 +229,7 @@ static int draw(FILE *g, const void *figure)
             for (size_t m = 0; m < METHODS; m++)
                 for (size_t i = 0; i < a->record[s][m].done; i++)
                     top = fmax(top, (column == 2 ? a->record[s][m].forward : a->record[s][m].backward)[i]);
-            fprintf(g,
-                    "set title '%s: %s' font ',15'\nset ylabel 'evaluations of an iteration'\nset yrange [*:%g]\nplot ",
+            fprintf(g, "set title '%s: %s'\nset ylabel 'evaluations per iteration'\nset yrange [*:%g]\nplot ",
                     column == 2 ? "forward" : "backward", settings[s].title, 4 * top);
             for (size_t m = 0; m < METHODS; m++)
                 if (a->record[s][m].done)

@@ -254,15 +254,14 @@ static void print_blocks(FILE *g, const fig3 *a)
 
 static int draw(FILE *g, const void *figure)
 {
-    static const char *const colours[TRACES] = { "#0072b2", "#d55e00" };
+    static const char *const colours[TRACES] = { CLI_BLUE, CLI_ORANGE };
     const fig3 *a = figure;
     print_blocks(g, a);
-    fprintf(g,
-            "set multiplot layout 2,2\nset grid linecolor rgb '#dddddd'\nset xlabel 'iteration'\nset key top right\n");
+    fprintf(g, "set multiplot layout 2,2\nset xlabel 'iteration'\nset key top right\n");
     for (int row = 0; row < 2; row++)
         for (int l = 0; l < LAYERS; l++) {
-            fprintf(g, "set title '%d hidden layer%s' font ',15'\nset ylabel '%s'\n%splot ", l + 1, l ? "s" : "",
-                    row ? "evaluations of f, forward" : "validation -log p, nats",
+            fprintf(g, "set title '%d hidden layer%s'\nset ylabel '%s'\n%splot ", l + 1, l ? "s" : "",
+                    row ? "evaluations per iteration, forward" : "validation −log p, nats a row",
                     row ? "set key bottom right\nset yrange [0:*]\n" : "set yrange [*:*]\n");
             for (int t = 0; t < TRACES; t++)
                 if (row)

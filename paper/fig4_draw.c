@@ -4,10 +4,6 @@
 
 #include "fig4.h"
 
-#define BLUE "#0072B2"
-#define ORANGE "#D55E00"
-#define GREY "#999999"
-
 typedef struct page {
     FILE *g;
     double width, height;
@@ -27,15 +23,14 @@ static void place(const page *p, double x, double y, double w, double h, const c
             "set lmargin at screen %.5f\nset rmargin at screen %.5f\nset tmargin at screen %.5f\nset bmargin at screen "
             "%.5f\n",
             x / p->width, (x + w) / p->width, 1 - y / p->height, 1 - (y + h) / p->height);
-    label(p, x, y - 18, 15, "#111111", "left", title);
+    label(p, x, y - 18, 15, CLI_INK, "left", title);
 }
 
 static void setup(const page *p, const char *title, const char *what)
 {
-    fprintf(p->g, "set multiplot\nset encoding utf8\nset border 3 linewidth 1.2 linecolor rgb '#444444' front\n"
-                  "set tics nomirror out scale 0.6 font ',12'\nunset key\nunset colorbox\n");
-    label(p, 40, 40, 20, "#111111", "left", title);
-    label(p, 40, 74, 13, "#555555", "left", what);
+    fprintf(p->g, "set multiplot\nset border front\nset tics font ',12'\nunset grid\nunset key\nunset colorbox\n");
+    label(p, 40, 40, 20, CLI_INK, "left", title);
+    label(p, 40, 74, 13, CLI_SOFT, "left", what);
 }
 
 /* ---- densities and trajectories ---- */
@@ -98,7 +93,7 @@ static void draw_bar(const page *p, double x)
                 (i + 0.5) * 1.2 / 64);
     fprintf(p->g, "EOD\n");
     place(p, x, 140, 16, 390, "");
-    label(p, x + 12, 122, 12, "#333333", "center", "density");
+    label(p, x + 12, 122, 12, CLI_INK, "center", "density");
     fprintf(p->g, "unset xtics\nunset xlabel\nunset ylabel\nset xrange [-0.5:1.5]\nset yrange [0:1.2]\n"
                   "unset ytics\n"
                   "set y2tics ('0' 0, '0.3' 0.3, '0.6' 0.6, '0.9' 0.9, '≥ 1.2' 1.2)\nset y2range [0:1.2]\n"
@@ -113,15 +108,16 @@ static void marginal(const page *p, double x, double y, double w, double h, size
     snprintf(title, sizeof title, "{/:Italic t} = %.2g", sde_problem_time(k));
     place(p, x, y, w, h, title);
     fprintf(p->g,
-            "set xrange [%g:%g]\nset yrange [0:*]\nset xtics 1 nomirror\nset ytics autofreq nomirror\n"
+            "set xrange [%g:%g]\nset yrange [0:*]\nset xtics 1 nomirror out scale 0.6 font ',12'\nset ytics autofreq "
+            "nomirror out scale 0.6 font ',12'\n"
             "set xlabel 'position {/:Italic p}, rad' font ',13'\n",
             fig4_low, fig4_high);
     if (first)
         fprintf(p->g, "set ylabel 'density' font ',13' offset 1\n");
     fprintf(p->g,
-            "plot $data every ::%zu::%zu using 2:3 with boxes fillstyle solid 1 noborder linecolor rgb '#cfcfcf', "
-            "$sde every ::%zu::%zu using 2:3 with histeps linewidth 1.2 linecolor rgb '" ORANGE "', "
-            "$density every ::%zu::%zu using 2:3 with lines linewidth 2.4 linecolor rgb '" BLUE "'\n"
+            "plot $data every ::%zu::%zu using 2:3 with boxes fillstyle solid 1 noborder linecolor rgb '" CLI_PALE "', "
+            "$sde every ::%zu::%zu using 2:3 with histeps linewidth 1.2 linecolor rgb '" CLI_ORANGE "', "
+            "$density every ::%zu::%zu using 2:3 with lines linewidth 2.4 linecolor rgb '" CLI_BLUE "'\n"
             "unset label\nunset ylabel\n",
             from, to, from, to, from, to);
 }
@@ -146,20 +142,21 @@ int fig4_draw_density(FILE *g, const void *figure)
              "diffusion %.3f",
              a->rows, a->outcome.drift, a->outcome.diffusion);
     setup(&p, "A noisy pendulum, learned by Fokker–Planck matching from unpaired observations", text);
-    fprintf(g, "set palette defined (0 '#ffffff', 0.1 '#eeeeee', 0.3 '#cccccc', 0.6 '#8f8f8f', 1 '#3c3c3c')\n");
+    fprintf(g, "set palette defined (0 '#ffffff', 0.1 '#edeff2', 0.3 '" CLI_PALE "', 0.6 '#8b95a1', 1 '#39424e')\n");
     map(&p, 75, "Data, and true trajectories", "data",
-        "$true_low with lines linewidth 1.1 linecolor rgb '" BLUE "', $true_high with lines linewidth 1.1 linecolor "
-        "rgb '" ORANGE "'");
+        "$true_low with lines linewidth 1.1 linecolor rgb '" CLI_BLUE
+        "', $true_high with lines linewidth 1.1 linecolor "
+        "rgb '" CLI_ORANGE "'");
     map(&p, 537, "Learned density, and some observations", "density",
-        "$dots with points pointtype 7 pointsize 0.35 linecolor rgb '#009E73'");
+        "$dots with points pointtype 7 pointsize 0.35 linecolor rgb '" CLI_GREEN "'");
     map(&p, 999, "Trajectories of the learned equation", "sde",
-        "$low with lines linewidth 1.1 linecolor rgb '" BLUE "', $high with lines linewidth 1.1 linecolor rgb '" ORANGE
-        "'");
+        "$low with lines linewidth 1.1 linecolor rgb '" CLI_BLUE
+        "', $high with lines linewidth 1.1 linecolor rgb '" CLI_ORANGE "'");
     draw_bar(&p, 1412);
-    label(&p, 75, 616, 15, "#111111", "left", "Density of the position at five times:");
-    label(&p, 460, 616, 14, GREY, "left", "■ data");
-    label(&p, 550, 616, 14, BLUE, "left", "━ learned density");
-    label(&p, 730, 616, 14, ORANGE, "left", "━ trajectories of the learned equation");
+    label(&p, 75, 616, 15, CLI_INK, "left", "Density of the position at five times:");
+    label(&p, 460, 616, 14, CLI_LIGHT, "left", "■ data");
+    label(&p, 550, 616, 14, CLI_BLUE, "left", "━ learned density");
+    label(&p, 730, 616, 14, CLI_ORANGE, "left", "━ trajectories of the learned equation");
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         marginal(&p, 75 + 284 * (double)i, 672, 232, 245, shown[i], i == 0);
     fprintf(g, "unset multiplot\n");
@@ -201,33 +198,34 @@ int fig4_draw_field(FILE *g, const void *figure)
              a->states.count, a->outcome.drift, a->outcome.diffusion);
     setup(&p, "Learned drift and diffusion against the truth", text);
     fprintf(g,
-            "set grid ytics xtics linetype 1 linewidth 0.6 linecolor rgb '#dddddd'\nset xtics 1\nset ytics 1\n"
-            "set key top right Left reverse font ',13' samplen 1.5 spacing 1.25\nset yrange [%g:%g]\n",
+            "set grid xtics ytics\nset xtics 1\nset ytics 1\n"
+            "set key top right samplen 1.5 opaque\nset yrange [%g:%g]\n",
             fig4_low, fig4_high);
-    label(&p, 400, 122, 13, GREY, "left", "• states");
-    label(&p, 482, 122, 13, "#777777", "left", "→ true");
-    label(&p, 545, 122, 13, BLUE, "left", "→ learned");
-    scatter(
-        &p, 90, 140, "Drift, where the states are", position, velocity,
-        "$states using 1:2 with points pointtype 7 pointsize 0.3 linecolor rgb '#cccccc' notitle, "
-        "$grid using 1:2:(0.09*$7):(0.09*$8) with vectors size 0.06,25 linewidth 3.5 linecolor rgb '#999999' notitle, "
-        "$grid using 1:2:(0.09*$3):(0.09*$4) with vectors size 0.06,25 linewidth 1.3 linecolor rgb '" BLUE "' notitle");
+    label(&p, 400, 122, 13, CLI_LIGHT, "left", "• states");
+    label(&p, 482, 122, 13, CLI_GREY, "left", "→ true");
+    label(&p, 545, 122, 13, CLI_BLUE, "left", "→ learned");
+    scatter(&p, 90, 140, "Drift, where the states are", position, velocity,
+            "$states using 1:2 with points pointtype 7 pointsize 0.3 linecolor rgb '" CLI_PALE "' notitle, "
+            "$grid using 1:2:(0.09*$7):(0.09*$8) with vectors size 0.06,25 linewidth 3.5 linecolor rgb '" CLI_LIGHT
+            "' notitle, "
+            "$grid using 1:2:(0.09*$3):(0.09*$4) with vectors size 0.06,25 linewidth 1.3 linecolor rgb '" CLI_BLUE
+            "' notitle");
     fprintf(g, "set key bottom right\n");
     scatter(&p, 730, 140, "Drift of the position", velocity, "{/:Italic f_p}, rad / time",
-            "$states using 2:3 with points pointtype 7 pointsize 0.4 linecolor rgb '" BLUE "' title 'learned', "
-            "x with lines linewidth 1.8 linecolor rgb '#222222' title 'true: {/:Italic v}'");
+            "$states using 2:3 with points pointtype 7 pointsize 0.4 linecolor rgb '" CLI_BLUE "' title 'learned', "
+            "x with lines linewidth 1.8 linecolor rgb '" CLI_INK "' title 'true: {/:Italic v}'");
     fprintf(g, "set key top right\n");
     scatter(&p, 90, 630, "Drift of the velocity", position, "{/:Italic f_v}, rad / time²",
-            "$states using 1:4 with points pointtype 7 pointsize 0.4 linecolor rgb '" BLUE "' title 'learned', "
-            "-2*sin(x) with lines linewidth 1.8 linecolor rgb '#222222' title 'true: −2 sin {/:Italic p}'");
+            "$states using 1:4 with points pointtype 7 pointsize 0.4 linecolor rgb '" CLI_BLUE "' title 'learned', "
+            "-2*sin(x) with lines linewidth 1.8 linecolor rgb '" CLI_INK "' title 'true: −2 sin {/:Italic p}'");
     fprintf(g, "set yrange [-0.01:0.36]\nset ytics 0.1\n");
     scatter(&p, 730, 630, "Diffusion", position, "{/:Italic g}",
-            "$states using 1:6 with points pointtype 7 pointsize 0.4 linecolor rgb '" BLUE
+            "$states using 1:6 with points pointtype 7 pointsize 0.4 linecolor rgb '" CLI_BLUE
             "' title 'learned, of {/:Italic v}', "
-            "$states using 1:5 with points pointtype 7 pointsize 0.4 linecolor rgb '" ORANGE
+            "$states using 1:5 with points pointtype 7 pointsize 0.4 linecolor rgb '" CLI_ORANGE
             "' title 'learned, of {/:Italic p}', "
-            "0.2 with lines linewidth 1.8 linecolor rgb '#222222' title 'true: 0.2 and 0', "
-            "0 with lines linewidth 1.8 linecolor rgb '#222222' notitle");
+            "0.2 with lines linewidth 1.8 linecolor rgb '" CLI_INK "' title 'true: 0.2 and 0', "
+            "0 with lines linewidth 1.8 linecolor rgb '" CLI_INK "' notitle");
     fprintf(g, "unset multiplot\n");
     return 0;
 }

@@ -22,12 +22,12 @@ static const struct {
 } methods[METHODS] = {
     { "fp",
       "Fokker–Planck matching",
-      "#0072B2",
+      CLI_BLUE,
       { .network = "mlp" },
       { .method = HL_SDE_FOKKER_PLANCK, .smooth = -1 } },
     { "pseudo-ml",
       "pseudo-maximum likelihood",
-      "#D55E00",
+      CLI_ORANGE,
       { .network = "mlp" },
       { .method = HL_SDE_PSEUDO_LIKELIHOOD, .variance_floor = 1e-4 } },
 };
@@ -169,10 +169,10 @@ static void draw_panel(FILE *g, int panel)
 {
     double left = .09 + .5 * panel;
     fprintf(g,
-            "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset title '%s' font ',16' offset 0,-0.3\n"
-            "set ylabel 'mean absolute error of %s' font ',14' offset 0\n%splot ",
+            "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset title '%s'\n"
+            "set ylabel 'mean absolute error of %s' offset 0\n%splot ",
             left, left + .39, panel ? "Diffusion" : "Drift", panel ? "{/:Italic g}" : "{/:Italic f}",
-            panel ? "unset key\n" : "set key top left Left reverse font ',13' samplen 2 spacing 1.3\n");
+            panel ? "unset key\n" : "set key bottom right\n");
     for (int m = 0; m < METHODS; m++) {
         int value = panel ? 4 : 2;
         double low = 1e-4; /* an axis of logarithms has no room for less */
@@ -199,16 +199,14 @@ static int draw(FILE *g, const void *figure)
         fprintf(g, "EOD\n");
     }
     fprintf(g,
-            "set multiplot\nset encoding utf8\nset logscale xy\nset border 3 linewidth 1.2 linecolor rgb '#444444'\n"
-            "set grid ytics xtics linetype 1 linewidth 0.6 linecolor rgb '#dddddd'\n"
-            "set tics nomirror out scale 0.6 font ',13'\nunset mxtics\nunset mytics\n"
+            "set multiplot\nset logscale xy\n"
             "set tmargin at screen 0.775\nset bmargin at screen 0.135\nset xrange [115:4.5]\nset yrange [0.0008:2]\n"
             "set xtics (100, 50, 20, 10, 5)\nset ytics (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)\n"
-            "set xlabel 'observations kept, %% of 50 per trajectory' font ',14' offset 0,-0.3\n"
+            "set xlabel 'observations kept, %% of 50 per trajectory' offset 0,-0.3\n"
             "set label 1 'Learning a noisy pendulum from fewer and fewer observations' at screen 0.03, screen 0.945 "
-            "font ',19' textcolor rgb '#111111'\n"
+            "font ',20' textcolor rgb '" CLI_INK "'\n"
             "set label 2 '%zu trajectories; errors over the states of %zu fresh ones; %s' at screen 0.03, screen 0.893 "
-            "font ',12.5' textcolor rgb '#555555'\n",
+            "font ',13' textcolor rgb '" CLI_SOFT "'\n",
             a->train, a->fresh, a->seeds > 1 ? "mean and standard deviation of three seeds" : "one seed");
     draw_panel(g, 0);
     fprintf(g, "unset label\n");

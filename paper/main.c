@@ -5,8 +5,8 @@
 #include "paper.h"
 #include "problems/numbers.h"
 
-static const paper_item *const items[] = { &paper_fig1, &paper_fig2, &paper_fig3,
-                                           &paper_fig4, &paper_fig5, &paper_table1, &paper_posteriors };
+static const paper_item *const items[] = { &paper_fig1, &paper_fig2,   &paper_fig3,      &paper_fig4,
+                                           &paper_fig5, &paper_table1, &paper_posteriors };
 enum { ITEMS = sizeof items / sizeof *items };
 
 static const cli_option options[] = {
@@ -100,8 +100,8 @@ static int write_one(const paper_settings *set, const paper_file *f, const void 
         return unwritable(set, f->name, error);
     if (f->width && set->quick)
         fprintf(file.stream,
-                "set label 99 'smoke run (--quick): not the figure of the paper' at screen 0.99, screen 0.015 "
-                "right font ',10' textcolor rgb '#cc0000'\n");
+                "set label 99 'smoke run (--quick): not the figure of the paper' at screen 0.99, screen 0.985 "
+                "right font ',10' textcolor rgb '" CLI_ORANGE "'\n");
     if (f->write(file.stream, figure) != 0) {
         cli_file_drop(&file);
         return cli_no_memory(&paper_command);

@@ -205,6 +205,15 @@ static void print_quoted(FILE *stream, const char *text)
     fputc('\'', stream);
 }
 
+/* The look of all pictures; the colours are in program.h. */
+static const char look[] = "\nset encoding utf8\nset border 3 linewidth 1.2 linecolor rgb '" CLI_SOFT "'\n"
+                           "set grid xtics ytics linetype 1 linewidth 0.8 linecolor rgb '" CLI_GRID "'\n"
+                           "set tics nomirror out scale 0.6 textcolor rgb '" CLI_SOFT "'\nunset mxtics\nunset mytics\n"
+                           "set key Left reverse samplen 2 spacing 1.25 textcolor rgb '" CLI_INK "'\n"
+                           "set title font ',15' textcolor rgb '" CLI_INK "'\n"
+                           "set xlabel textcolor rgb '" CLI_INK "'\nset ylabel textcolor rgb '" CLI_INK "'\n"
+                           "set minussign\n";
+
 int cli_plot_open(cli_file *file, const char *directory, const char *name, int width, int height)
 {
     int error = name_file(file, directory, name);
@@ -223,7 +232,7 @@ int cli_plot_open(cli_file *file, const char *directory, const char *name, int w
     fprintf(file->stream, "set terminal pngcairo size %d,%d font 'DejaVu Sans,13' background '#ffffff'\nset output ",
             width, height);
     print_quoted(file->stream, file->temporary);
-    fputc('\n', file->stream);
+    fputs(look, file->stream);
     return 0;
 }
 

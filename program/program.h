@@ -255,6 +255,22 @@ bool cli_is_input(const char *path);
 
 /* ---- pictures (files.c, plot.c) ---- */
 
+/* Colours of all pictures, those of the pages of reports (src/report/page.css) among them. cli_plot_open sets type, axes, grid and
+ * legends. */
+#define CLI_BLUE "#1d63d1"
+#define CLI_ORANGE "#d1491d"
+#define CLI_GREEN "#009e73"
+#define CLI_PINK "#cc79a7"
+#define CLI_YELLOW "#e69f00"
+#define CLI_GREY "#5f6b7a"  /* data */
+#define CLI_LIGHT "#9aa6b5" /* lines to compare with */
+#define CLI_PALE "#c9d0d9"  /* bars of data */
+#define CLI_INK "#1b2430"   /* titles */
+#define CLI_SOFT "#5c6878"  /* axes and subtitles */
+#define CLI_GRID "#eaeef2"
+/* A heat map from 0 up. */
+#define CLI_HEAT "set palette defined (0 '#ffffff', 0.15 '#deebf7', 0.4 '#6baed6', 0.7 '#2171b5', 1 '#08306b')\n"
+
 bool cli_have_gnuplot(void);
 /* Start gnuplot with its output going to a temporary file for directory/name; write commands to file->stream. End with
  * cli_plot_keep, or cli_file_drop as for files. */

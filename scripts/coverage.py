@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""coverage.py BUILD: lines and branches of src/ and cli/ that the tests ran, from a build with --coverage, by gcov. Prints one line for each
-folder and the files with the most lines that were not run."""
+"""coverage.py BUILD: lines and branches of src/ and cli/ that the tests ran, from a build with --coverage, by gcov. Prints one line of JSON for each
+folder, and the files with the most lines that were not run.
+
+A line or a branch counts once, however many objects it was compiled into, and is run if it was run in one of them. Nothing is left out: neither
+branches of failed allocations nor those that cannot be taken."""
 
 import collections
 import json
@@ -31,10 +34,9 @@ def main():
         of_lines = [v for k, v in lines.items() if k[0].startswith(folder + "/")]
         of_branches = [v for k, v in branches.items() if k[0].startswith(folder + "/")]
         if of_lines:
-            print(
-                f"{folder}: lines {100 * sum(v > 0 for v in of_lines) / len(of_lines):.1f} % of {len(of_lines)}, "
-                f"branches {100 * sum(v > 0 for v in of_branches) / max(len(of_branches), 1):.1f} % of {len(of_branches)}"
-            )
+            row = {"coverage": folder, "lines": len(of_lines), "lines_run": sum(v > 0 for v in of_lines)}
+            row |= {"branches": len(of_branches), "branches_run": sum(v > 0 for v in of_branches)}
+            print(json.dumps(row))
     missed = collections.Counter(k[0] for k, v in lines.items() if v == 0)
     for name, count in missed.most_common(15):
         print(f"{count:6}  {name}")

@@ -33,8 +33,8 @@ for name in "${names[@]}"; do
         -max_len=50000 -dict="$build/fuzz_$name.dict" -print_final_stats=1 -artifact_prefix="$build/crashes/$name-" \
         "$build/corpus/$name" "${seeds[@]}" >"$log" 2>&1); } 2>"$build/fuzz_$name.time" || failed=1
     awk -v name="$name" -v seconds="$seconds" -v failed=$failed -v cpu="$(tail -n 1 "$build/fuzz_$name.time")" '
+        /INITED/ { n = 0; for (i = 1; i < NF; i++) if ($i == "cov:") first = $(i + 1) } # the corpus was read
         /cov: / { for (i = 1; i < NF; i++) if ($i == "cov:") { n++; at[n] = substr($1, 2) + 0; cov[n] = $(i + 1) } }
-        /INITED/ { for (i = 1; i < NF; i++) if ($i == "cov:") first = $(i + 1) }
         /number_of_executed_units/ { runs = $2 }
         END {
             if (!runs) runs = n ? at[n] : 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """reliability.py PAGE FILE ...: put the tables of attacks into PAGE (docs/reliability.md), between its lines <!-- NAME --> and <!-- end -->.
 
-FILEs are what the programs printed: JSON lines of scripts/fuzz.sh (build-fuzz/fuzz.json) and of `hollow bench solvers`, and lines such as
+FILEs are what the programs printed: JSON lines of scripts/fuzz.sh (build-fuzz/fuzz.json), soak.py, coverage.py and of `hollow bench solvers`, and lines such as
 "test_faults: 119 passed, 0 failed" of the tests. Runs of the same fuzz target are added up. A table whose lines no FILE has stays as it is."""
 
 import json
@@ -12,18 +12,38 @@ import sys
 def fuzz_table(rows):
     total = {}
     for row in rows:
-        t = total.setdefault(row["fuzz"], dict(row, seconds=0, executions=0, failures=0))
-        for key in ("seconds", "executions", "failures"):
-            t[key] += row[key]
-        t["edges_half"], t["edges"] = row["edges_half"], row["edges"]
-    lines = ["| target | seconds | executions | edges, corpus | at half of the last run | at its end | failures |", "|---|---|---|---|---|---|---|"]
+        t = total.setdefault(row["fuzz"], dict(row, seconds=0, cpu=0, executions=0, failures=0))
+        for key in ("seconds", "cpu", "executions", "failures"):
+            t[key] += row.get(key, 0)
+        t["edges"] = row["edges"]
+        t.setdefault("history", []).append((t["executions"], row["edges"]))
+    for t in total.values():  # where the run that passed half of all executions ended
+        t["edges_half"] = next(edges for runs, edges in t["history"] if 2 * runs >= t["executions"])
+    lines = ["| target | seconds | of CPU | executions | edges, corpus | after half of the executions | at the end | failures |", "|---|---|---|---|---|---|---|---|"]
     for name in sorted(total):
         t = total[name]
         lines.append(
-            f"| {name} | {t['seconds']} | {t['executions']:,} | {t['edges_start']} | {t['edges_half']} | {t['edges']} | {t['failures']} |"
+            f"| {name} | {t['seconds']} | {t['cpu']:.0f} | {t['executions']:,} | {t['edges_start']} | {t['edges_half']} | {t['edges']} | {t['failures']} |"
         )
-    all_seconds, all_runs = (sum(t[k] for t in total.values()) for k in ("seconds", "executions"))
-    lines.append(f"| all | {all_seconds} | {all_runs:,} | | | | {sum(t['failures'] for t in total.values())} |")
+    all_seconds, all_cpu, all_runs = (sum(t[k] for t in total.values()) for k in ("seconds", "cpu", "executions"))
+    lines.append(f"| all | {all_seconds} | {all_cpu:.0f} | {all_runs:,} | | | | {sum(t['failures'] for t in total.values())} |")
+    return lines
+
+
+def soak_table(rows):
+    lines = ["| seconds | commands | runs | killed | resumed | largest memory, MB | failures |", "|---|---|---|---|---|---|---|"]
+    for r in rows:
+        lines.append(
+            f"| {r['soak']} | {r['commands']} | {r['runs']} | {r['killed']} | {r['resumed']} | {r['largest_kb'] / 1024:.0f} | {r['failures']} |"
+        )
+    return lines
+
+
+def coverage_table(rows):
+    lines = ["| folder | lines | run | branches | run |", "|---|---|---|---|---|"]
+    for r in rows:
+        shares = [100 * r[k + "_run"] / max(r[k], 1) for k in ("lines", "branches")]
+        lines.append(f"| {r['coverage']}/ | {r['lines']:,} | {shares[0]:.1f} % | {r['branches']:,} | {shares[1]:.1f} % |")
     return lines
 
 
@@ -43,20 +63,23 @@ def honest_table(rows):
 
 
 def main():
-    page, found = sys.argv[1], {"fuzz": [], "honest": [], "checks": []}
+    page, found = sys.argv[1], {"fuzz": [], "soak": [], "coverage": [], "honest": [], "checks": []}
     for path in sys.argv[2:]:
         with open(path) as file:
             for line in file:
                 if line.startswith("{"):
                     row = json.loads(line)
-                    if "fuzz" in row:
-                        found["fuzz"].append(row)
+                    kind = next((k for k in ("fuzz", "soak", "coverage") if k in row), None)
+                    if kind:
+                        found[kind].append(row)
                     elif row.get("section") == "honest":
                         found["honest"].append(row)
                 elif m := re.match(r"(test_\w+): (\d+) passed, (\d+) failed", line):
                     found["checks"].append(f"| {m[1]} | {m[2]} | {m[3]} |")
     tables = {
         "fuzz": fuzz_table(found["fuzz"]),
+        "soak": soak_table(found["soak"]),
+        "coverage": coverage_table(found["coverage"]),
         "honest": honest_table(found["honest"]),
         "checks": ["| test | checks | failures |", "|---|---|---|", *found["checks"]],
     }

@@ -2,7 +2,7 @@
 # test_cli_terminal.sh PROGRAM - the progress line in terminals of several widths, in a dumb one and in a pipe.
 set -u
 . "$(dirname "$0")/cli_support.sh"
-if ! python3 -c 'import fcntl, pty, termios' 2>/dev/null; then
+if ! python3 -c 'import fcntl, pty, termios; pty.openpty()' 2>/dev/null; then
     echo "test_cli_terminal: needs Python with pseudo-terminals"
     exit 77
 fi

@@ -15,7 +15,7 @@ enum { ROUNDS = 3, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 4
 enum { FULL_CUBIC = 3, FULL_QUADRATIC = 6 };                  /* most columns with all such products */
 enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
 static const double drift_width = 0.7, noise_width = 1, floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
-static const double longest_transition = 1;
+static const double longest_transition = 0.5;
 
 /* ---- data ---- */
 

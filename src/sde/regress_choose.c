@@ -179,7 +179,7 @@ static double error(const work *w, size_t set, size_t n, const size_t *index, co
         }
         sum += ra * rb;
     }
-    return sum < -far * HL_REGRESS_FOLDS * sqrt((double)count) ? -sum : sum;
+    return w->p->rate > 0 && sum < -far * HL_REGRESS_FOLDS * sqrt((double)count) ? -sum : sum;
 }
 
 static void candidate_job(void *user, int thread)

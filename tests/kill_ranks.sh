@@ -23,7 +23,7 @@ awk 'BEGIN { s = 1; for (r = 0; r < 901; r++) for (c = 0; c < 3; c++) { sum = 0
     for (k = 0; k < 4; k++) { s = (s * 16807) % 2147483647; sum += s / 2147483647 - .5 }
     last = sum + .6 * last; printf "%.6f%s", last, c < 2 ? "," : "\n" } }' >"$work/table.csv"
 mkdir "$work/one" "$work/try"
-iterations=300
+iterations=100
 options="--iters $iterations --members flow --batch 200 --save-every 0 --calibrate off --threads 1 --quiet"
 log_of() { sed "s| \"seconds\": [^,}]*||" "$1"; }
 

@@ -9,7 +9,7 @@ CMAKE_FLAGS ?=
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: all setup build test test-memory test-clang test-isas test-valgrind coverage fuzz soak demo bench bench-peers asan tsan test-python wheel install format clean help
+.PHONY: all setup build test test-memory test-ranks test-browser test-clang test-isas test-valgrind coverage fuzz soak demo bench bench-peers asan tsan test-python wheel install format clean help
 
 all: build
 
@@ -108,6 +108,10 @@ test-memory: build
 soak: build
 	@python3 scripts/soak.py $(BUILD)/hollow $(SECONDS)
 
+# A random rank killed at a random moment, 20 times.
+test-ranks: build
+	tests/kill_ranks.sh $(BUILD)/hollow
+
 install: CMAKE_FLAGS += -DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))"
 install: build
 	$(CMAKE) --install $(BUILD)
@@ -132,6 +136,7 @@ help:
 	@echo "make fuzz SECONDS=60   build the fuzz targets in build-fuzz with clang, run each for so long"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
 	@echo "make soak SECONDS=600  run all commands for so long, a third of them killed, and check results, files and memory"
+	@echo "make test-ranks   kill -9 a rank of mpirun, 20 times: the run must resume to the same bytes"
 	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests but long fits"
 	@echo "make tsan      build in build-tsan with the thread sanitizer, run the tests of what uses threads"
 	@echo "make test-valgrind  run a few tests under valgrind"

@@ -45,6 +45,7 @@ for ((try = 1; try <= times; try++)); do
     mkdir "$work/try"
     model="$work/try/m.hollow"
     ranks=$((RANDOM % 3 + 2))
+    begun=$SECONDS
     # shellcheck disable=SC2086
     timeout -k 5 300 mpirun -n $ranks "$hollow" fit "$work/table.csv" -o "$model" --log "$work/try/log" $options >"$work/out" 2>&1 &
     run=$!
@@ -59,9 +60,7 @@ for ((try = 1; try <= times; try++)); do
     status=$?
     limit=100
     # Open MPI 4.1 may wait for ever for a process that died while it started: nothing of ours runs or is half-written then.
-    if [ $status = 124 ] || [ $status = 137 ]; then
-        hung=$((hung + 1))
-    fi
+    [ $((SECONDS - begun)) -lt 300 ] || hung=$((hung + 1))
     while [ -n "$(ranks_alive)" ] && [ $limit -gt 0 ]; do
         sleep 0.1
         limit=$((limit - 1))

@@ -71,7 +71,7 @@ static void ffjord_heads(hl_vae_builder *b, hl_node code, hl_vae_pieces *p)
 {
     const hl_vae_spec *s = &b->vae->spec;
     for (size_t l = 0; l < layers_of(s); l++) {
-        char name[32];
+        char name[40];
         size_t in, out;
         layer_sizes(s, l, &in, &out);
         snprintf(name, sizeof name, "ffjord_bias.%zu", l);
@@ -87,7 +87,7 @@ static hl_node ffjord_layer(hl_vae_builder *b, const hl_node *piece, size_t l, h
 {
     const hl_vae_spec *s = &b->vae->spec;
     hl_graph *g = b->g;
-    char name[32];
+    char name[40];
     size_t in, out;
     layer_sizes(s, l, &in, &out);
     snprintf(name, sizeof name, "ffjord.%zu", l);

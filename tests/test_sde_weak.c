@@ -37,11 +37,10 @@ static void simulate(table *to, bool one, double correlation, double trend, uint
         }
 }
 
-static hl_verdict judge(hl_context *ctx, const table *d, double drift, double diffusion)
+static hl_verdict judge_data(hl_context *ctx, hl_sde_data data, double drift, double diffusion)
 {
     double linear[DIM][DIM] = { { -drift, 0 }, { 0, -drift } }, mean[DIM] = { 1, -0.5 }, deviation[DIM] = { 0.7, 0.5 };
     hl_sde_known known[DIM];
-    hl_sde_data data = { ROWS * TIMES, d->t, d->x, NULL };
     hl_judge *j = NULL;
     hl_sde *sde = NULL;
     for (size_t i = 0; i < DIM; i++)
@@ -55,6 +54,12 @@ static hl_verdict judge(hl_context *ctx, const table *d, double drift, double di
     hl_verdict v = hl_judge_verdict(j);
     hl_judge_free(j);
     hl_sde_free(sde);
+    return v;
+}
+
+static hl_verdict judge(hl_context *ctx, const table *d, double drift, double diffusion)
+{
+    hl_verdict v = judge_data(ctx, (hl_sde_data){ ROWS * TIMES, d->t, d->x, NULL }, drift, diffusion);
     CHECK(v.means > 100 && v.steps == 0, "conditions, without steps");
     return v;
 }
@@ -102,8 +107,37 @@ static void test_wrong(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Trajectories of more times than there are groups of times: rows of one trajectory in a group are no independent ones. */
+static void test_many_times(void **state)
+{
+    enum { PATHS = 200, LONG = 200 };
+    static double t[PATHS * LONG], x[PATHS * LONG * DIM];
+    static size_t id[PATHS * LONG];
+    const double h = 2. / (LONG - 1);
+    hl_context *ctx = test_context(NULL, 1);
+    double worst = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        for (size_t r = 0; r < PATHS * LONG; r++)
+            for (size_t i = 0; i < DIM; i++) {
+                double e = hl_random_normal(seed, 3, r * DIM + i), *to = &x[r * DIM + i], start = i ? -1 : 2;
+                id[r] = r / LONG;
+                t[r] = h * (double)(r % LONG);
+                *to = r % LONG ? to[-DIM] * (1 - h) + 0.5 * sqrt(h) * e : start + 0.3 * e;
+            }
+        hl_verdict v = judge_data(ctx, (hl_sde_data){ PATHS * LONG, t, x, id }, 1, 0.5);
+        CHECK(v.means > 100, "conditions");
+        assert_int_equal(v.reasons & HL_REASON_MEANS, 0);
+        for (size_t k = 0; k < HL_WEAK_TESTS; k++)
+            worst = fmax(worst, v.means_test[k].sigma);
+    }
+    CHECK_LE(worst, 4.5, "standard errors of a right model");
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_right), cmocka_unit_test(test_wrong) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_right), cmocka_unit_test(test_wrong),
+                                        cmocka_unit_test(test_many_times) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -605,7 +605,8 @@ static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double doubt, d
     }
     for (size_t k = 0; k < HL_WEAK_TESTS && v->means; k++) {
         v->means_test[k].failed =
-            v->means_test[k].effect > means_limits[k][0] && v->means_test[k].sigma > means_limits[k][1];
+            v->means_test[k].effect > means_limits[k][0] && v->means_test[k].sigma > means_limits[k][1] &&
+            !(k == HL_WEAK_CORRELATION && v->steps); /* steps show the correlation of the noise more exactly */
         if (v->means_test[k].failed)
             reasons |= HL_REASON_MEANS;
     }

@@ -128,7 +128,7 @@ static const char *share_text(hl_sde_finding_kind kind)
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DIFFUSION_TREND:
         return "steps along trajectories contradict the diffusion: it misses a change with time of %.0f %%";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_CORRELATION:
-        return "the noise of different columns is correlated (%.0f %%), which the model is not";
+        return "the correlation of the noise of different columns differs from the model's by %.0f %%";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_AUTOCORRELATION:
         return "the residuals of neighbouring steps are correlated (%.0f %%): observations may be noisy, or a variable "
                "is missing";
@@ -141,7 +141,7 @@ static const char *share_text(hl_sde_finding_kind kind)
     case HL_SDE_FINDING_MEANS + HL_WEAK_TREND:
         return "the data's means show a change of drift or diffusion with time of %.0f %%, which the model misses";
     case HL_SDE_FINDING_MEANS + HL_WEAK_CORRELATION:
-        return "the data's means show correlated noise (%.0f %%), which the model is not";
+        return "the data's means show noise of different columns whose correlation differs from the model's by %.0f %%";
     default:
         return NULL;
     }

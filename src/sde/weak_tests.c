@@ -89,10 +89,11 @@ static int by_time(const void *a, const void *b)
     return p->t != q->t ? (p->t > q->t) - (p->t < q->t) : (p->row > q->row) - (p->row < q->row);
 }
 
-/* Rows of one time, or of neighbouring times where these are many or thin; of many rows every so many. */
-static void group(weak *w, const stamp *s)
+/* Rows of one time, or of neighbouring times where these are many or thin; of many rows every so many. Of neighbouring times a trajectory
+ * gives its first row alone, as covariances take the rows of a group for independent. seen: [path number], zeros. */
+static void group(weak *w, const stamp *s, const size_t *path, size_t *seen)
 {
-    size_t n = w->data->rows, distinct = 1, thin = 0, run = 1, every = n / MOST_ROWS + 1;
+    size_t n = w->data->rows, distinct = 1, thin = 0, run = 1;
     for (size_t r = 1; r <= n; r++, run++)
         if (r == n || s[r].t != s[r - 1].t) {
             thin += run < LEAST_ROWS;
@@ -100,19 +101,28 @@ static void group(weak *w, const stamp *s)
             distinct += r < n;
         }
     bool exact = distinct <= MOST_TIMES && thin == 0;
-    size_t groups = n / LEAST_ROWS < MOST_TIMES ? n / LEAST_ROWS : MOST_TIMES;
+    size_t groups = n / LEAST_ROWS < MOST_TIMES ? n / LEAST_ROWS : MOST_TIMES, paths = path[n - 1] + 1;
+    size_t every = (exact || paths > n / MOST_TIMES ? n : paths * MOST_TIMES) / MOST_ROWS + 1;
     for (size_t r = 0, end; r < n && w->times < MOST_TIMES; r = end) {
         end = exact || !groups ? r + 1 : r + n / groups < n ? r + n / groups : n;
         while (end < n && s[end].t == s[end - 1].t)
             end++;
-        double sum = 0, count = 0;
-        if (end - r < LEAST_ROWS)
-            continue;
-        for (size_t k = r; k < end; k += every, count++) {
+        double sum = 0;
+        size_t first = w->rows, fresh = 0;
+        for (size_t k = r; k < end; k++) {
+            size_t *last = &seen[path[s[k].row]];
+            bool again = *last == end;
+            *last = end;
+            if (again || fresh++ % every)
+                continue;
             w->index[w->rows++] = s[k].row;
             sum += s[k].t - s[r].t;
         }
-        w->at[w->times++] = s[r].t + sum / count;
+        if (fresh < LEAST_ROWS) {
+            w->rows = first;
+            continue;
+        }
+        w->at[w->times++] = s[r].t + sum / (double)(w->rows - first);
         w->start[w->times] = w->rows;
     }
     w->first = w->times ? w->at[0] : 0;
@@ -122,17 +132,22 @@ static void group(weak *w, const stamp *s)
 static hl_status find_times(weak *w)
 {
     hl_context *ctx = w->sde->ctx;
-    stamp *s = hl_calloc(ctx, w->data->rows, sizeof *s);
-    w->index = hl_calloc(ctx, w->data->rows, sizeof *w->index);
+    size_t n = w->data->rows, *path = hl_calloc(ctx, n, 2 * sizeof *path);
+    const size_t *id = w->data->trajectory;
+    stamp *s = hl_calloc(ctx, n, sizeof *s);
+    w->index = hl_calloc(ctx, n, sizeof *w->index);
     w->start = hl_calloc(ctx, MOST_TIMES + 1, sizeof *w->start);
-    hl_status status = s && w->index && w->start ? HL_OK : HL_ERR_NOMEM;
-    for (size_t r = 0; r < w->data->rows && status == HL_OK; r++)
+    hl_status status = s && path && w->index && w->start ? HL_OK : HL_ERR_NOMEM;
+    for (size_t r = 0; r < n && status == HL_OK; r++) {
         s[r] = (stamp){ w->data->t[r], r };
+        path[r] = r ? path[r - 1] + (!id || id[r] != id[r - 1]) : 0;
+    }
     if (status == HL_OK) {
-        qsort(s, w->data->rows, sizeof *s, by_time);
-        group(w, s);
+        qsort(s, n, sizeof *s, by_time);
+        group(w, s, path, path + n);
     }
     hl_free(ctx, s);
+    hl_free(ctx, path);
     return status;
 }
 

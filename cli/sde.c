@@ -41,6 +41,9 @@ int sde_read(const cli_command *command, hl_context *ctx, const sde_source *sour
     const hl_observations *o = *rows;
     if (o->dropped)
         cli_say(command, "%s: %zu rows with missing values are left out", source->path, o->dropped);
+    if (o->snapshots != SIZE_MAX && source->one)
+        return cli_fail(command, CLI_WRONG, "%s: its time does not come after that before it",
+                        hl_observations_place(o, o->snapshots, SIZE_MAX, place, sizeof place));
     if (o->snapshots != SIZE_MAX)
         cli_say(command,
                 "%s: times do not all rise, so rows are taken as snapshots; name trajectories by --trajectory COL",

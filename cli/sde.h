@@ -11,6 +11,7 @@ typedef struct sde_source {
     const char *path;
     hl_observation_options how;
     bool drop;
+    bool one; /* one trajectory is needed: rows whose times do not rise are an error */
 } sde_source;
 
 /* The options that say so, as lines of a table of options. */

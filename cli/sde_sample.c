@@ -134,6 +134,7 @@ static int read_given(job *j)
     const settings *s = j->set;
     sde_source source = { .path = s->given, .drop = s->drop, .how = { .array = s->array, .model = j->sde } };
     source.how.min_rows = 2;
+    source.one = true;
     if (s->start || s->times || s->t0 || s->t1 || s->method)
         return cli_fail(me, CLI_WRONG,
                         "--given says where and when paths begin and end, and they are made of Euler "
@@ -432,6 +433,8 @@ static int write_all(job *j)
         status = put_intervals(j);
     if (status == HL_OK)
         status = close_output(j);
+    if (status == HL_ERR_NOMEM)
+        return cli_no_memory(me);
     return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
 }
 

@@ -50,7 +50,8 @@ expect 2 sde sample "$work/us10y.hollow" --given "$work/given.csv" --t0 60
 stderr_has "leave --start"
 printf 't,yield\n60,5\n60,6\n' >"$work/given.csv"
 expect 2 sde sample "$work/us10y.hollow" --given "$work/given.csv"
-stderr_has "one trajectory"
+stderr_has "given.csv:3: its time does not come after that before it"
+if grep -q -e '--trajectory' "$err"; then fail "$command: advice that this command does not know"; else pass; fi
 
 # Without bands the columns are as before.
 # shellcheck disable=SC2086

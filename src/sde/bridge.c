@@ -330,7 +330,7 @@ static hl_status check_noise(const bridge *b)
     for (size_t i = 0; i < b->dim && status == HL_OK; i++)
         if (!(b->g[i] > 1e-9))
             return hl_fail(b->sde->ctx, HL_ERR_INVALID,
-                           "hl_sde_bridge: column '%s' has no noise, so that no path reaches a given value of it",
+                           "hl_sde_bridge: column '%s' has no noise of its own: bridges need noise in all columns",
                            hl_sde_name(b->sde, i));
     return status;
 }

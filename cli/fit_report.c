@@ -131,7 +131,7 @@ int fit_progress(const void *report, void *user)
     const hl_density_progress *p = report;
     fit_job *j = user;
     if (p->phase == HL_FIT_MIXING) {
-        if (!(j->progress.start > 0))
+        if (!(j->progress.start > 0) || j->progress.fraction > 0) /* the first, or the next pattern of atoms */
             cli_progress_start(&j->progress, 0);
         if (cli_progress_due(&j->progress, 0, false)) {
             cli_progress_field(&j->progress, 0, "mixtures, %.0f s", p->seconds);

@@ -331,6 +331,28 @@ static void test_many(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A constant column is refused as it is without atoms, and named. */
+static void test_constant(void **state)
+{
+    (void)state;
+    enum { ROWS = 400 };
+    static double x[ROWS * 3];
+    hl_context *ctx = test_context(NULL, 1);
+    for (size_t r = 0; r < ROWS; r++) {
+        x[3 * r] = r % 4 == 0 ? 0 : exp(hl_random_normal(8, 0, r));
+        x[3 * r + 1] = hl_random_normal(8, 1, r);
+        x[3 * r + 2] = 7;
+    }
+    hl_density_data data = { .dim = 3, .train = { .rows = ROWS, .x = x } };
+    hl_density_outcome *o = NULL;
+    hl_density *m = NULL;
+    assert_int_equal(hl_density_fit(ctx, &data, NULL, NULL, &m, &o), HL_ERR_INVALID);
+    CHECK(!m && o && o->findings > 0 && o->finding[0].kind == HL_FINDING_CONSTANT && o->finding[0].column == 2,
+          "the column that is constant");
+    hl_density_outcome_free(o);
+    test_context_free(ctx, NULL);
+}
+
 /* All bounds are kept, however long their text is. */
 static void test_long_bounds(void **state)
 {
@@ -438,6 +460,7 @@ int main(void)
         cmocka_unit_test_teardown(test_rare, empty_directory),
         cmocka_unit_test_teardown(test_helped, empty_directory),
         cmocka_unit_test_teardown(test_many, empty_directory),
+        cmocka_unit_test_teardown(test_constant, empty_directory),
         cmocka_unit_test_teardown(test_long_bounds, empty_directory),
         cmocka_unit_test_teardown(test_bad_files, empty_directory),
         cmocka_unit_test_teardown(test_allocations, empty_directory),

@@ -129,12 +129,15 @@ hl_status hl_fit_find_atoms(hl_context *ctx, const hl_density_data *data, const 
     struct hl_density_atoms *a = hl_calloc(ctx, 1, sizeof *a);
     hl_status status = work && c && a ? HL_OK : HL_ERR_NOMEM;
     size_t count = 0;
-    for (size_t i = 0; i < data->dim && status == HL_OK; i++) {
+    bool constant = false;
+    for (size_t i = 0; i < data->dim && status == HL_OK && !constant; i++) {
         c[count].column = i;
         c[count].rows = find_atom(rows->rows, rows->x + i, data->dim, work, &c[count].value);
         count += c[count].rows > 0;
+        constant =
+            work[0] == work[rows->rows - 1]; /* find_atom has sorted them; the fit without atoms refuses the table */
     }
-    if (status == HL_OK && count)
+    if (status == HL_OK && count && !constant)
         status = choose_atoms(ctx, rows, data->dim, count, c, a);
     hl_free(ctx, work);
     hl_free(ctx, c);

@@ -8,6 +8,7 @@
  * Half of a band is a quantile times the root of the mean square of replicate - estimate. K groups make a variance
  * that is too small by (K - 1) / K, so replicates are moved away from the estimate by the root of its inverse. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hollow/sde_bands.h"
@@ -18,6 +19,7 @@
 
 enum { MOST_RIVALS = 6 };              /* beyond one column */
 static const double open_excess = 2.5; /* standard errors */
+static const double absurd = 10;       /* see drop_absurd() */
 enum { STREAM_GROUP = 41, STREAM_POINT, MOST_POINTS = 300, POINT_ROWS = 3000, LEAST_GROUPS = 2 };
 static const double least_radius = 0.1, more_radius = 1.25;
 
@@ -280,6 +282,72 @@ static hl_status make_replicates(const hl_regress *p, size_t count, hl_replicate
     return find_points(p, r);
 }
 
+/* ---- absurd replicates ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double p = *(const double *)a, q = *(const double *)b;
+    return (p > q) - (p < q);
+}
+
+/* Differences of the replicates' f or g of a column from the estimate, root mean squares over the points, to gap [count]; returns the size of
+ * the estimate, or one standard unit if that is more. values: functions of both dictionaries. */
+static double measure_gaps(const hl_sde_simple *s, size_t part, size_t i, double *values, double *gap)
+{
+    const hl_replicates *r = s->replicates;
+    size_t own = hl_basis_size(&s->basis[part]), size = hl_basis_size(&r->basis[part]);
+    double square = 0, unit = (s->t_last - s->t_first) / HL_SDE_SPAN;
+    memset(gap, 0, r->count * sizeof *gap);
+    for (size_t k = 0; k < r->points; k++) {
+        hl_basis_eval(&s->basis[part], r->point + k * r->inputs, values);
+        hl_basis_eval(&r->basis[part], r->point + k * r->inputs, values + own);
+        double estimate = hl_sde_simple_value(s, part, i, hl_dot(own, s->coefficient[part] + i * own, values));
+        square += estimate * estimate / (double)r->points;
+        for (size_t b = 0; b < r->count; b++) {
+            double y = hl_dot(size, r->coefficient[part] + (b * r->dim + i) * size, values + own);
+            y = hl_sde_simple_value(s, part, i, y) - estimate;
+            gap[b] += y * y / (double)r->points;
+        }
+    }
+    for (size_t b = 0; b < r->count; b++)
+        gap[b] = isfinite(gap[b]) ? sqrt(gap[b]) : INFINITY;
+    return fmax(sqrt(square), s->deviation[i] / (part ? sqrt(unit) : unit));
+}
+
+/* Drops replicates of which f or g of a column differs from the estimate at the data by more than `absurd` times what the median replicate does,
+ * and by more than `absurd` times the size of the estimate: singular equations of an unlucky draw, one of which would make every band
+ * useless. */
+static hl_status drop_absurd(hl_context *ctx, const hl_sde_simple *s)
+{
+    hl_replicates *r = s->replicates;
+    size_t most = 0, kept = 0;
+    for (size_t part = 0; part < 2; part++)
+        most += hl_basis_size(&s->basis[part]) + hl_basis_size(&r->basis[part]);
+    double *gap = hl_calloc(ctx, hl_size_add(3 * r->count, most), sizeof *gap);
+    if (!gap)
+        return HL_ERR_NOMEM;
+    double *sorted = gap + r->count, *drop = sorted + r->count;
+    for (size_t k = 0; k < 2 * r->dim; k++) {
+        double size = measure_gaps(s, k % 2, k / 2, drop + r->count, gap);
+        memcpy(sorted, gap, r->count * sizeof *gap);
+        qsort(sorted, r->count, sizeof *sorted, by_value);
+        double limit = absurd * fmax(sorted[r->count / 2], size);
+        for (size_t b = 0; b < r->count; b++)
+            drop[b] += gap[b] > limit;
+    }
+    for (size_t b = 0; b < r->count; b++) {
+        for (size_t part = 0; part < 2 && drop[b] == 0; part++) {
+            size_t size = r->dim * hl_basis_size(&r->basis[part]);
+            memmove(r->coefficient[part] + kept * size, r->coefficient[part] + b * size,
+                    size * sizeof *r->coefficient[part]);
+        }
+        kept += drop[b] == 0;
+    }
+    r->count = kept ? kept : r->count;
+    hl_free(ctx, gap);
+    return HL_OK;
+}
+
 static hl_status resample(work *w, const rivals *c, size_t count, hl_sde_simple *s)
 {
     hl_regress *p = &w->p;
@@ -299,7 +367,7 @@ static hl_status resample(work *w, const rivals *c, size_t count, hl_sde_simple 
         if (status == HL_OK)
             keep(w, s, factor, b, s->replicates);
     }
-    return status;
+    return status == HL_OK ? drop_absurd(p->ctx, s) : status;
 }
 
 hl_status hl_regress_resample(const hl_regress *p, size_t candidates, const hl_candidate *candidate,

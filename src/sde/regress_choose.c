@@ -19,6 +19,7 @@ static const double ridges[] = { 1e-8, 1e-6, 1e-5, 1e-4, 1e-3 };
  * 11 to 15, and adjusted after a look at seeds 1 to 3 of toggle, corr, cev, gbm and bist, and 11 to 13 of lv. */
 static const double tolerance[] = { 0.5, 1.5 }, most_worse[] = { 0.6, 0.8 }, per_function = 3;
 static const double far = 3;          /* deviations of the noise of an error, see error() */
+static const double most_scatter = 5; /* times the least standard error of a mean over splits, see stable() */
 static const double left_share = 0.3; /* of every direction of the equations that is left without noise */
 enum { RIDGES = sizeof ridges / sizeof *ridges };
 
@@ -163,6 +164,26 @@ static void solve(const double *normal, const double *noise, size_t wide, size_t
         theta[k] *= scale[k];
 }
 
+/* The same with constant diffusions A_ii >= 0. Where a solution is negative the column is left out, and the others are solved for again:
+ * otherwise a constant of the wrong sign, which no equation has, could explain the data, and its g would be no number. */
+static void solve_positive(const hl_regress *p, const hl_candidate *c, const double *normal, const double *noise,
+                           size_t wide, size_t n, const size_t *index, double share, double ridge, double *l,
+                           const double *scale, double *bounded, double *theta)
+{
+    size_t first = hl_regress_noise(p, 0), end = hl_regress_noise(p, p->dim);
+    bool negative = true;
+    memcpy(bounded, scale, n * sizeof *scale);
+    while (negative) {
+        solve(normal, noise, wide, n, index, share, ridge, l, bounded, theta);
+        negative = false;
+        for (size_t k = 0; k < n && c->degree[1] == 0 && !c->bumps[1]; k++)
+            if (index[k] >= first && index[k] < end && theta[k] < 0) {
+                bounded[k] = 0; /* solve() then gives theta[k] = 0 */
+                negative = true;
+            }
+    }
+}
+
 /* Product of the residuals of the two folds that split `set` holds out. Its noise has the deviation folds x sqrt(count); what is far below 0
  * shows an unstable solution whose residuals are large and of opposite signs, and counts as a large error. */
 static double error(const work *w, size_t set, size_t n, const size_t *index, const double *theta)
@@ -187,14 +208,16 @@ static void candidate_job(void *user, int thread)
     work *w = user;
     size_t wide = w->p->columns + 1;
     double *l = w->scratch + (size_t)thread * w->scratch_size, *scale = l + wide * wide, *theta = scale + wide;
-    size_t *index = (size_t *)(theta + wide);
+    double *bounded = theta + wide;
+    size_t *index = (size_t *)(bounded + wide);
     for (size_t k = (size_t)thread; k < w->candidates; k += w->team) {
         size_t n = w->columns[k] = columns_of(w->p, &w->candidate[k], index);
         for (size_t set = 0; set < w->splits; set++) {
             const double *normal = w->normal + set * wide * wide, *noise = w->noise + set * wide * wide;
             double share = noise_share(normal, noise, wide, n, index, l, scale);
             for (size_t r = 0; r < RIDGES; r++) {
-                solve(normal, noise, wide, n, index, share, ridges[r], l, scale, theta);
+                solve_positive(w->p, &w->candidate[k], normal, noise, wide, n, index, share, ridges[r], l, scale,
+                               bounded, theta);
                 w->score[(k * RIDGES + r) * MOST_SPLITS + set] = error(w, set, n, index, theta);
             }
         }
@@ -217,6 +240,24 @@ static double mean_score(const work *w, size_t k)
     return isfinite(sum) ? sum : INFINITY;
 }
 
+/* Standard error of the mean over the splits. */
+static double score_error(const work *w, size_t k)
+{
+    double mean = mean_score(w, k), square = 0, splits = (double)w->splits;
+    for (size_t set = 0; set < w->splits; set++) {
+        double gap = w->score[k * MOST_SPLITS + set] - mean;
+        square += gap * gap;
+    }
+    return isfinite(mean) ? sqrt(square / (splits * (splits - 1))) : INFINITY;
+}
+
+/* From snapshots, an error that scatters over the splits far more than others do is that of an unstable solution: as the best of all it would make
+ * every other as good within its own scatter. least: the smallest standard error. */
+static bool stable(const work *w, size_t k, double least)
+{
+    return w->p->rate > 0 || score_error(w, k) <= most_scatter * least;
+}
+
 /* Is k as good as the best, as far as the splits tell? A large deviation of one split is not enough. */
 static bool equals(const work *w, size_t k, size_t best)
 {
@@ -235,14 +276,18 @@ static bool equals(const work *w, size_t k, size_t best)
 /* The one of the fewest functions among those that are as good as the best; of its ridges the best. */
 static size_t best_of(const work *w)
 {
-    size_t best = 0, at;
-    for (size_t k = 1; k < w->candidates * RIDGES; k++)
-        if (mean_score(w, k) < mean_score(w, best))
+    size_t best = SIZE_MAX, at;
+    double least = INFINITY;
+    for (size_t k = 0; k < w->candidates * RIDGES && w->p->rate == 0; k++)
+        least = fmin(least, score_error(w, k));
+    for (size_t k = 0; k < w->candidates * RIDGES; k++)
+        if (stable(w, k, least) && (best == SIZE_MAX || mean_score(w, k) < mean_score(w, best)))
             best = k;
-    at = best;
+    at = best; /* that of the least standard error is stable */
     for (size_t k = 0; k < w->candidates * RIDGES; k++) {
         size_t few = w->columns[at / RIDGES], own = w->columns[k / RIDGES];
-        if (equals(w, k, best) && (own < few || (own == few && mean_score(w, k) < mean_score(w, at))))
+        if (stable(w, k, least) && equals(w, k, best) &&
+            (own < few || (own == few && mean_score(w, k) < mean_score(w, at))))
             at = k;
     }
     return at;
@@ -268,14 +313,15 @@ static void set_excess(const work *w, size_t best, hl_choice *to)
 static void take_best(const work *w, hl_regress *p, hl_choice *best)
 {
     size_t wide = p->columns + 1;
-    double *l = w->scratch, *scale = l + wide * wide, *theta = scale + wide;
-    size_t *index = (size_t *)(theta + wide), at = best_of(w);
+    double *l = w->scratch, *scale = l + wide * wide, *theta = scale + wide, *bounded = theta + wide;
+    size_t *index = (size_t *)(bounded + wide), at = best_of(w);
     *best = (hl_choice){ .score = mean_score(w, at), .candidate = at / RIDGES, .ridge = ridges[at % RIDGES] };
     set_excess(w, at, best);
     size_t n = columns_of(p, &w->candidate[best->candidate], index);
     const double *normal = w->normal + ALL * wide * wide, *noise = w->noise + ALL * wide * wide;
     double share = noise_share(normal, noise, wide, n, index, l, scale);
-    solve(normal, noise, wide, n, index, share, best->ridge, l, scale, theta);
+    solve_positive(p, &w->candidate[best->candidate], normal, noise, wide, n, index, share, best->ridge, l, scale,
+                   bounded, theta);
     memset(p->theta, 0, p->columns * sizeof *p->theta);
     for (size_t k = 0; k < n; k++)
         p->theta[index[k]] = theta[k];
@@ -290,7 +336,7 @@ hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candid
     work w = { .p = p, .c = c, .candidates = candidates, .candidate = candidate };
     w.splits = candidates > FEW_CANDIDATES ? MOST_SPLITS : HL_REGRESS_FOLDS;
     w.team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1;
-    w.scratch_size = wide * wide + 3 * wide;
+    w.scratch_size = wide * wide + 4 * wide;
     w.mean = hl_calloc(ctx, hl_size_mul(w.team * c->count, wide), sizeof *w.mean);
     w.normal = hl_calloc(ctx, hl_size_mul(SETS * wide, wide), sizeof *w.normal);
     w.noise = hl_calloc(ctx, hl_size_mul(SETS * wide, wide), sizeof *w.noise);

@@ -17,7 +17,7 @@
 
 enum { MOST_TIMES = 60, LEAST_TIMES = 3, LEAST_ROWS = 40, NODES = 4, MOST_WAVES = 12 };
 enum { TRIAL_BUMPS = 60, MOST_TESTS = 56, NARROW_DIM = 2, TRIAL_ROWS = 4000, COVARIANCE_ROWS = 400, STREAM_TEST = 31 };
-static const double test_width = 0.7, narrow = 0.5, test_variance = 1e-4, covariance_floor = 1e-3;
+static const double test_width = 0.7, narrow = 0.5, test_variance = 1e-4, covariance_floor = 1e-3, least_seen = 1e-5;
 
 /* A test function: the product of one or two columns, or a Gaussian. */
 typedef struct test {
@@ -218,7 +218,8 @@ static void trial_covariance(const hl_weak *w, size_t count, const test *trial, 
 {
     const hl_regress *p = w->p;
     size_t stride = w->start[w->times] / TRIAL_ROWS + 1;
-    double *mean = value + count, *slope = mean + count, *bend = slope + p->dim;
+    double *mean = value + count, *seen = mean + count, *slope = seen + count, *bend = slope + p->dim;
+    size_t rows = 0;
     memset(s, 0, count * count * sizeof *s);
     for (size_t t = 0; t < w->times; t++)
         for (int pass = 0; pass < 2; pass++) {
@@ -235,12 +236,17 @@ static void trial_covariance(const hl_weak *w, size_t count, const test *trial, 
                 }
             for (size_t k = 0; k < count && !pass; k++)
                 mean[k] /= (double)n;
+            rows += pass ? n : 0;
         }
+    for (size_t k = 0; k < count;
+         k++) /* a Gaussian that hardly any row sees has no covariance that could be estimated */
+        seen[k] = trial[k].factor[0] || s[k * count + k] > least_seen * (double)rows;
     for (size_t k = 0; k < count; k++)
         for (size_t l = 0; l < k; l++)
             s[l * count + k] = s[k * count + l] /= sqrt(s[k * count + k] * s[l * count + l]) + 1e-300;
     for (size_t k = 0; k < count; k++)
-        s[k * count + k] = 1;
+        for (size_t l = 0; l < count; l++)
+            s[k * count + l] = k == l ? seen[k] : seen[k] * seen[l] * s[k * count + l];
 }
 
 /* Those that are not nearly combinations of others: Cholesky's factorisation with pivots, to a remaining variance. */
@@ -270,7 +276,7 @@ static hl_status find_tests(hl_weak *w)
     size_t most = p->dim + p->dim * (p->dim + 1) / 2 + TRIAL_BUMPS;
     test *trial = hl_calloc(p->ctx, most, sizeof *trial);
     double *s = hl_calloc(p->ctx, hl_size_mul(most, most), sizeof *s);
-    double *value = hl_calloc(p->ctx, 2 * most + p->dim + p->entries, sizeof *value);
+    double *value = hl_calloc(p->ctx, 3 * most + p->dim + p->entries, sizeof *value);
     hl_status status = trial && s && value ? HL_OK : HL_ERR_NOMEM;
     w->width = test_width * sqrt(fmax(1, (double)p->dim / 2));
     if (status == HL_OK) {

@@ -261,13 +261,13 @@ static double generator(const weak *w, const double *f, const double *g)
 
 /* ---- what the model may miss ---- */
 
-static void add_term(weak *w, block block, int part, size_t i, size_t j, double value, double effect)
+static void add_term(weak *w, block kind, int part, size_t i, size_t j, double value, double effect)
 {
     if (w->terms == MOST_TERMS)
         return;
     w->value[w->terms] = value;
     w->effect[w->terms] = effect;
-    w->term[w->terms++] = (term){ block, part, i, j };
+    w->term[w->terms++] = (term){ kind, part, i, j };
 }
 
 /* Polynomials of x in the drift of column i: cubic up to 3 columns, else linear. */
@@ -539,7 +539,7 @@ static void choose_terms(const weak *w, unsigned given, unsigned tested, fit *q)
         for (size_t c = 0; c < w->terms; c++)
             if ((pass ? tested : given) >> w->term[c].block & 1) {
                 q->term[q->count++] = c;
-                q->free += pass;
+                q->free += (size_t)pass;
             }
 }
 

@@ -196,14 +196,15 @@ static int progress(const void *report, void *user)
 static void conclude(const job *j)
 {
     const hl_verdict *v = &j->outcome->verdict;
-    char residual[60] = "", moves[200] = "", steps[200] = "";
+    char residual[60] = "", moves[200] = "", steps[200] = "", simulated[40] = "simulations run away";
     if (isfinite(v->residual))
         snprintf(residual, sizeof residual, "; mean |residual| %.4g", v->residual);
+    if (!isinf(v->simulated))
+        snprintf(simulated, sizeof simulated, "simulations %.1f %%", 100 * v->simulated);
     if (!isnan(v->density))
         snprintf(moves, sizeof moves,
-                 "; of the movement of the data, which is %.2g of their spread, the density misses %.1f %%, "
-                 "simulations %.1f %%",
-                 v->movement, 100 * v->density, 100 * v->simulated);
+                 "; of the movement of the data, which is %.2g of their spread, the density misses %.1f %%, %s",
+                 v->movement, 100 * v->density, simulated);
     if (v->steps)
         snprintf(steps, sizeof steps, "; %zu steps show errors of %.0f %% in the drift and %.0f %% in the diffusion",
                  v->steps, 100 * v->test[HL_RESIDUAL_DRIFT].effect, 100 * v->test[HL_RESIDUAL_DIFFUSION].effect);

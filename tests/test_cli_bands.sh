@@ -53,6 +53,12 @@ expect 2 sde sample "$work/us10y.hollow" --given "$work/given.csv"
 stderr_has "given.csv:3: its time does not come after that before it"
 if grep -q -e '--trajectory' "$err"; then fail "$command: advice that this command does not know"; else pass; fi
 
+# Simulations that run away are said to, not to miss "inf %".
+awk 'BEGIN { print "t,x1"; for (k = 0; k < 8; k++) for (i = 0; i < 60; i++) print k / 7 "," k + sin(i * i + k) }' >"$work/moves.csv"
+expect 1 sde fit "$work/moves.csv" -o "$work/away.hollow" --known-drift 'x1=5000*x1' --iters 5
+stderr_has "simulations run away"
+stderr_has "they run away without bound"
+
 # Without bands the columns are as before.
 # shellcheck disable=SC2086
 expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/plain.hollow" --bands 0 $fast

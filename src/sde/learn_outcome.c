@@ -187,7 +187,7 @@ static const char *advice(const hl_sde_outcome *o, hl_sde_finding_kind kind)
                    ? "try more option iters, other option components, or say what is known by option known-drift"
                    : "try more option iters, or say what is known by option known-drift";
     case HL_SDE_FINDING_STEPS_MISSED:
-        return "option method pseudo-ml learns from steps";
+        return o->regression & 2 ? NULL : "option method pseudo-ml learns from steps";
     case HL_SDE_FINDING_DENSITY_MISSES:
         return o->components ? "try a smaller option lambda, more option iters or more option components"
                              : "try a smaller option lambda, more option iters or more option flows";
@@ -216,6 +216,11 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
         snprintf(buffer, size, simple_text(f->kind), f->value);
     else if (f->kind == HL_SDE_FINDING_SIMULATIONS_MISS && isnan(f->value))
         snprintf(buffer, size, "the density of the data stays as it is, that of simulations of the equation does not");
+    else if (f->kind == HL_SDE_FINDING_SIMULATIONS_MISS && isinf(f->value))
+        snprintf(buffer, size, "simulations of the equation do not move as the data do: they run away without bound");
+    else if (f->kind == HL_SDE_FINDING_STEPS_MISSED && o->regression & 2)
+        snprintf(buffer, size, "the drift leaves %.0f %% of the mean speed along the trajectories unexplained",
+                 100 * f->value);
     else if (share_text(f->kind))
         snprintf(buffer, size, share_text(f->kind), 100 * f->value);
     else if (f->kind == HL_SDE_FINDING_CONSTANT)

@@ -149,6 +149,32 @@ static void check_fit(hl_context *ctx, bool snapshots)
     }
 }
 
+/* Conditions of snapshots, of rows that are of the same trajectories: standard errors against the deviation over data sets. */
+static double snapshots_ratio(hl_context *ctx)
+{
+    enum { SETS = 24 };
+    double sum = 0, square = 0, told = 0;
+    for (uint64_t seed = 1; seed <= SETS; seed++) {
+        hl_sde_data data = cir(500 + seed, 147, 15, 0.15);
+        hl_sde_forms *f;
+        CHECK_OK(ctx, hl_sde_forms_parse(ctx, 1, NULL, "x1 = kappa*(theta - x1)", "x1 = sigma*sqrt(x1)", &f));
+        CHECK_OK(ctx, hl_sde_forms_fit(f, &data, &(hl_sde_regress_options){ .use = "snapshots" }));
+        hl_sde_constant c = hl_sde_forms_constant(f, 2);
+        sum += c.value / SETS;
+        square += c.value * c.value / SETS;
+        told += c.error * c.error / SETS;
+        hl_sde_forms_free(f);
+    }
+    return sqrt(told / ((square - sum * sum) * SETS / (SETS - 1)));
+}
+
+static void test_clusters(void **state)
+{
+    double ratio = snapshots_ratio(*state);
+    CHECK_LE(0.65, ratio, "standard errors are too small");
+    CHECK_LE(ratio, 1.5, "standard errors are too large");
+}
+
 static void test_fit(void **state)
 {
     check_fit(*state, false);
@@ -244,9 +270,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_errors), cmocka_unit_test(test_slopes),
-        cmocka_unit_test(test_fit),    cmocka_unit_test(test_mixed),  cmocka_unit_test(test_model),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_clusters), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_slopes), cmocka_unit_test(test_fit),      cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_model),  cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

@@ -588,7 +588,12 @@ static void test_spilled(void **state)
     assert_int_equal(hl_table_gather(t[1], 1, &(size_t){ ROWS }, 1, &second, b), HL_ERR_INVALID);
     for (int k = 0; k < 2; k++)
         CHECK_OK(ctx, hl_table_stats(t[k], stats[k]));
-    assert_memory_equal(stats[0], stats[1], sizeof stats[0]);
+    for (int c = 0; c < 2; c++) {
+        const hl_column_stats *x = &stats[0][c], *y = &stats[1][c];
+        assert_memory_equal(x, y, offsetof(hl_column_stats, integer));
+        assert_true(x->integer == y->integer && x->examined == y->examined && x->distinct == y->distinct &&
+                    x->tied == y->tied);
+    }
     hl_table_free(t[0]);
     hl_table_free(t[1]);
     setenv("TMPDIR", "/nosuch", 1);

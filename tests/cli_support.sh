@@ -109,10 +109,12 @@ signalled() {
     wait_for ready_for "$bit" $pid "$program" "$log"
     sleep 1
     kill -"$name" $pid
-    (
-        sleep 200
-        kill -KILL $pid
-    ) 2>/dev/null &
+    ( # whose sleep must not outlive it and keep the test's output open
+        trap 'kill $limit' TERM
+        sleep 200 &
+        limit=$!
+        wait $limit && kill -KILL $pid
+    ) >/dev/null 2>&1 &
     watch=$!
     wait $pid
     got=$?

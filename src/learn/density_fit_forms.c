@@ -139,7 +139,7 @@ static hl_status form_column(hl_fit_table *t, size_t i)
     size_t stride = x ? t->dim : t->context, at = x ? i : i - t->dim;
     double *train = (x ? t->train.x : t->train.c) + at, *valid = (x ? t->valid.x : t->valid.c) + at;
     hl_column_form given = t->form[i], *form = &t->form[i];
-    double out = t->noise && t->noise[i] > 0 ? t->noise[i] / 2 : 0;
+    double out = x && t->noise && t->noise[i] > 0 ? t->noise[i] / 2 : 0; /* context has no noise */
     hl_status status =
         hl_column_form_choose(t->ctx, t->train.rows, train, stride, given.low - out, given.high + out, form);
     form->step = given.step;

@@ -47,7 +47,7 @@ __all__ = [
     "library_path",
     "methods",
     "odeint",
-    "read_parquet",
     "ranks",
+    "read_parquet",
     "threads",
 ]

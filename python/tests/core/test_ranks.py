@@ -29,7 +29,7 @@ class Ranks(unittest.TestCase):
             try:
                 with hollownet.ranks(rank, size, gather):
                     scores[rank] = fit()
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 failures.append(error)
                 together.abort()
 
@@ -45,12 +45,10 @@ class Ranks(unittest.TestCase):
 
     def test_failures(self):
         x = np.random.default_rng(0).standard_normal((100, 2))
-        with self.assertRaises(ValueError):
-            with hollownet.ranks(2, 2, lambda mine: [mine, mine]):
-                pass
-        with hollownet.ranks(0, 2, lambda mine: 1 / 0):
-            with self.assertRaises(hollownet.HollowError):
-                hollownet.Density(members="flow", iters=2).fit(x)
+        with self.assertRaises(ValueError), hollownet.ranks(2, 2, lambda mine: [mine, mine]):
+            pass
+        with hollownet.ranks(0, 2, lambda mine: 1 / 0), self.assertRaises(hollownet.HollowError):
+            hollownet.Density(members="flow", iters=2).fit(x)
 
 
 if __name__ == "__main__":

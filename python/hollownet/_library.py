@@ -133,8 +133,10 @@ def ranks(rank: int, size: int, gather: Callable[[bytes], list[bytes]]) -> Itera
     All ranks make the same calls with the same data, settings and seed, and get the same model, to the bit, as one alone. `gather`
     gets the bytes of this rank and returns the list of those of all ranks, in their order: ``comm.allgather`` of mpi4py does so.
 
-    >>> with hollownet.ranks(comm.rank, comm.size, comm.allgather):
-    ...     model = hollownet.Density().fit(X)
+    With mpi4py, where ``comm`` is ``MPI.COMM_WORLD``::
+
+        with hollownet.ranks(comm.rank, comm.size, comm.allgather):
+            model = hollownet.Density().fit(X)
     """
     if not 0 <= rank < size:
         raise ValueError(f"there is no rank {rank} of {size}")
@@ -143,7 +145,7 @@ def ranks(rank: int, size: int, gather: Callable[[bytes], list[bytes]]) -> Itera
         counts = (ctypes.c_size_t * size).from_address(sizes)
         try:
             parts = gather(ctypes.string_at(mine, counts[rank]))
-        except Exception:
+        except Exception:  # nothing may pass through the library
             return 1
         if [len(part) for part in parts] != list(counts):
             return 1

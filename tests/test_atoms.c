@@ -256,6 +256,19 @@ static void test_rare(void **state)
     test_context_free(ctx, NULL);
 }
 
+static hl_density *fit_mixtures(hl_context *ctx, size_t dim, size_t rows, const double *x)
+{
+    hl_settings *s = NULL;
+    hl_density *m = NULL;
+    hl_density_data data = { .dim = dim, .train = { .rows = rows, .x = x } };
+    CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
+    CHECK_OK(ctx, hl_settings_set(s, "members", "mixture"));
+    CHECK_OK(ctx, hl_settings_set(s, "recipe", "fast"));
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &m, NULL));
+    hl_settings_free(s);
+    return m;
+}
+
 /* A pattern of few rows is fitted with the help of others: what all have in common, a narrow correlation, is known, and its own mean, too. */
 static void test_helped(void **state)
 {
@@ -276,13 +289,7 @@ static void test_helped(void **state)
         if (r >= ROWS) /* -log p of the other columns */
             gap -= (0.5 * (z[1] * z[1] + z[2] * z[2] + z[3] * z[3] + 3 * log(2 * acos(-1))) + 2 * log(0.1)) / FRESH;
     }
-    hl_settings *s = NULL;
-    hl_density *m = NULL;
-    CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
-    CHECK_OK(ctx, hl_settings_set(s, "members", "mixture"));
-    CHECK_OK(ctx, hl_settings_set(s, "recipe", "fast"));
-    hl_density_data data = { .dim = WIDE, .train = { .rows = ROWS, .x = x } };
-    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &m, NULL));
+    hl_density *m = fit_mixtures(ctx, WIDE, ROWS, x);
     assert_int_equal(hl_density_patterns(m), 2);
     hl_density *rest = m->atoms->pattern[1].rest;
     CHECK(rest && rest->context == 1, "fitted with rows of the other pattern");
@@ -298,7 +305,6 @@ static void test_helped(void **state)
         }
     CHECK(count > ROWS / EVERY / 2, "draws of the pattern");
     CHECK_NEAR(mean / count, 1.5, 0.7, "whose mean is their own");
-    hl_settings_free(s);
     hl_density_free(m);
     test_context_free(ctx, NULL);
 }
@@ -314,19 +320,12 @@ static void test_many(void **state)
         double share = i % WIDE == 7 ? 0.5 : 0.3;
         x[i] = hl_random_uniform(6, 0, i) < share ? 0 : 1 + hl_random_normal(6, 1, i);
     }
-    hl_settings *s = NULL;
-    hl_density *m = NULL;
-    CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
-    CHECK_OK(ctx, hl_settings_set(s, "members", "mixture"));
-    CHECK_OK(ctx, hl_settings_set(s, "recipe", "fast"));
-    hl_density_data data = { .dim = WIDE, .train = { .rows = ROWS, .x = x } };
-    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &m, NULL));
+    hl_density *m = fit_mixtures(ctx, WIDE, ROWS, x);
     CHECK(hl_density_get_atom(m, 7, NULL), "the most frequent");
     CHECK(m->atoms->count >= 2 && m->atoms->count <= 4 && hl_density_patterns(m) <= 16,
           "as many as leave rows for patterns");
     for (size_t k = 0; k + 1 < m->atoms->count; k++)
         CHECK(m->atoms->column[k] < m->atoms->column[k + 1], "in the order of columns");
-    hl_settings_free(s);
     hl_density_free(m);
     test_context_free(ctx, NULL);
 }

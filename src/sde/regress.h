@@ -154,6 +154,11 @@ typedef struct hl_conditions {
 /* ---- sources of conditions ---- */
 
 typedef struct hl_weak hl_weak; /* weak form (regress_weak.c) */
+
+enum { HL_WEAK_NODES = 4 }; /* times of a quadrature; 2 if there are fewer */
+/* Of conditions d E[phi] = E[L phi] dt between `times` rising times, times `waves` cosines of time: the weights of the right sides and of the
+ * left ones, added to [waves][times] each. wave, if not NULL: [waves][times], the cosine of each interval. */
+void hl_weak_waves(size_t times, const double *at, size_t waves, double *weight, double *jump, double *wave);
 /* NULL if there are too few times or rows for it. Sums over the data; borrows the problem. */
 hl_status hl_weak_create(hl_regress *p, hl_weak **weak);
 void hl_weak_free(hl_weak *weak);

@@ -15,7 +15,7 @@
 #include "op/op.h"
 #include "sde/regress.h"
 
-enum { MOST_TIMES = 60, LEAST_TIMES = 3, LEAST_ROWS = 40, NODES = 4, MOST_WAVES = 12 };
+enum { MOST_TIMES = 60, LEAST_TIMES = 3, LEAST_ROWS = 40, MOST_WAVES = 12 };
 enum { TRIAL_BUMPS = 60, MOST_TESTS = 56, NARROW_DIM = 2, TRIAL_ROWS = 4000, COVARIANCE_ROWS = 400, STREAM_TEST = 31 };
 static const double test_width = 0.7, narrow = 0.5, test_variance = 1e-4, covariance_floor = 1e-3, least_seen = 1e-5;
 
@@ -28,7 +28,7 @@ typedef struct test {
 
 struct hl_weak {
     hl_regress *p;
-    size_t times, tests, nodes; /* nodes: times of a quadrature */
+    size_t times, tests;
     double width;
     size_t *index, *start; /* rows by time; [times + 1] */
     double *at, *weight;   /* [times]; [waves][times]: integrals of the waves' right sides */
@@ -122,19 +122,19 @@ static hl_status find_times(hl_weak *w)
     return status;
 }
 
-/* Lagrange's quadrature of interval j: weights of the times low.., `nodes` of them. */
-static size_t interval_weights(const hl_weak *w, size_t j, double *weight)
+/* Lagrange's quadrature of interval j: weights of `nodes` times from the one returned. */
+static size_t interval_weights(size_t times, const double *at, size_t nodes, size_t j, double *weight)
 {
     static const double point[] = { 0.1127016653792583, 0.5, 0.8872983346207417 }, share[] = { 5, 8, 5 };
-    size_t m = w->times, k = w->nodes, low = k == 2 ? j : j ? j - 1 : 0;
-    double h = w->at[j + 1] - w->at[j];
-    low = low + k > m ? m - k : low;
-    for (size_t n = 0; n < k; n++) { /* Gauss' three points are exact for the cubic */
+    size_t low = nodes == 2 ? j : j ? j - 1 : 0;
+    double h = at[j + 1] - at[j];
+    low = low + nodes > times ? times - nodes : low;
+    for (size_t n = 0; n < nodes; n++) { /* Gauss' three points are exact for the cubic */
         double sum = 0;
         for (size_t q = 0; q < 3; q++) {
-            double at = w->at[j] + h * point[q], value = share[q] / 18;
-            for (size_t o = 0; o < k; o++)
-                value *= o == n ? 1 : (at - w->at[low + o]) / (w->at[low + n] - w->at[low + o]);
+            double place = at[j] + h * point[q], value = share[q] / 18;
+            for (size_t o = 0; o < nodes; o++)
+                value *= o == n ? 1 : (place - at[low + o]) / (at[low + n] - at[low + o]);
             sum += value;
         }
         weight[n] = h * sum;
@@ -142,22 +142,22 @@ static size_t interval_weights(const hl_weak *w, size_t j, double *weight)
     return low;
 }
 
-/* Cosines of the intervals' middles times both sides of the conditions, summed over the intervals. */
-static void set_weights(hl_weak *w)
+void hl_weak_waves(size_t times, const double *at, size_t waves, double *weight, double *jump, double *wave)
 {
     const double pi = 3.14159265358979323846;
-    size_t m = w->times;
-    double weight[NODES], span = w->at[m - 1] - w->at[0];
-    w->nodes = m < NODES ? 2 : NODES;
+    size_t m = times, nodes = m < HL_WEAK_NODES ? 2 : HL_WEAK_NODES;
+    double interval[HL_WEAK_NODES], span = at[m - 1] - at[0];
     for (size_t j = 0; j + 1 < m; j++) {
-        size_t low = interval_weights(w, j, weight);
-        double middle = (0.5 * (w->at[j] + w->at[j + 1]) - w->at[0]) / span;
-        for (size_t k = 0; k < w->waves; k++) {
-            double wave = cos(pi * (double)k * middle);
-            for (size_t n = 0; n < w->nodes; n++)
-                w->weight[k * m + low + n] += wave * weight[n];
-            w->jump[k * m + j] -= wave;
-            w->jump[k * m + j + 1] += wave;
+        size_t low = interval_weights(m, at, nodes, j, interval);
+        double middle = (0.5 * (at[j] + at[j + 1]) - at[0]) / span;
+        for (size_t k = 0; k < waves; k++) {
+            double c = cos(pi * (double)k * middle);
+            for (size_t n = 0; n < nodes; n++)
+                weight[k * m + low + n] += c * interval[n];
+            jump[k * m + j] -= c;
+            jump[k * m + j + 1] += c;
+            if (wave)
+                wave[k * m + j] = c;
         }
     }
 }
@@ -368,7 +368,7 @@ hl_status hl_weak_create(hl_regress *p, hl_weak **weak)
         hl_weak_free(w);
         return status;
     }
-    set_weights(w);
+    hl_weak_waves(w->times, w->at, w->waves, w->weight, w->jump, NULL);
     run(w, sum_job);
     for (size_t k = 0; k < HL_REGRESS_FOLDS * w->times; k++)
         if (w->count[k] == 0) { /* a fold without rows at some time: too few trajectories */

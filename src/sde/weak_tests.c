@@ -34,7 +34,6 @@ enum {
     PRODUCT_DIM = 6,
     BUMPS = 8, /* for each column, */
     MOST_BUMPS = 24,
-    NODES = 4,
     CHUNK = 256,
     STREAM_CENTRE = 43
 };
@@ -149,42 +148,6 @@ static hl_status find_times(weak *w)
     hl_free(ctx, s);
     hl_free(ctx, path);
     return status;
-}
-
-/* Weights of the integral over interval j, of the cubic through four times, to weight; the first of these times. */
-static size_t integrate(const weak *w, size_t j, double *weight)
-{
-    static const double point[] = { 0.1127016653792583, 0.5, 0.8872983346207417 }, share[] = { 5, 8, 5 };
-    size_t low = j ? j - 1 : 0;
-    double h = w->at[j + 1] - w->at[j];
-    low = low + NODES > w->times ? w->times - NODES : low;
-    for (size_t n = 0; n < NODES; n++) {
-        double sum = 0;
-        for (size_t q = 0; q < 3; q++) { /* Gauss' three points are exact for the cubic */
-            double at = w->at[j] + h * point[q], value = share[q] / 18;
-            for (size_t o = 0; o < NODES; o++)
-                value *= o == n ? 1 : (at - w->at[low + o]) / (w->at[low + n] - w->at[low + o]);
-            sum += value;
-        }
-        weight[n] = h * sum;
-    }
-    return low;
-}
-
-static void set_weights(weak *w)
-{
-    size_t m = w->times;
-    for (size_t j = 0; j + 1 < m; j++) {
-        double weight[NODES], middle = (0.5 * (w->at[j] + w->at[j + 1]) - w->first) / (w->last - w->first);
-        size_t low = integrate(w, j, weight);
-        for (size_t k = 0; k < w->waves; k++) {
-            double c = w->wave[k * m + j] = cos(3.14159265358979323846 * (double)k * middle);
-            for (size_t n = 0; n < NODES; n++)
-                w->weight[k * m + low + n] += c * weight[n];
-            w->jump[k * m + j] -= c;
-            w->jump[k * m + j + 1] += c;
-        }
-    }
 }
 
 /* ---- test functions ---- */
@@ -634,7 +597,7 @@ static hl_status run(weak *w, uint64_t seed, hl_weak_tests *out)
     status = make_arrays(w);
     if (status != HL_OK)
         return status;
-    set_weights(w);
+    hl_weak_waves(w->times, w->at, w->waves, w->weight, w->jump, w->wave);
     for (size_t t = 0; t < w->times; t++)
         for (size_t r = w->start[t]; r < w->start[t + 1]; r++)
             add_row(w, t, r, 1 / (double)(w->start[t + 1] - w->start[t]));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A model of the time of a training step on several ranks, fitted to `hollow bench scale`.
 
-    build/hollow bench scale > docs/scale.jsonl
+    build/hollow bench scale --iterations 3 > docs/scale.jsonl     # longer runs double the steps of the solver, each case at its own time
     bench/scale_model.py docs/scale.jsonl docs/scale.md docs/scale.svg
 
     step = (a P + b) rows + c P + exchanges (latency + delay) + bytes / bandwidth

@@ -185,7 +185,7 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     for (size_t i = 0; i < o->findings; i++) {
         cli_json_open(&json, NULL, '{');
         cli_json_text(&json, "kind", hl_finding_name(o->finding[i].kind));
-        if (o->finding[i].kind != HL_FINDING_COPIES)
+        if (o->finding[i].kind != HL_FINDING_COPIES && o->finding[i].kind != HL_FINDING_DUPLICATES)
             cli_json_text(&json, "column", j->names[o->finding[i].column]);
         cli_json_exact(&json, "value", o->finding[i].value);
         cli_json_close(&json, '}');
@@ -276,8 +276,10 @@ int fit_conclude(const fit_job *j, const hl_density_outcome *o)
     if (o->verdict == HL_DENSITY_UNVALIDATED)
         cli_say(&cli_fit, "%s: the model of iteration %zu, before the first validation", model, o->iteration);
     else if (isnan(o->best)) /* with atoms */
-        cli_say(&cli_fit, "%s: all patterns of atoms are rare, and no rows were left for validation; %.0f s", model,
-                o->seconds);
+        cli_say(&cli_fit,
+                "%s: not validated: no pattern of atoms has enough rows (20) for a model of its own, so the other "
+                "columns of each pattern are modelled as independent; --atoms off models all rows together; %.0f s",
+                model, o->seconds);
     else if (!o->iteration || o->best >= o->mixture) /* without a flow */
         cli_say(&cli_fit, "%s: validation %.4f nats a row (mean -log p), %.0f s", model, o->best, o->seconds);
     else

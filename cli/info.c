@@ -123,6 +123,10 @@ static void put_range(cli_json *json, hl_density_range r)
         cli_json_exact(json, "high", r.high);
     if (r.step > 0)
         cli_json_exact(json, "step", r.step);
+    if (isfinite(r.least))
+        cli_json_exact(json, "least", r.least);
+    if (isfinite(r.most))
+        cli_json_exact(json, "most", r.most);
 }
 
 /* What log p is a density of, if it is more than all columns as numbers. */

@@ -169,6 +169,8 @@ static void test_fit(void **state)
     }
     CHECK_NEAR(zeros, 0.4, 0.03, "the atom in samples");
     CHECK(right > 0.99, "the other column given it");
+    CHECK_STATUS(ctx, hl_density_calibrate(m, DRAWS, drawn, NULL, 0), HL_ERR_UNSUPPORTED);
+    CHECK(strstr(hl_context_message(ctx), "atoms"), hl_context_message(ctx));
     CHECK_OK(ctx, hl_density_logp(m, DRAWS, drawn, NULL, logp));
     hl_density_free(m);
     hl_density_outcome_free(o);

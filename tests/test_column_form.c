@@ -12,6 +12,8 @@ static hl_column_form make(hl_form_kind kind, double low, double high)
     return (hl_column_form){ .kind = kind,
                              .low = low,
                              .high = high,
+                             .least = -INFINITY,
+                             .most = INFINITY,
                              .centre = 0.3,
                              .scale = 0.7,
                              .edge = isinf(low) && isinf(high) ? 0 : 1e-3 };
@@ -252,6 +254,15 @@ static void test_rounding(void **state)
     CHECK_OK(ctx, hl_density_sample(m, 1, 0, 50, NULL, raw));
     for (size_t r = 0; r < 50; r++)
         CHECK(4 * x[r] == round(4 * x[r]) && fabs(x[r] - raw[r]) <= 0.126 && x[r] != raw[r], "rounded to quarters");
+    f.least = raw[0];
+    CHECK_OK(ctx, hl_density_set_forms(m, &f));
+    CHECK_OK(ctx, hl_density_save(m, "m.hollow"));
+    hl_density_free(m);
+    CHECK_OK(ctx, hl_density_load(ctx, "m.hollow", &m));
+    CHECK(hl_density_get_range(m, 0).least == raw[0] && hl_density_get_range(m, 0).most == INFINITY, "from a file");
+    CHECK_OK(ctx, hl_density_sample(m, 1, 0, 50, NULL, x));
+    for (size_t r = 0; r < 50; r++)
+        CHECK(x[r] >= raw[0] - 0.125, "not below the limit");
     hl_density_free(m);
     test_context_free(ctx, NULL);
 }

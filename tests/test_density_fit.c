@@ -263,6 +263,56 @@ static int look(const void *report, void *user)
 
 /* Stopped at any iteration, before the first as well, and resumed, a fit ends in the same bits. What it has when it is stopped is a
  * model. */
+/* Five copies of every row give the model of the rows once. Some copies are joined and told; equal rows of ratings and of zeros are not copies. */
+static void copies_stay_together(void **state)
+{
+    (void)state;
+    enum { DIFFER = ROWS / 5 };
+    hl_context *ctx = context();
+    double x[ROWS * DIM];
+    hl_settings *s = small_settings(ctx, (const char *const[]){ "members", "mixture", "atoms", "off", NULL });
+    hl_density *model[2] = { NULL };
+    hl_density_outcome *o = NULL;
+    draw(x, DIFFER, 1);
+    for (size_t r = DIFFER; r < ROWS; r++)
+        memcpy(x + r * DIM, x + r % DIFFER * DIM, DIM * sizeof *x);
+    hl_density_data data = { .dim = DIM, .train = { .rows = DIFFER, .x = x } };
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model[0], NULL));
+    data.train.rows = ROWS;
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model[1], &o));
+    check_same(ctx, model[0], model[1], x, DIFFER);
+    const hl_finding *f = find(o, HL_FINDING_DUPLICATES, DIM);
+    assert_non_null(f);
+    assert_int_equal(f->count, ROWS - DIFFER);
+    assert_int_equal(o->findings, 1);
+    assert_int_equal(o->train_rows + o->valid_rows, DIFFER);
+    hl_density_outcome_free(o);
+    hl_density_free(model[1]);
+    draw(x, ROWS, 1);
+    for (size_t r = ROWS - 30; r < ROWS; r++) /* a far value behind copies is told by its place in the table */
+        memcpy(x + r * DIM, x + (r - 50) * DIM, DIM * sizeof *x);
+    x[(ROWS - 1) * DIM] = 1e6;
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model[1], &o));
+    f = find(o, HL_FINDING_DUPLICATES, DIM);
+    assert_true(f && f->count == 29 && find(o, HL_FINDING_FAR, 0)->row == ROWS - 1);
+    hl_density_outcome_free(o);
+    hl_density_free(model[1]);
+    for (int zeros = 0; zeros < 2; zeros++) {
+        draw(x, ROWS, 1);
+        for (size_t r = 0; r < ROWS; r++)
+            for (size_t i = 0; i < DIM && (!zeros || r % 10 == 0); i++)
+                x[r * DIM + i] = zeros ? 0 : floor(x[r * DIM + i] / (i ? 100 : 0.5));
+        CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model[1], &o));
+        assert_null(find(o, HL_FINDING_DUPLICATES, DIM));
+        assert_int_equal(o->train_rows + o->valid_rows, ROWS);
+        hl_density_outcome_free(o);
+        hl_density_free(model[1]);
+    }
+    hl_density_free(model[0]);
+    hl_settings_free(s);
+    hl_context_free(ctx);
+}
+
 static void a_stopped_fit_goes_on(void **state)
 {
     (void)state;
@@ -522,6 +572,7 @@ int main(void)
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_odd_is_found),
         cmocka_unit_test(repeated_values_and_rows_are_found),
+        cmocka_unit_test(copies_stay_together),
         cmocka_unit_test_teardown(a_stopped_fit_goes_on, empty_directory),
         cmocka_unit_test_teardown(a_solve_may_be_stopped, empty_directory),
         cmocka_unit_test(verdicts_do_not_depend_on_units),

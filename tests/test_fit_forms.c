@@ -152,6 +152,35 @@ static void test_whole_numbers(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Draws of few whole numbers stay in the range of the data, those of counts above 0, though log p is finite beyond; also from a file. */
+static void test_draws_stay_in_range(void **state)
+{
+    (void)state;
+    static double x[ROWS * DIM], drawn[DRAWS * DIM];
+    hl_context *ctx = test_context(NULL, 1);
+    hl_density *m = NULL;
+    hl_density_outcome *o = NULL;
+    draw(x, whole);
+    for (size_t r = 0; r < ROWS; r++) {
+        x[DIM * r] = 1 + (double)(r * r % 5);
+        x[DIM * r + 1] = floor(-30 * log(hl_random_uniform(3, 0, r)));
+    }
+    CHECK_OK(ctx, fit(ctx, x, NULL, NULL, &m, &o));
+    hl_density_range range = hl_density_get_range(m, 0);
+    CHECK(range.least == 1 && range.most == 5 && range.low == -INFINITY, "few values");
+    range = hl_density_get_range(m, 1);
+    CHECK(range.least == 0 && range.most == INFINITY, "counts");
+    CHECK_OK(ctx, hl_density_sample(m, 1, 0, DRAWS, NULL, drawn));
+    for (size_t r = 0; r < DRAWS; r++)
+        CHECK(drawn[DIM * r] >= 1 && drawn[DIM * r] <= 5 && drawn[DIM * r + 1] >= 0, "in the range");
+    double beyond[DIM] = { 6, 3 }, logp;
+    CHECK_OK(ctx, hl_density_logp(m, 1, beyond, NULL, &logp));
+    CHECK(isfinite(logp), "a value that was not seen has a density");
+    hl_density_free(m);
+    hl_density_outcome_free(o);
+    test_context_free(ctx, NULL);
+}
+
 /* Where values tie, no part of any member, and none of a map, is narrower than half the least difference of what it sees. */
 static void test_ties(void **state)
 {
@@ -187,10 +216,8 @@ static void test_ties(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_far_value),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_whole_numbers),
-        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_far_value),           cmocka_unit_test(test_bounds), cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_draws_stay_in_range), cmocka_unit_test(test_ties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

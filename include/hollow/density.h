@@ -38,6 +38,9 @@ typedef struct hl_density_range {
     const char *form;
     double low, high; /* bounds, or infinities: log p is -infinity outside, and draws never leave them */
     double step;      /* draws are rounded to multiples of this; 0: they are not */
+    /* Limits of rounded draws, or infinities; log p does not know them. Whole numbers of at most 20 different values are drawn in the range of the
+     * training rows, others whose least value is 0 or 1 not below it. */
+    double least, most;
 } hl_density_range;
 HL_API hl_density_range hl_density_get_range(const hl_density *model, size_t column);
 /* 0: draws are not rounded; nonzero, as at first: they are, where columns have a step. */

@@ -77,6 +77,9 @@ typedef enum hl_finding_kind {
     HL_FINDING_REPEATED,
     /* `count` validation rows, the share `value` of all, more than one in 100, equal a training row. `column` is behind the last. */
     HL_FINDING_COPIES,
+    /* `count` training rows, the share `value` of all, are copies of others, by their contents. Equal rows are used as one of as many times the
+     * weight, and are on one side of every split. `column` is behind the last. */
+    HL_FINDING_DUPLICATES,
     /* No value is beyond `value`, 0 or 1, and many are near it: a bound, low..high being the one that the option "bounds" could declare. */
     HL_FINDING_EDGE,
     /* `count` rows, more than one in 20, have the same `value`, which is modelled as an atom: see hl_density_patterns. */

@@ -307,7 +307,14 @@ hl_status hl_density_calibrate(hl_density *m, size_t rows, const double *x, cons
     if (!(accuracy >= 0) || isinf(accuracy))
         return hl_fail(m->ctx, HL_ERR_INVALID, "the accuracy is %g; it must be positive, or 0 for the default",
                        accuracy);
-    if (!m->flow || !hl_flow_is_continuous(m->flow->kind->name))
+    if (m->atoms)
+        return hl_fail(m->ctx, HL_ERR_UNSUPPORTED,
+                       "this model has atoms, and a solver for each pattern of them, calibrated when it was fitted; "
+                       "there is no single solver to choose");
+    if (!m->flow)
+        return hl_fail(m->ctx, HL_ERR_UNSUPPORTED,
+                       "the model has no flow: its log-densities are exact, and there is no solver to calibrate");
+    if (!hl_flow_is_continuous(m->flow->kind->name))
         return hl_fail(m->ctx, HL_ERR_UNSUPPORTED, "only continuous flows have a solver to calibrate");
     return calibrate(m, false, rows, x, context, accuracy);
 }

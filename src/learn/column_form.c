@@ -21,7 +21,7 @@ const char *const hl_form_names[] = { "none", "log", "soft", "logit", "asinh", N
 
 hl_column_form hl_column_form_none(void)
 {
-    return (hl_column_form){ .low = -INFINITY, .high = INFINITY, .scale = 1 };
+    return (hl_column_form){ .low = -INFINITY, .high = INFINITY, .scale = 1, .least = -INFINITY, .most = INFINITY };
 }
 
 bool hl_column_form_is_none(const hl_column_form *f)
@@ -38,6 +38,7 @@ bool hl_column_form_valid(const hl_column_form *f)
     bool good = (below || f->low == -INFINITY) && (above || f->high == INFINITY) && f->low < f->high;
     good = good && isfinite(f->centre) && f->scale > 0 && isfinite(f->scale) && isfinite(f->origin);
     good = good && f->step >= 0 && isfinite(f->step) && f->edge >= 0 && isfinite(f->edge);
+    good = good && f->least <= f->most && f->least < INFINITY && f->most > -INFINITY;
     return good && bounds && (!(below || above) || f->edge > 0);
 }
 
@@ -131,6 +132,7 @@ double hl_column_form_round(const hl_column_form *f, double x)
 {
     if (!(f->step > 0) || !isfinite(x))
         return x;
+    x = fmin(fmax(x, f->least), f->most);
     double k = round((x - f->origin) / f->step), at = grid_value(f, k);
     if (at < f->low)
         at = grid_value(f, k + 1);
@@ -167,6 +169,18 @@ static double shifted_grid(size_t count, const double *sorted)
     return count > 10 ? step : 0;
 }
 
+static void limit_draws(size_t distinct, const double *sorted, hl_column_form *form)
+{
+    bool few = distinct <= HL_FORM_FEW_VALUES;
+    for (size_t r = 0; r < distinct; r++)
+        if (sorted[r] != floor(sorted[r]))
+            return;
+    if (distinct && (few || sorted[0] == 0 || sorted[0] == 1))
+        form->least = sorted[0];
+    if (distinct && few)
+        form->most = sorted[distinct - 1];
+}
+
 hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, double *work)
 {
     hl_column_form form = hl_column_form_none();
@@ -178,6 +192,7 @@ hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, doubl
         if (r == 0 || work[r] != work[r - 1])
             work[distinct++] = work[r];
     double range = distinct ? work[distinct - 1] - work[0] : 0;
+    limit_draws(distinct, work, &form);
     if (!(range > 0) || !((double)(rows - distinct) > TIED_SHARE * (double)rows))
         return form;
     static const double digit[] = { 5, 2, 1 };

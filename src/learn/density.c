@@ -226,7 +226,7 @@ hl_density_range hl_density_get_range(const hl_density *m, size_t index)
 {
     hl_column_form none = hl_column_form_none();
     const hl_column_form *f = m && m->form && index < m->dim + m->context ? &m->form[index] : &none;
-    return (hl_density_range){ hl_form_names[f->kind], f->low, f->high, f->step };
+    return (hl_density_range){ hl_form_names[f->kind], f->low, f->high, f->step, f->least, f->most };
 }
 
 void hl_density_set_rounding(hl_density *m, int on)

@@ -26,7 +26,7 @@
  *
  * A model whose columns have forms has the format "hollow-density 3" and besides "forms", [{"form": "log", "low": 0, "edge": 0.01, "step": 1}, {}, ...],
  * an entry per column: the name of the form if it is not none, bounds that are finite, edge, centre and scale if there are any, origin and
- * step of the grid if there is one. If it has atoms, it has no members and "atoms" besides (density_file_atoms.c).
+ * step of the grid if there is one, "least" and "most" if draws have such limits. If it has atoms, it has no members and "atoms" besides (density_file_atoms.c).
  *
  * The format is "hollow-density 4" if a map ends with the rows that it was fitted to: its entry has "low" and "high" besides. */
 #include <math.h>
@@ -124,10 +124,11 @@ static const struct form_number {
     size_t offset;
     double otherwise;
 } form_numbers[] = {
-    { "low", offsetof(hl_column_form, low), -INFINITY }, { "high", offsetof(hl_column_form, high), INFINITY },
-    { "centre", offsetof(hl_column_form, centre), 0 },   { "scale", offsetof(hl_column_form, scale), 1 },
-    { "edge", offsetof(hl_column_form, edge), 0 },       { "origin", offsetof(hl_column_form, origin), 0 },
-    { "step", offsetof(hl_column_form, step), 0 },
+    { "low", offsetof(hl_column_form, low), -INFINITY },  { "high", offsetof(hl_column_form, high), INFINITY },
+    { "centre", offsetof(hl_column_form, centre), 0 },    { "scale", offsetof(hl_column_form, scale), 1 },
+    { "edge", offsetof(hl_column_form, edge), 0 },        { "origin", offsetof(hl_column_form, origin), 0 },
+    { "step", offsetof(hl_column_form, step), 0 },        { "least", offsetof(hl_column_form, least), -INFINITY },
+    { "most", offsetof(hl_column_form, most), INFINITY },
 };
 enum { FORM_NUMBERS = sizeof form_numbers / sizeof *form_numbers };
 

@@ -272,7 +272,17 @@ static hl_status weigh_flow(run *r, double *weight)
     return r->stopped ? HL_OK : status;
 }
 
-/* The mixtures join the model; the flow leaves it if it is worth less than 1 %. */
+/* A mixture that would have less than 1 % of the model, all mixtures having `weight` of it, leaves it for the other. */
+static void drop_small(hl_fit_members *m, double weight)
+{
+    size_t least = m->share[1] < m->share[0];
+    if (m->mixtures < 2 || m->share[least] * weight >= HL_FIT_LEAST_WEIGHT || !(m->share[least] > 0))
+        return;
+    m->share[least] = 0;
+    m->share[!least] = 1;
+}
+
+/* The mixtures join the model; a member that is worth less than 1 % leaves it. */
 static hl_status weigh_members(run *r)
 {
     hl_fit_members *m = &r->members;
@@ -284,6 +294,7 @@ static hl_status weigh_members(run *r)
     o->parts = m->mixture[m->share[1] > m->share[0]]->parts;
     if (r->report.iteration > 0)
         status = weigh_flow(r, weight);
+    drop_small(m, weight[1]);
     for (size_t k = 0; k < m->mixtures && status == HL_OK; k++)
         if (m->share[k] > 0) {
             status = hl_density_add_mixture(r->model, m->mixture[k], m->mapped[k], m->share[k]);

@@ -4,6 +4,7 @@
  *   density_fit_data.c         rows in the user's units become standardised rows of training and of validation
  *   density_fit_forms.c        bounds, grids and far values: forms of the columns
  *   density_fit_atoms.c        values that have a probability of their own: a fit for each pattern of them
+ *   density_fit_copies.c       rows that are copies of others
  *   density_fit_check.c        findings
  *   density_fit_members.c      mixtures beside the flow; weights
  *   density_fit_decorrelate.c  linear correlations are taken out
@@ -22,10 +23,13 @@
 
 /* ---- data ---- */
 
+enum { HL_FIT_LEAST_ROWS = 10 };
+
 typedef struct hl_fit_rows {
     size_t rows;
     double *x, *c; /* rows x dim, rows x context */
     double *w;     /* weights of the rows, their mean being 1; or NULL */
+    double unit;   /* > 0: the weights are numbers of copies times this; 0: others */
 } hl_fit_rows;
 
 /* A table that is streamed, and its sample. */
@@ -64,14 +68,15 @@ typedef struct hl_fit_table {
     char (*names)[24];         /* those that the caller did not give */
     hl_column_stats *stats;    /* dim, then context */
     hl_fit_rows train, valid;  /* standardised, then decorrelated */
-    bool mapped;               /* the rows are those of mapped columns */
-    double map_scale;          /* minus the mean log slope of the maps over the validation rows */
-    double *valid_slope;       /* the log slopes of these rows, if they are mapped */
-    double *factor;            /* L: standardised rows are L times what the flow sees; dim x dim, or NULL */
-    hl_column_form *form;      /* [dim + context]; NULL: all are none */
-    double *noise;             /* [dim]: width of the noise that dequantised a column, or 0 */
-    double *form_slope;        /* log slopes of the forms, of the validation rows */
-    uint64_t hash;             /* of all numbers that training sees */
+    size_t *original;     /* of copies that became one row: the places of training rows before the split; or NULL */
+    bool mapped;          /* the rows are those of mapped columns */
+    double map_scale;     /* minus the mean log slope of the maps over the validation rows */
+    double *valid_slope;  /* the log slopes of these rows, if they are mapped */
+    double *factor;       /* L: standardised rows are L times what the flow sees; dim x dim, or NULL */
+    hl_column_form *form; /* [dim + context]; NULL: all are none */
+    double *noise;        /* [dim]: width of the noise that dequantised a column, or 0 */
+    double *form_slope;   /* log slopes of the forms, of the validation rows */
+    uint64_t hash;        /* of all numbers that training sees */
     hl_finding *finding;
     size_t findings, finding_room;
 } hl_fit_table;
@@ -104,8 +109,16 @@ hl_status hl_fit_check_columns(hl_fit_table *table, bool dequantize);
 hl_status hl_fit_check_far(hl_fit_table *table);
 hl_status hl_fit_check_edges(hl_fit_table *table);
 hl_status hl_fit_check_dependent(hl_fit_table *table);
-/* Of the rows in the units of the data: one value in many rows, before the split; rows on both sides of it. */
+/* Of the rows in the units of the data, before the split: one value in many rows. */
 hl_status hl_fit_check_repeated(hl_fit_table *table);
+
+/* ---- copies ---- */
+
+/* Training rows, in the units of the data, that are copies of each other become one, before the split. */
+hl_status hl_fit_join_copies(hl_fit_table *table);
+/* The same finding of rows that stay as they are. */
+hl_status hl_fit_tell_copies(hl_fit_table *table);
+/* Rows on both sides of the split, which may be the caller's. */
 hl_status hl_fit_check_copies(hl_fit_table *table);
 
 /* The numbers that training sees are final: take their hash. */
@@ -127,6 +140,7 @@ hl_status hl_fit_decorrelate(hl_fit_table *table, const hl_settings *settings, c
 /* ---- members ---- */
 
 enum { HL_FIT_MIXTURES = 2, HL_FIT_MEMBERS = HL_FIT_MIXTURES + 1, HL_FIT_VALIDATION_ROWS = 2000 };
+#define HL_FIT_LEAST_WEIGHT 0.01 /* members with less are dropped */
 typedef enum hl_fit_wish {
     HL_FIT_ALL = 0,
     HL_FIT_FLOW_ONLY,

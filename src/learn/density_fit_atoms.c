@@ -296,6 +296,8 @@ static hl_status fit_column(job *j, size_t c, size_t rows, double *x, double *wo
     status = hl_column_form_choose(j->ctx, rows, x, 1, given.low - out, given.high + out, form);
     form->step = grid.step;
     form->origin = grid.origin;
+    form->least = grid.least;
+    form->most = grid.most;
     double *v = work + rows;
     for (size_t r = 0; r < rows && status == HL_OK; r++)
         v[r] = hl_column_form_forward(form, x[r], NULL, NULL);
@@ -339,10 +341,8 @@ static void add_findings(job *j, const part *p, const hl_density_outcome *o)
 {
     for (size_t i = 0; i < o->findings && j->whole.findings < FINDINGS; i++) {
         hl_finding f = o->finding[i];
-        if (f.column >= p->rest && f.kind != HL_FINDING_COPIES)
-            continue; /* of the context */
-        if (f.kind == HL_FINDING_COPIES || f.kind == HL_FINDING_FAR)
-            continue; /* those of all parts are found already, or say nothing */
+        if (f.column >= p->rest || f.kind == HL_FINDING_FAR)
+            continue; /* of the context, or of all rows of this part, or found already */
         f.column = p->columns[f.column];
         for (size_t k = 0; f.kind == HL_FINDING_DEPENDENT && k < f.count && k < HL_FINDING_OTHERS; k++)
             f.others[k] = p->columns[f.others[k]];
@@ -406,6 +406,15 @@ static hl_status copy_settings(const job *j, const part *p, hl_settings **out)
     return status;
 }
 
+/* A column is constant, or nearly so, in the rows of a pattern. */
+static bool cannot_be_modelled(const hl_density_outcome *o)
+{
+    for (size_t i = 0; o && i < o->findings; i++)
+        if (o->finding[i].kind == HL_FINDING_CONSTANT || o->finding[i].kind == HL_FINDING_SCALE)
+            return true;
+    return false;
+}
+
 static hl_status fit_pattern(job *j, part *p, hl_density **rest)
 {
     hl_settings *settings = NULL;
@@ -418,9 +427,8 @@ static hl_status fit_pattern(job *j, part *p, hl_density **rest)
     if (status == HL_OK)
         status = hl_fit_one(j->ctx, &data, settings, &own, NULL, rest, &p->outcome);
     hl_settings_free(settings);
-    return status == HL_ERR_INVALID && p->outcome
-               ? HL_OK
-               : status; /* a column is constant in these rows: independent ones will do */
+    return status == HL_ERR_INVALID && cannot_be_modelled(p->outcome) ? HL_OK
+                                                                      : status; /* independent columns will do */
 }
 
 /* ---- all of it ---- */
@@ -532,7 +540,7 @@ static hl_status fit_patterns(job *j)
     return status;
 }
 
-/* Atoms, and values far from the others, by their rows in the table. */
+/* Atoms, copies, and values far from the others, by their rows in the table. */
 static hl_status find_all(job *j, const hl_fit_stream *stream, const struct hl_density_atoms *atoms)
 {
     const hl_density_rows *rows = &j->data->train;
@@ -546,7 +554,9 @@ static hl_status find_all(job *j, const hl_fit_stream *stream, const struct hl_d
     hl_fit_table table = {
         .ctx = j->ctx, .stream = stream, .dim = dim, .train = { .rows = rows->rows, .x = (double *)rows->x }
     };
-    hl_status status = hl_fit_check_far(&table);
+    hl_status status = hl_fit_tell_copies(&table);
+    if (status == HL_OK)
+        status = hl_fit_check_far(&table);
     for (size_t i = 0; i < table.findings && j->whole.findings < FINDINGS; i++)
         j->finding[j->whole.findings++] = table.finding[i];
     hl_free(j->ctx, table.finding);

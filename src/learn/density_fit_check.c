@@ -24,8 +24,8 @@ enum {
     DEPENDENT_COLUMNS = 1024, /* more are not compared: the cost grows as their cube */
     DEPENDENT_ROWS = 2000     /* at most, or four for each column */
 };
-static const double LEAST_DEVIATION = 1e-140, MOST_DEVIATION = 1e140;  /* whose squares are numbers, with room */
-static const double REPEATED = 0.01, COPIES = 0.01, EDGE_SHARE = 0.02; /* shares of the rows */
+static const double LEAST_DEVIATION = 1e-140, MOST_DEVIATION = 1e140; /* whose squares are numbers, with room */
+static const double REPEATED = 0.01, EDGE_SHARE = 0.02;               /* shares of the rows */
 static const double FAR = 50, LEAST_PIVOT = 1e-10, LEAST_SHARE = 1e-4;
 
 hl_status hl_fit_table_find(hl_fit_table *t, const hl_finding *finding)
@@ -34,8 +34,11 @@ hl_status hl_fit_table_find(hl_fit_table *t, const hl_finding *finding)
     if (status != HL_OK)
         return status;
     t->finding[t->findings] = *finding;
-    if (t->stream && finding->kind == HL_FINDING_FAR) /* the row of the table, not of its sample */
-        t->finding[t->findings].row = t->stream->row[t->stream->held + finding->row];
+    size_t *row = &t->finding[t->findings].row; /* of the table, not of its sample or of its rows without copies */
+    if (t->original && finding->kind == HL_FINDING_FAR)
+        *row = t->original[*row];
+    if (t->stream && finding->kind == HL_FINDING_FAR)
+        *row = t->stream->row[t->stream->held + *row];
     t->findings++;
     return status;
 }
@@ -164,7 +167,7 @@ hl_status hl_fit_check_edges(hl_fit_table *t)
     return status;
 }
 
-/* ---- repeated values and rows ---- */
+/* ---- repeated values ---- */
 
 /* The most frequent value of evenly spaced rows of a column. */
 static double most_frequent(const double *at, size_t rows, size_t stride, double *sorted)
@@ -203,64 +206,6 @@ hl_status hl_fit_check_repeated(hl_fit_table *t)
     }
     hl_free(t->ctx, sorted);
     return status;
-}
-
-typedef struct row_hash {
-    uint64_t hash; /* 0: a free place */
-    size_t rows;   /* of validation, until one of training is found equal */
-} row_hash;
-
-static uint64_t hash_row(const hl_fit_table *t, const hl_fit_rows *rows, size_t row)
-{
-    uint64_t hash = 0xcbf29ce484222325ULL;
-    for (size_t i = 0; i < t->dim + t->context; i++) {
-        double value = 0.0 + (i < t->dim ? rows->x[row * t->dim + i] : rows->c[row * t->context + (i - t->dim)]);
-        uint64_t bits;
-        memcpy(&bits, &value, sizeof bits);
-        hash = (hash ^ bits) * 0x9e3779b97f4a7c15ULL;
-        hash ^= hash >> 32;
-    }
-    return hash ? hash : 1;
-}
-
-/* The place of a hash, or the free one where it would be. */
-static row_hash *place_of(row_hash *places, size_t count, uint64_t hash)
-{
-    size_t i = (size_t)hash & (count - 1);
-    while (places[i].hash && places[i].hash != hash)
-        i = (i + 1) & (count - 1);
-    return &places[i];
-}
-
-/* One column, or whole numbers only, have equal rows by their nature. */
-hl_status hl_fit_check_copies(hl_fit_table *t)
-{
-    size_t count = 16, all = t->dim + t->context;
-    bool whole = true;
-    hl_finding f = { .kind = HL_FINDING_COPIES, .column = all };
-    for (size_t i = 0; i < all; i++)
-        whole = whole && t->stats[i].integer;
-    if (whole || all < 2 || !t->valid.rows)
-        return HL_OK;
-    while (count / 2 < t->valid.rows)
-        count *= 2;
-    row_hash *places = hl_calloc(t->ctx, count, sizeof *places);
-    if (!places)
-        return HL_ERR_NOMEM;
-    for (size_t r = 0; r < t->valid.rows; r++) {
-        uint64_t hash = hash_row(t, &t->valid, r);
-        row_hash *place = place_of(places, count, hash);
-        place->hash = hash;
-        place->rows++;
-    }
-    for (size_t r = 0; r < t->train.rows; r++) {
-        row_hash *place = place_of(places, count, hash_row(t, &t->train, r));
-        f.count += place->rows;
-        place->rows = 0;
-    }
-    hl_free(t->ctx, places);
-    f.value = (double)f.count / (double)t->valid.rows;
-    return f.value > COPIES ? hl_fit_table_find(t, &f) : HL_OK;
 }
 
 /* ---- dependent columns ---- */

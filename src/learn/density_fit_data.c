@@ -7,7 +7,6 @@
 #include "io/table.h"
 #include "learn/density_fit.h"
 
-enum { LEAST_ROWS = 10 };
 enum { STREAM_SPLIT = 40, STREAM_STEPS_TRAIN = 41, STREAM_STEPS_VALID = 42 }; /* of random numbers */
 
 /* ---- checks of the call ---- */
@@ -59,8 +58,8 @@ static hl_status check_data(hl_fit_table *t, const hl_density_data *data)
 {
     if (data->dim < 1)
         return hl_fail(t->ctx, HL_ERR_INVALID, "hl_density_fit: there are no columns to model");
-    if (data->train.rows < LEAST_ROWS)
-        return hl_fail(t->ctx, HL_ERR_INVALID, "%zu rows; at least %d are needed", data->train.rows, LEAST_ROWS);
+    if (data->train.rows < HL_FIT_LEAST_ROWS)
+        return hl_fail(t->ctx, HL_ERR_INVALID, "%zu rows; at least %d are needed", data->train.rows, HL_FIT_LEAST_ROWS);
     hl_status status = name_columns(t, data->names);
     if (status == HL_OK)
         status = check_rows(t, "training", &data->train);
@@ -97,6 +96,7 @@ static void scale_weights(hl_fit_rows *rows)
         sum += rows->w[r];
     for (size_t r = 0; rows->w && r < rows->rows; r++)
         rows->w[r] *= (double)rows->rows / sum;
+    rows->unit *= rows->w ? (double)rows->rows / sum : 0;
 }
 
 /* Training rows for hl_rows_stats: x and context side by side. */
@@ -134,6 +134,7 @@ static hl_status split(hl_fit_table *t, double share, uint64_t seed)
             swap_rows(t->train.w, 1, k, left - 1);
     }
     rows = t->train.rows = rows - count;
+    t->valid.unit = t->train.unit;
     return copy_rows(t,
                      &(hl_density_rows){ .rows = count,
                                          .x = t->train.x + rows * t->dim,
@@ -254,6 +255,8 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
         status = hl_fit_read_bounds(t, data, hl_settings_text(settings, "bounds"));
     if (status == HL_OK)
         status = copy_rows(t, &data->train, &t->train);
+    if (status == HL_OK)
+        status = hl_fit_join_copies(t);
     scale_weights(&t->train);
     if (status == HL_OK)
         status = look_at_columns(t, dequantized);
@@ -298,9 +301,9 @@ double hl_fit_table_scale(const hl_fit_table *t)
 
 void hl_fit_table_free(hl_fit_table *t)
 {
-    void *const blocks[] = { t->column,  t->names,       t->stats,   t->train.x, t->train.c,
-                             t->train.w, t->valid.x,     t->valid.c, t->valid.w, t->factor,
-                             t->finding, t->valid_slope, t->form,    t->noise,   t->form_slope };
+    void *const blocks[] = { t->column,  t->names,   t->stats,      t->train.x, t->train.c, t->train.w,
+                             t->valid.x, t->valid.c, t->valid.w,    t->factor,  t->finding, t->valid_slope,
+                             t->form,    t->noise,   t->form_slope, t->original };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(t->ctx, blocks[i]);
 }

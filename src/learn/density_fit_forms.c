@@ -103,6 +103,8 @@ hl_status hl_fit_find_grids(hl_fit_table *t)
     for (size_t i = 0; i < t->dim; i++) {
         hl_column_form grid = hl_column_grid(t->train.rows, t->train.x + i, t->dim, work);
         t->form[i].origin = grid.origin;
+        t->form[i].least = grid.least;
+        t->form[i].most = grid.most;
         t->form[i].step = grid.step > 0 ? grid.step : t->stats[i].integer ? 1 : 0;
     }
     hl_free(t->ctx, work);
@@ -144,6 +146,8 @@ static hl_status form_column(hl_fit_table *t, size_t i)
         hl_column_form_choose(t->ctx, t->train.rows, train, stride, given.low - out, given.high + out, form);
     form->step = given.step;
     form->origin = given.origin;
+    form->least = given.least;
+    form->most = given.most;
     if (status != HL_OK || form->kind == HL_FORM_NONE)
         return status;
     apply(form, t->train.rows, train, stride, NULL);

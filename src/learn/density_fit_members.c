@@ -18,7 +18,7 @@ enum { MAPPED_ROWS = 500, MAP_COLUMNS = 512, MANY_COLUMNS = 64, MAP_PARTS = 64, 
 static const double WORK = 6e9; /* parts times rows times squared columns of a mixture, at most */
 static const double MAPPED_GAIN = 0.05, MAPPED_GAIN_COLUMN = 0.01;
 static const double LOG_TWO_PI = 1.8378770664093453;
-static const double PRIOR = 2, LEAST_WEIGHT = 0.01; /* rows that every member's weight begins with; dropped below */
+static const double PRIOR = 2; /* rows that every member's weight begins with */
 
 /* All rows that choose, standardised, the context's columns first. A row of fold f is held when the others are fitted; without
  * cross-validation rows of training have no fold. */
@@ -30,7 +30,8 @@ typedef struct pool {
     int *fold;      /* [rows], or -1 */
     double *w;      /* [rows]: their weights, of mean 1; or NULL */
     size_t *copies; /* [rows]: how often a row is fitted, by its weight; or NULL: once */
-    double *work;   /* [rows] */
+    size_t fitted;  /* rows, each as often as it is fitted */
+    double *work;   /* [rows], or [fitted] if that is more */
     double normal;  /* mean -log p, standardised, of held rows for normal columns of the others */
     uint64_t seed;
     bool quick;
@@ -70,13 +71,16 @@ static int fold_of(const pool *p, size_t row)
     return (int)(before % FOLDS);
 }
 
-/* A row of weight w is fitted w times, rounded up or down such that the sums of the first rows are right to one half. */
+/* A row of weight w is fitted w times, rounded up or down such that the sums of the first rows are right to one half; one that stands for
+ * copies, as often as there were. */
 static hl_status copy_weights(pool *p)
 {
     const hl_fit_table *t = p->table;
     double sum = 0;
+    p->fitted = p->rows;
     if (!t->train.w && !t->valid.w)
         return HL_OK;
+    p->fitted = 0;
     p->w = hl_calloc(p->ctx, p->rows, sizeof *p->w);
     p->copies = hl_calloc(p->ctx, p->rows, sizeof *p->copies);
     if (!p->w || !p->copies)
@@ -84,8 +88,10 @@ static hl_status copy_weights(pool *p)
     for (size_t r = 0; r < p->rows; r++) {
         const hl_fit_rows *rows = r < p->first_valid ? &t->train : &t->valid;
         p->w[r] = rows->w ? rows->w[r < p->first_valid ? r : r - p->first_valid] : 1;
-        p->copies[r] = (size_t)(floor(sum + p->w[r] + 0.5) - floor(sum + 0.5));
+        p->copies[r] = rows->unit > 0 ? (size_t)round(p->w[r] / rows->unit)
+                                      : (size_t)(floor(sum + p->w[r] + 0.5) - floor(sum + 0.5));
         sum += p->w[r];
+        p->fitted += p->copies[r];
     }
     return HL_OK;
 }
@@ -103,14 +109,17 @@ static hl_status create_pool(const hl_fit_table *t, uint64_t seed, pool *p)
     p->first_valid = t->train.rows;
     p->x = hl_calloc(t->ctx, hl_size_mul(rows, p->columns), sizeof *p->x);
     p->fold = hl_calloc(t->ctx, rows, sizeof *p->fold);
-    p->work = hl_calloc(t->ctx, rows, sizeof *p->work);
-    if (!p->x || !p->fold || !p->work)
+    if (!p->x || !p->fold)
         return HL_ERR_NOMEM;
     join_rows(t, &t->train, 0, t->train.rows, p->x);
     join_rows(t, &t->valid, 0, t->valid.rows, p->x + t->train.rows * p->columns);
     for (size_t r = 0; r < rows; r++)
         p->fold[r] = fold_of(p, r);
-    return copy_weights(p);
+    hl_status status = copy_weights(p);
+    if (status != HL_OK)
+        return status;
+    p->work = hl_calloc(t->ctx, p->fitted > rows ? p->fitted : rows, sizeof *p->work);
+    return p->work ? HL_OK : HL_ERR_NOMEM;
 }
 
 static void free_pool(pool *p)
@@ -143,12 +152,12 @@ static void put_row(const pool *p, size_t row, double *to, size_t *count)
 static hl_status create_view(const pool *p, int f, view *v)
 {
     size_t d = p->columns, judged = 0, distinct = 0;
-    *v = (view){ .x = hl_calloc(p->ctx, hl_size_mul(p->rows + 1, d), sizeof *v->x),
+    *v = (view){ .x = hl_calloc(p->ctx, hl_size_mul(p->fitted + 1, d), sizeof *v->x),
                  .held = hl_calloc(p->ctx, hl_size_mul(p->rows, d), sizeof *v->held),
                  .slope = hl_calloc(p->ctx, p->rows, sizeof *v->slope),
                  .index = hl_calloc(p->ctx, p->rows, sizeof *v->index) };
     if (p->copies)
-        v->judged = hl_calloc(p->ctx, hl_size_mul(p->rows + 1, d), sizeof *v->judged);
+        v->judged = hl_calloc(p->ctx, hl_size_mul(p->fitted + 1, d), sizeof *v->judged);
     if (!v->x || !v->held || !v->slope || !v->index || (p->copies && !v->judged))
         return HL_ERR_NOMEM;
     for (size_t r = 0; r < p->rows; r++) {
@@ -350,7 +359,7 @@ void hl_fit_weigh(size_t rows, size_t count, const double *const *logp, const do
     }
     double kept = 0;
     for (size_t k = 0; k < count; k++)
-        kept += weight[k] = weight[k] < LEAST_WEIGHT ? 0 : weight[k];
+        kept += weight[k] = weight[k] < HL_FIT_LEAST_WEIGHT ? 0 : weight[k];
     for (size_t k = 0; k < count; k++)
         weight[k] /= kept;
 }
@@ -580,7 +589,7 @@ static hl_status conclude(const pool *p, hl_fit_members *m)
 /* The last of many validation rows choose nothing: they are for the report. */
 static hl_status set_report_rows(hl_fit_table *t, hl_fit_members *m)
 {
-    if (t->valid.rows < REPORT_ROWS || t->valid.w)
+    if (t->valid.rows < REPORT_ROWS || (t->valid.w && !(t->valid.unit > 0)))
         return HL_OK;
     m->report_rows = t->valid.rows / REPORT_PART;
     t->valid.rows -= m->report_rows;

@@ -5,13 +5,14 @@
 
 #include "base/base.h"
 #include "hollow/density_fit.h"
+#include "learn/column_form.h"
 
 #define NAME(names, k) ((size_t)(k) < sizeof names / sizeof *names ? names[k] : NULL)
 
 const char *hl_finding_name(hl_finding_kind kind)
 {
-    static const char *const names[] = { "constant",  "scale",    "integer", "tied", "far",
-                                         "dependent", "repeated", "copies",  "edge", "atom" };
+    static const char *const names[] = { "constant", "scale",  "integer",    "tied", "far", "dependent",
+                                         "repeated", "copies", "duplicates", "edge", "atom" };
     return NAME(names, kind);
 }
 
@@ -55,11 +56,16 @@ static void edge_text(const hl_finding *f, const char *name, char *buffer, size_
 /* Whole numbers, or values that repeat. */
 static void steps_text(const hl_finding *f, const char *name, char *buffer, size_t size)
 {
+    char range[80] = "";
+    if (f->count <= HL_FORM_FEW_VALUES)
+        snprintf(range, sizeof range, " and kept in %g .. %g", f->low, f->high);
+    else if (f->low == 0 || f->low == 1)
+        snprintf(range, sizeof range, " and not below %g", f->low);
     if (f->noise)
         snprintf(buffer, size,
                  "column '%.80s' has whole numbers only: it is modelled with uniform noise of one step's width, and "
-                 "samples are rounded (option keep-steps: without noise)",
-                 name);
+                 "samples are rounded%s (option keep-steps: without noise)",
+                 name, range);
     else
         snprintf(buffer, size,
                  "column '%.80s' %s; the likelihood of such data has no bound: option dequantize adds noise of one "
@@ -74,7 +80,7 @@ const char *hl_finding_text(const hl_finding *f, const char *const *names, char 
     *buffer = '\0';
     if (!f || !names)
         return buffer;
-    const char *name = f->kind == HL_FINDING_COPIES ? "" : names[f->column];
+    const char *name = f->kind == HL_FINDING_COPIES || f->kind == HL_FINDING_DUPLICATES ? "" : names[f->column];
     switch (f->kind) {
     case HL_FINDING_CONSTANT:
         snprintf(buffer, size, "column '%.80s' is constant (%g) and has no density", name, f->value);
@@ -107,6 +113,13 @@ const char *hl_finding_text(const hl_finding *f, const char *const *names, char 
                  "%zu validation rows, %.3g %%, equal a row of training: validation is better than the model is; "
                  "leave copies out, or give other rows for validation",
                  f->count, 100 * f->value);
+        break;
+    case HL_FINDING_DUPLICATES:
+        snprintf(
+            buffer, size,
+            "rows that are copies of others: %zu (%.3g %%). Equal rows are used as one row of their total weight, so "
+            "that none is both in training and in validation; leave copies out if they are errors",
+            f->count, 100 * f->value);
         break;
     case HL_FINDING_EDGE:
         edge_text(f, name, buffer, size);

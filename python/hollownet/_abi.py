@@ -63,8 +63,9 @@ HL_FINDING_FAR = 4
 HL_FINDING_DEPENDENT = 5
 HL_FINDING_REPEATED = 6
 HL_FINDING_COPIES = 7
-HL_FINDING_EDGE = 8
-HL_FINDING_ATOM = 9
+HL_FINDING_DUPLICATES = 8
+HL_FINDING_EDGE = 9
+HL_FINDING_ATOM = 10
 HL_FINDING_OTHERS = 3
 HL_DENSITY_END_DONE = 0
 HL_DENSITY_END_PATIENCE = 1
@@ -655,6 +656,8 @@ hl_density_range._fields_ = [
     ("low", c_double),
     ("high", c_double),
     ("step", c_double),
+    ("least", c_double),
+    ("most", c_double),
 ]
 hl_density_member._fields_ = [
     ("kind", c_int),

@@ -45,7 +45,12 @@ static bool parse_shape(const char *given, size_t shape[3])
 int vae_open(const cli_command *command, hl_context *ctx, const char *path, const vae_input *input, const hl_vae *model,
              bool real, hl_images **images)
 {
-    hl_images_options o = { .bits = input->bits, .array = input->array, .real = real, .drop_missing = input->drop };
+    hl_images_options o = { .bits = input->bits,
+                            .array = input->array,
+                            .real = real,
+                            .drop_missing = input->drop,
+                            .in_file = input->in_file,
+                            .shared = input->in_file };
     if (input->image && !parse_shape(input->image, o.image))
         return cli_fail(command, CLI_WRONG, "--image: '%s' is neither HxW nor CxHxW", input->image);
     if (model && !input->image)

@@ -10,6 +10,7 @@ extern const cli_command vae_command_fit, vae_command_eval, vae_command_sample;
 typedef struct vae_input {
     const char *image, *array; /* "28x28" or "3x32x32" */
     bool bits, drop;
+    bool in_file; /* rows stay in the file, which all ranks open together */
 } vae_input;
 
 /* Rows of these options for a command's table, `T` the type of its settings with a member `input`. */

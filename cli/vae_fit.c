@@ -159,7 +159,8 @@ static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
 
 static int train(job *j)
 {
-    hl_vae_data data = { .dim = hl_images_dim(j->train), .train = hl_images_rows(j->train), .from = j->from };
+    hl_vae_source source = hl_images_source(j->train); /* read by batches */
+    hl_vae_data data = { .dim = hl_images_dim(j->train), .source = &source, .from = j->from };
     if (j->valid)
         data.valid = hl_images_rows(j->valid);
     hl_images_shape(j->train, data.image);
@@ -180,17 +181,19 @@ static int train(job *j)
 static int fit(job *j)
 {
     const settings *s = j->set;
+    vae_input training = s->input;
     const char *likelihood = hl_settings_text(j->settings, "likelihood");
     bool real = likelihood && strcmp(likelihood, "gaussian") == 0;
     const cli_path paths[] = { { s->from, false, NULL }, { s->out, true, NULL } };
     const cli_outputs outputs = { .data = j->path, .more_data = s->valid, .model = s->out, .log = s->log };
+    training.in_file = true;
     int result = cli_check_paths(&vae_command_fit, sizeof paths / sizeof *paths, paths);
     if (result == CLI_OK)
         result = cli_check_outputs(&vae_command_fit, j->ctx, &outputs, &j->checkpoint);
     if (result == CLI_OK)
         result = cli_check_resume(&vae_command_fit, s->out, j->checkpoint, &j->resume);
     if (result == CLI_OK)
-        result = vae_open(&vae_command_fit, j->ctx, j->path, &s->input, NULL, real, &j->train);
+        result = vae_open(&vae_command_fit, j->ctx, j->path, &training, NULL, real, &j->train);
     if (result == CLI_OK && s->valid)
         result = vae_open(&vae_command_fit, j->ctx, s->valid, &s->input, NULL, real, &j->valid);
     hl_status status = result == CLI_OK && s->from ? hl_vae_load(j->ctx, s->from, &j->from) : HL_OK;

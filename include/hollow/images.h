@@ -25,14 +25,20 @@ typedef struct hl_images_options {
                         * square, 1 x its root x its root; else the rows are no images */
     const char *array; /* npz: the array to read */
     int drop_missing;  /* nonzero: leave rows with missing values out, instead of failing */
+    /* Nonzero: rows are looked at, but stay in the file, and hl_images_source reads them; hl_images_rows has no values then. Compressed
+     * arrays are inflated in memory; the numbers of a large csv file go to a temporary one, as in hollow/table.h. */
+    int in_file;
+    int shared; /* nonzero, with in_file: all ranks of the context open the same file together, each looks at its part of the rows */
 } hl_images_options;
 
-/* Read a file, all of it. Errors name the file, the row and the column: a value that is no pixel, a wrong number of pixels. */
+/* Read a file. Errors name the file, the row and the column: a value that is no pixel, a wrong number of pixels. */
 HL_API hl_status hl_images_open(hl_context *context, const char *path, const hl_images_options *options,
                                 hl_images **images);
 HL_API void hl_images_free(hl_images *images); /* takes NULL */
 /* The rows; borrowed until the images are freed. `gray` is set if any pixel is above 1. */
 HL_API hl_vae_rows hl_images_rows(const hl_images *images);
+/* The rows, to be read when they are needed, from one thread at a time; borrows until the images are freed. */
+HL_API hl_vae_source hl_images_source(hl_images *images);
 HL_API size_t hl_images_dim(const hl_images *images);                  /* pixels of an image */
 HL_API void hl_images_shape(const hl_images *images, size_t shape[3]); /* zeros if the rows are no images */
 HL_API size_t hl_images_dropped(const hl_images *images);              /* rows left out for missing values */

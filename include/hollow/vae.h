@@ -83,6 +83,19 @@ typedef struct hl_vae_rows {
     int gray;
 } hl_vae_rows;
 
+/* Read `count` rows by their numbers, from 0 on: count x dim bytes, or doubles if the source is `real`. The same row must be the same
+ * values whenever it is read. Return HL_OK; any error ends the call and is its status. */
+typedef hl_status hl_vae_read_fn(size_t count, const size_t *row, void *to, void *user);
+
+/* Rows that stay where they are and are read when they are needed. */
+typedef struct hl_vae_source {
+    size_t rows;
+    hl_vae_read_fn *read;
+    void *user; /* passed to `read` */
+    int real;   /* nonzero: rows are doubles; else bytes */
+    int gray;   /* as in hl_vae_rows */
+} hl_vae_source;
+
 /* Zero in any field means the default. */
 typedef struct hl_vae_eval_options {
     uint64_t seed;
@@ -118,7 +131,8 @@ typedef struct hl_vae_result {
     size_t active;  /* latent columns whose posterior mean varies over the rows by a variance above 0.01 */
     size_t steps;   /* RK4 steps of the posterior; 0 if it is not continuous, or solved with steps that adapt */
     double evaluations; /* of a continuous posterior's network, mean per sample; else 0 */
-    double step_error;  /* largest change of a row's log weight, of at most 64 rows, by twice the steps or a tenth of the tolerance */
+    double
+        step_error; /* largest change of a row's log weight, of at most 64 rows, by twice the steps or a tenth of the tolerance */
 } hl_vae_result;
 
 /* -ELBO and IWAE-k. Each row is encoded once, and memory does not grow with k. `row`, if not NULL, receives a result for each. */

@@ -30,6 +30,9 @@ typedef struct hl_vae_data {
     hl_vae_rows train;  /* at least 10 rows */
     hl_vae_rows valid;  /* 0 rows: part of `train` is set aside (option "validation-share") */
     const hl_vae *from; /* begin with the encoder and decoder of this one; NULL: with random ones */
+    /* NULL, or the training rows in place of `train`. Memory grows with their number by an index of 16 bytes a row alone; a rank
+     * (hollow/ranks.h) reads the rows of its own shares. The same bits as with the rows in memory. */
+    const hl_vae_source *source;
 } hl_vae_data;
 
 /* What the callback of hl_job gets, once before the first iteration and then after each. */

@@ -7,7 +7,9 @@
 #include "nn/model.h"
 #include "vae/fit.h"
 
-enum { LEAST_ROWS = 10, STREAM_SPLIT = 7 };
+enum { LEAST_ROWS = 10, STREAM_SPLIT = 7, CHUNK = 256 };
+enum { COMPARED_ROWS = 1000 }; /* that all ranks read; of the others each sees its own */
+#define MIX 0x9E3779B97F4A7C15u
 
 typedef struct job {
     hl_context *ctx;
@@ -17,9 +19,11 @@ typedef struct job {
     hl_vae *vae;
     hl_vae_train_options options;
     hl_vae_train *train;
-    size_t *index, train_rows; /* of data->train */
+    hl_vae_source source;      /* of the training rows, wherever they are */
+    size_t *index, train_rows; /* of them */
+    uint64_t hash, compared;   /* of all of them; of some */
     hl_vae_rows valid;
-    void *valid_copy; /* where `valid` is, if it is a part of `train` */
+    void *valid_copy; /* where `valid` is, if it is a part of the training rows */
     char *fingerprint;
     double start, saved, first; /* seconds; seconds; the iteration that it began with */
     hl_vae_outcome outcome;
@@ -27,16 +31,56 @@ typedef struct job {
 
 /* ---- data ---- */
 
+static size_t width_of(const job *j)
+{
+    return hl_size_mul(j->vae->dim, j->source.real ? sizeof(double) : 1);
+}
+
+/* Rows in memory: hl_vae_read_fn. */
+static hl_status read_memory(size_t count, const size_t *row, void *to, void *user)
+{
+    const job *j = user;
+    const hl_vae_rows *rows = &j->data->train;
+    size_t width = width_of(j);
+    const char *from = rows->bytes ? (const char *)rows->bytes : (const char *)rows->values;
+    for (size_t r = 0; r < count; r++)
+        memcpy((char *)to + r * width, from + row[r] * width, width);
+    return HL_OK;
+}
+
+/* `count` rows of the source as they were read to `raw`. */
+static hl_vae_rows rows_at(const job *j, size_t count, const void *raw)
+{
+    hl_vae_rows rows = { .rows = count, .gray = j->source.gray };
+    rows.bytes = j->source.real ? NULL : raw;
+    rows.values = j->source.real ? raw : NULL;
+    return rows;
+}
+
+static hl_status open_source(job *j)
+{
+    const hl_vae_data *d = j->data;
+    hl_vae_rows none = { 0 };
+    if (d->source && !d->source->read)
+        return hl_fail(j->ctx, HL_ERR_INVALID, "hl_vae_fit: the source of rows has no function to read them");
+    if (d->source)
+        j->source = *d->source;
+    else
+        j->source = (hl_vae_source){ d->train.rows, read_memory, j, d->train.values != NULL, d->train.gray };
+    hl_vae_rows kind = d->source ? rows_at(j, j->source.rows, &none) : d->train;
+    return hl_vae_check_kind(j->vae, &kind);
+}
+
 static hl_status check_data(job *j)
 {
     const hl_vae_data *d = j->data;
-    hl_status status = hl_vae_check_rows(j->vae, &d->train);
+    hl_status status = open_source(j);
     if (status == HL_OK && d->valid.rows)
         status = hl_vae_check_rows(j->vae, &d->valid);
-    if (status == HL_OK && d->train.rows < LEAST_ROWS)
+    if (status == HL_OK && j->source.rows < LEAST_ROWS)
         status =
-            hl_fail(j->ctx, HL_ERR_INVALID, "%zu rows; training needs at least %d", d->train.rows, (int)LEAST_ROWS);
-    if (status == HL_OK && j->options.dynamic && !d->train.gray)
+            hl_fail(j->ctx, HL_ERR_INVALID, "%zu rows; training needs at least %d", j->source.rows, (int)LEAST_ROWS);
+    if (status == HL_OK && j->options.dynamic && !j->source.gray)
         status = hl_fail(j->ctx, HL_ERR_INVALID, "dynamic binarisation needs gray values, 0 to 255");
     if (status == HL_OK && j->options.frozen && !d->from)
         status = hl_fail(j->ctx, HL_ERR_INVALID, "an autoencoder to freeze must be given");
@@ -47,48 +91,95 @@ static hl_status check_data(job *j)
     return status;
 }
 
-/* Rows for validation: those given, or a random part, copied. */
+/* Rows for validation: those given, or a random part, of which as many are copied as validations use. */
 static hl_status split(job *j)
 {
-    const hl_vae_rows *all = &j->data->train;
     double share = hl_settings_real(j->settings, "validation-share", 0.1);
-    size_t set_aside = j->data->valid.rows ? 0 : (size_t)(share * (double)all->rows), dim = j->vae->dim;
-    size_t width = dim * (all->bytes ? 1 : sizeof *all->values);
-    j->index = hl_calloc(j->ctx, all->rows, sizeof *j->index);
-    j->valid_copy = hl_calloc(j->ctx, set_aside, width);
+    size_t rows = j->source.rows, set_aside = j->data->valid.rows ? 0 : (size_t)(share * (double)rows);
+    size_t held = set_aside < j->options.validation_rows ? set_aside : j->options.validation_rows;
+    j->index = hl_calloc(j->ctx, rows, sizeof *j->index);
+    j->valid_copy = hl_calloc(j->ctx, held, width_of(j));
     if (!j->index || !j->valid_copy)
         return HL_ERR_NOMEM;
-    for (size_t i = 0; i < all->rows; i++)
+    for (size_t i = 0; i < rows; i++)
         j->index[i] = i;
-    for (size_t i = all->rows, n = 0; n < set_aside; n++, i--) { /* the last ones of a partial shuffle */
+    for (size_t i = rows, n = 0; n < set_aside; n++, i--) { /* the last ones of a partial shuffle */
         size_t k = (size_t)(hl_random_uniform(j->options.seed, STREAM_SPLIT, i) * (double)i), swap = j->index[i - 1];
         j->index[i - 1] = j->index[k];
         j->index[k] = swap;
     }
-    j->train_rows = all->rows - set_aside;
+    j->train_rows = rows - set_aside;
     j->valid = j->data->valid;
     if (set_aside == 0)
         return HL_OK;
-    const char *from = all->bytes ? (const char *)all->bytes : (const char *)all->values;
-    for (size_t i = 0; i < set_aside; i++)
-        memcpy((char *)j->valid_copy + i * width, from + j->index[j->train_rows + i] * width, width);
-    j->valid = (hl_vae_rows){ .rows = set_aside, .gray = all->gray };
-    if (all->bytes)
-        j->valid.bytes = j->valid_copy;
-    else
-        j->valid.values = j->valid_copy;
-    return HL_OK;
+    j->valid = rows_at(j, held, j->valid_copy);
+    return j->source.read(held, j->index + j->train_rows, j->valid_copy, j->source.user);
+}
+
+/* ---- what the rows are ---- */
+
+static uint64_t hash_rows(const hl_vae *v, const hl_vae_rows *rows, uint64_t sum)
+{
+    for (size_t i = 0; i < rows->rows; i++)
+        sum = sum * MIX + hl_vae_row_key(v, rows, i);
+    return sum;
+}
+
+static uint64_t power(uint64_t base, size_t exponent)
+{
+    uint64_t result = 1;
+    for (; exponent; exponent /= 2, base *= base)
+        result *= exponent % 2 ? base : 1;
+    return result;
+}
+
+/* Check rows first, first + step, ... before `end`, and hash them. */
+static hl_status look(job *j, size_t first, size_t end, size_t step, uint64_t *sum)
+{
+    size_t row[CHUNK], n;
+    void *raw = hl_calloc(j->ctx, CHUNK, width_of(j));
+    hl_status status = raw ? HL_OK : HL_ERR_NOMEM;
+    for (size_t at = first; at < end && status == HL_OK;) {
+        size_t start = at;
+        for (n = 0; n < CHUNK && at < end; at += step)
+            row[n++] = at;
+        status = j->source.read(n, row, raw, j->source.user);
+        hl_vae_rows rows = rows_at(j, n, raw);
+        if (status == HL_OK && step == 1)
+            status = hl_vae_check_part(j->vae, &rows, start);
+        if (status == HL_OK)
+            *sum = hash_rows(j->vae, &rows, *sum);
+    }
+    hl_free(j->ctx, raw);
+    return status;
+}
+
+/* Each rank looks at its part of the training rows. The hash of all, sum_i key_i MIX^(rows - 1 - i), is a sum over parts. */
+static hl_status look_at_rows(job *j)
+{
+    size_t ranks = hl_context_ranks(j->ctx), rows = j->source.rows, first, end;
+    uint64_t mine = 0;
+    double *part = hl_calloc(j->ctx, ranks, sizeof *part); /* bits of hashes */
+    hl_ranks_part(j->ctx, rows, &first, &end);
+    hl_status status = part ? look(j, first, end, 1, &mine) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = look(j, 0, rows, rows / COMPARED_ROWS + 1, &j->compared);
+    status = hl_ranks_agree(j->ctx, status);
+    mine *= power(MIX, rows - end);
+    if (status == HL_OK) {
+        memcpy(part + (ranks > 1 ? j->ctx->ranks.rank : 0), &mine, sizeof mine);
+        status = hl_ranks_complete(j->ctx, ranks, part);
+    }
+    j->hash = rows * power(MIX, rows);
+    for (size_t k = 0; k < ranks && status == HL_OK; k++) {
+        memcpy(&mine, part + k, sizeof mine);
+        j->hash += mine;
+    }
+    hl_free(j->ctx, part);
+    return status;
 }
 
 /* ---- the run ---- */
-
-static uint64_t hash_rows(const hl_vae *v, const hl_vae_rows *rows)
-{
-    uint64_t sum = rows->rows;
-    for (size_t i = 0; i < rows->rows; i++)
-        sum = sum * 0x9E3779B97F4A7C15u + hl_vae_row_key(v, rows, i);
-    return sum;
-}
 
 /* All that decides the bits of the result, as one line. */
 static hl_status describe(job *j)
@@ -113,9 +204,9 @@ static hl_status describe(job *j)
         o->batch, o->iterations, o->importance, o->warmup, o->last_rate, o->validate_every, o->validation_rows,
         o->patience, o->ode_steps, o->dynamic, o->frozen, (unsigned long long)o->seed, o->optimizer.method,
         o->optimizer.rate, o->optimizer.clip, o->optimizer.average);
-    hl_text_add(&t, "rows %zu data %016llx valid %016llx from %d", j->train_rows,
-                (unsigned long long)hash_rows(j->vae, &j->data->train),
-                (unsigned long long)hash_rows(j->vae, &j->valid), j->data->from != NULL);
+    hl_text_add(&t, "rows %zu data %016llx some %016llx valid %016llx from %d", j->train_rows,
+                (unsigned long long)j->hash, (unsigned long long)j->compared,
+                (unsigned long long)hash_rows(j->vae, &j->data->valid, j->data->valid.rows), j->data->from != NULL);
     return HL_OK;
 }
 
@@ -211,6 +302,9 @@ static hl_status create(job *j)
         j->options = hl_vae_train_options_of(j->settings, 1); /* what the checks and the split need of them */
         status = check_data(j);
     }
+    status = hl_ranks_agree(j->ctx, status);
+    if (status == HL_OK)
+        status = look_at_rows(j);
     if (status == HL_OK)
         status = split(j);
     if (status == HL_OK) {
@@ -218,8 +312,7 @@ static hl_status create(job *j)
         status = describe(j);
     }
     if (status == HL_OK)
-        status =
-            hl_vae_train_create(j->vae, &j->data->train, j->train_rows, j->index, &j->valid, &j->options, &j->train);
+        status = hl_vae_train_create(j->vae, &j->source, j->train_rows, j->index, &j->valid, &j->options, &j->train);
     if (status == HL_OK)
         status = hl_ranks_compare(j->ctx, "table or settings", j->fingerprint, strlen(j->fingerprint));
     return status == HL_OK && j->how.resume ? resume(j) : status;

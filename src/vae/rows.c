@@ -45,21 +45,33 @@ static hl_status bad_value(const hl_vae *v, size_t row, size_t column, double va
     return hl_fail(v->ctx, HL_ERR_INVALID, "row %zu, column %zu is %g: %s", row + 1, column + 1, value, what);
 }
 
-hl_status hl_vae_check_rows(const hl_vae *v, const hl_vae_rows *rows)
+hl_status hl_vae_check_part(const hl_vae *v, const hl_vae_rows *rows, size_t first)
+{
+    size_t count = hl_size_mul(rows->rows, v->dim);
+    for (size_t i = 0; i < count; i++) {
+        double value = rows->bytes ? rows->bytes[i] : rows->values[i];
+        if (!isfinite(value))
+            return bad_value(v, first + i / v->dim, i % v->dim, value, "values must be finite");
+        if (!v->gaussian && !rows->gray && value != 0 && value != 1)
+            return bad_value(v, first + i / v->dim, i % v->dim, value,
+                             "values must be 0 or 1 for the Bernoulli likelihood");
+    }
+    return HL_OK;
+}
+
+hl_status hl_vae_check_kind(const hl_vae *v, const hl_vae_rows *rows)
 {
     if (!rows || rows->rows == 0 || !rows->bytes == !rows->values)
         return hl_fail(v->ctx, HL_ERR_INVALID, "no rows, or not exactly one of bytes and values");
     if (rows->gray && (!rows->bytes || v->gaussian))
         return hl_fail(v->ctx, HL_ERR_INVALID, "gray values are bytes, for the Bernoulli likelihood");
-    size_t count = hl_size_mul(rows->rows, v->dim);
-    for (size_t i = 0; i < count; i++) {
-        double value = rows->bytes ? rows->bytes[i] : rows->values[i];
-        if (!isfinite(value))
-            return bad_value(v, i / v->dim, i % v->dim, value, "values must be finite");
-        if (!v->gaussian && !rows->gray && value != 0 && value != 1)
-            return bad_value(v, i / v->dim, i % v->dim, value, "values must be 0 or 1 for the Bernoulli likelihood");
-    }
     return HL_OK;
+}
+
+hl_status hl_vae_check_rows(const hl_vae *v, const hl_vae_rows *rows)
+{
+    hl_status status = hl_vae_check_kind(v, rows);
+    return status == HL_OK ? hl_vae_check_part(v, rows, 0) : status;
 }
 
 void hl_vae_fetch(const hl_vae *v, const hl_vae_rows *rows, uint64_t key, size_t first, size_t count,

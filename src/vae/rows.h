@@ -9,7 +9,11 @@
 uint64_t hl_vae_row_key(const hl_vae *vae, const hl_vae_rows *rows, size_t row);
 /* key[rows]: that number for the first row of these contents, others for the second, third, ... of the same contents. */
 hl_status hl_vae_row_keys(const hl_vae *vae, const hl_vae_rows *rows, uint64_t *key);
+/* Rows that the autoencoder can take: bytes or values, and what they may be. */
 hl_status hl_vae_check_rows(const hl_vae *vae, const hl_vae_rows *rows);
+/* The first half of this, without a look at the values; and the second, for rows the first of which is row `first` of all. */
+hl_status hl_vae_check_kind(const hl_vae *vae, const hl_vae_rows *rows);
+hl_status hl_vae_check_part(const hl_vae *vae, const hl_vae_rows *rows, size_t first);
 /* `count` rows from `first` on, or those of index[first..], as doubles. Gray values are drawn with this key. */
 void hl_vae_fetch(const hl_vae *vae, const hl_vae_rows *rows, uint64_t key, size_t first, size_t count,
                   const size_t *index, double *to);
@@ -17,12 +21,12 @@ void hl_vae_fetch(const hl_vae *vae, const hl_vae_rows *rows, uint64_t key, size
 /* Buffers for blocks of rows and chunks of pairs. */
 typedef struct hl_vae_runner {
     hl_vae *vae;
-    size_t chunk;                              /* rows of a block, and pairs of a chunk */
-    double *x, *piece[HL_VAE_PIECES];          /* of a block of rows: chunk x size */
-    uint64_t *key;                             /* of these rows */
-    const uint64_t *all_keys;                  /* of all rows of the data, borrowed; NULL: by contents alone */
-    size_t *row;                               /* of the pairs: the row of the block */
-    double *noise, *probe, *z;                 /* chunk x latent */
+    size_t chunk;                               /* rows of a block, and pairs of a chunk */
+    double *x, *piece[HL_VAE_PIECES];           /* of a block of rows: chunk x size */
+    uint64_t *key;                              /* of these rows */
+    const uint64_t *all_keys;                   /* of all rows of the data, borrowed; NULL: by contents alone */
+    size_t *row;                                /* of the pairs: the row of the block */
+    double *noise, *probe, *z;                  /* chunk x latent */
     double *log_q0, *log_det, *log_px, *log_pz; /* chunk */
     /* of a continuous posterior */
     hl_ode *ode;

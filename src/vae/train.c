@@ -27,18 +27,22 @@ static hl_status make_arrays(hl_vae_train *t)
     hl_vae *v = t->vae;
     hl_context *ctx = v->ctx;
     size_t pairs = pairs_of(t), latent = v->spec.latent, size = sizeof(double);
+    hl_status status = hl_shares_create(ctx, t->o.batch, SHARE, v->params->size + SUMS, &t->shares);
+    if (status != HL_OK)
+        return status;
+    hl_shares_rows(t->shares, &t->first, &t->end);
     bool good = (t->shuffle = hl_calloc(ctx, t->rows, sizeof *t->shuffle)) &&
                 (t->copy = hl_calloc(ctx, pairs, sizeof *t->copy)) &&
+                (t->raw = hl_calloc(ctx, hl_size_mul(t->end - t->first, v->dim), t->train.real ? size : 1)) &&
                 (t->x = hl_calloc(ctx, hl_size_mul(t->o.batch, v->dim), size)) &&
                 (t->noise = hl_calloc(ctx, hl_size_mul(pairs, latent), size)) &&
                 (t->probe = hl_calloc(ctx, hl_size_mul(pairs, latent), size)) &&
-                (t->weight = hl_calloc(ctx, pairs, size)) &&
-                (t->best_values = hl_calloc(ctx, v->params->size, size));
+                (t->weight = hl_calloc(ctx, pairs, size)) && (t->best_values = hl_calloc(ctx, v->params->size, size));
     for (size_t i = 0; good && i < HL_VAE_TERMS; i++)
         good = (t->term[i] = hl_calloc(ctx, pairs, size));
     for (size_t i = 0; good && i < pairs; i++)
         t->copy[i] = i / t->o.importance;
-    return good ? hl_shares_create(ctx, t->o.batch, SHARE, v->params->size + SUMS, &t->shares) : HL_ERR_NOMEM;
+    return good ? HL_OK : HL_ERR_NOMEM;
 }
 
 /* The plan for the steps of training as they are now. */
@@ -53,7 +57,7 @@ static hl_status make_loss(hl_vae_train *t)
     return HL_OK;
 }
 
-hl_status hl_vae_train_create(hl_vae *v, const hl_vae_rows *train, size_t rows, const size_t *index,
+hl_status hl_vae_train_create(hl_vae *v, const hl_vae_source *train, size_t rows, const size_t *index,
                               const hl_vae_rows *valid, const hl_vae_train_options *options, hl_vae_train **out)
 {
     hl_vae_train *t = hl_calloc(v->ctx, 1, sizeof *t);
@@ -84,7 +88,7 @@ void hl_vae_train_free(hl_vae_train *t)
     if (!t)
         return;
     hl_context *ctx = t->vae->ctx;
-    void *all[] = { t->shuffle, t->copy, t->x, t->noise, t->probe, t->weight, t->best_values };
+    void *all[] = { t->shuffle, t->copy, t->raw, t->x, t->noise, t->probe, t->weight, t->best_values };
     hl_shares_free(t->shares);
     hl_optimizer_free(t->optimizer);
     hl_vae_loss_free(t->loss);
@@ -115,8 +119,22 @@ static void shuffle(hl_vae_train *t, size_t epoch)
     t->epoch = epoch;
 }
 
+/* This rank's rows of the iteration. */
+static hl_status read_rows(hl_vae_train *t, size_t epoch, size_t at)
+{
+    size_t count = t->end - t->first;
+    hl_vae_rows rows = { .rows = count, .gray = t->train.gray };
+    rows.bytes = t->train.real ? NULL : t->raw;
+    rows.values = t->train.real ? t->raw : NULL;
+    hl_status status = count ? t->train.read(count, t->shuffle + at + t->first, t->raw, t->train.user) : HL_OK;
+    if (status == HL_OK)
+        hl_vae_fetch(t->vae, &rows, stream_of(t->o.dynamic ? epoch : 0, STREAM_BITS) ^ t->o.seed << 32, 0, count, NULL,
+                     t->x + t->first * t->vae->dim);
+    return status;
+}
+
 /* Rows of this iteration and its random numbers. */
-static void take_batch(hl_vae_train *t)
+static hl_status take_batch(hl_vae_train *t)
 {
     const hl_vae *v = t->vae;
     size_t iteration = (size_t)t->iteration, batches = t->rows / t->o.batch, epoch = iteration / batches;
@@ -124,13 +142,12 @@ static void take_batch(hl_vae_train *t)
     uint64_t first = (uint64_t)iteration * values;
     if (t->epoch != epoch)
         shuffle(t, epoch);
-    hl_vae_fetch(v, &t->train, stream_of(t->o.dynamic ? epoch : 0, STREAM_BITS) ^ t->o.seed << 32,
-                 iteration % batches * t->o.batch, t->o.batch, t->shuffle, t->x);
     hl_random_normals(t->o.seed, STREAM_NOISE, first, values, t->noise);
     for (size_t i = 0; v->hutchinson && i < values; i++)
         t->probe[i] = hl_random_bits(t->o.seed, STREAM_PROBE, first + i) >> 63 ? 1 : -1;
     for (size_t i = 0; i < pairs; i++)
         t->weight[i] = 1 / (double)pairs;
+    return read_rows(t, epoch, iteration % batches * t->o.batch);
 }
 
 /* Terms and gradients of the rows `first` up to `end`. */
@@ -186,7 +203,8 @@ static hl_status bound_by(hl_vae_train *t, size_t steps, double *bound)
     hl_vae_result r;
     hl_vae_eval_options o = { .steps = steps, .tolerance = steps ? 0 : HL_VAE_TOLERANCE, .seed = t->o.seed };
     hl_status status = hl_vae_evaluate(t->vae, &t->valid, &o, NULL, &r);
-    bool gave_up = t->vae->posterior->field && (status == HL_ERR_STEP || status == HL_ERR_BUDGET || status == HL_ERR_NOT_FINITE);
+    bool gave_up =
+        t->vae->posterior->field && (status == HL_ERR_STEP || status == HL_ERR_BUDGET || status == HL_ERR_NOT_FINITE);
     *bound = gave_up ? NAN : -r.elbo;
     return hl_ranks_agree(t->vae->ctx, gave_up ? HL_OK : status);
 }
@@ -245,7 +263,7 @@ bool hl_vae_train_is_over(const hl_vae_train *t)
 static hl_status batch_gradient(hl_vae_train *t, double beta, double **sum)
 {
     size_t first, end, size = t->vae->params->size, k = t->o.importance;
-    hl_status status = HL_OK;
+    hl_status status = take_batch(t);
     double *share;
     while (hl_shares_next(t->shares, &first, &end, &share)) {
         double *more = share + size;
@@ -272,7 +290,6 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
     double beta = beta_of(t), *sum = NULL, rate;
     if (t->pending != 0)
         return validate(t, report);
-    take_batch(t);
     hl_status status = batch_gradient(t, beta, &sum);
     if (status != HL_OK)
         return status;

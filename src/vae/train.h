@@ -24,25 +24,28 @@ typedef struct hl_vae_train_options {
 typedef struct hl_vae_train {
     hl_vae *vae;
     hl_vae_train_options o;
-    hl_vae_rows train, valid;
+    hl_vae_source train;
+    hl_vae_rows valid;
     const size_t *index; /* the rows of `train` to use, `rows` of them */
     size_t rows;
     hl_vae_loss *loss;
     hl_optimizer *optimizer;
-    size_t *shuffle; /* [rows] of this epoch */
-    size_t epoch;    /* that shuffle is of; SIZE_MAX: none */
-    size_t *copy;                                     /* [pairs] the row of the batch of each pair */
-    double *x;                                        /* [batch, dim] */
-    double *noise, *probe;                            /* [pairs, latent] */
+    size_t *shuffle;                                   /* [rows] of this epoch */
+    size_t epoch;                                      /* that shuffle is of; SIZE_MAX: none */
+    size_t *copy;                                      /* [pairs] the row of the batch of each pair */
+    size_t first, end;                                 /* this rank's rows of a batch */
+    void *raw;                                         /* [end - first, dim] as they are read */
+    double *x;                                         /* [batch, dim] */
+    double *noise, *probe;                             /* [pairs, latent] */
     double *weight, *term[HL_VAE_TERMS], *best_values; /* [pairs] */
-    hl_shares *shares; /* of a batch */
+    hl_shares *shares;                                 /* of a batch */
     /* the state, beside the optimiser's and the best values */
     double iteration, best, best_iteration, validation, misses, ode_steps;
     double pending; /* nonzero: the validation of this iteration was interrupted */
 } hl_vae_train;
 
 /* Everything is borrowed until it is freed. */
-hl_status hl_vae_train_create(hl_vae *vae, const hl_vae_rows *train, size_t rows, const size_t *index,
+hl_status hl_vae_train_create(hl_vae *vae, const hl_vae_source *train, size_t rows, const size_t *index,
                               const hl_vae_rows *valid, const hl_vae_train_options *options, hl_vae_train **t);
 void hl_vae_train_free(hl_vae_train *t); /* takes NULL */
 /* All iterations are done, or patience is at its end, and the last validation is done. */

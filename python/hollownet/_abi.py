@@ -265,6 +265,8 @@ class hl_vae_spec(Structure): ...
 
 class hl_vae_rows(Structure): ...
 
+class hl_vae_source(Structure): ...
+
 class hl_vae_eval_options(Structure): ...
 
 class hl_vae_row_result(Structure): ...
@@ -374,6 +376,7 @@ hl_vjp_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
 hl_event_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
 hl_progress_fn = CFUNCTYPE(c_int, c_void_p, c_void_p)
 hl_read_rows_fn = CFUNCTYPE(c_int, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
+hl_vae_read_fn = CFUNCTYPE(c_int, c_size_t, c_void_p, c_void_p, c_void_p)
 hl_noise_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
 hl_sde_form_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32, c_int32)
 hl_gather_fn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
@@ -790,6 +793,13 @@ hl_vae_rows._fields_ = [
     ("values", c_void_p),
     ("gray", c_int),
 ]
+hl_vae_source._fields_ = [
+    ("rows", c_size_t),
+    ("read", hl_vae_read_fn),
+    ("user", c_void_p),
+    ("real", c_int),
+    ("gray", c_int),
+]
 hl_vae_eval_options._fields_ = [
     ("seed", c_uint64),
     ("samples", c_size_t),
@@ -833,6 +843,8 @@ hl_images_options._fields_ = [
     ("image", (c_size_t * 3)),
     ("array", c_char_p),
     ("drop_missing", c_int),
+    ("in_file", c_int),
+    ("shared", c_int),
 ]
 hl_brownian._fields_ = [
     ("seed", c_uint64),
@@ -1315,6 +1327,7 @@ hl_vae_data._fields_ = [
     ("train", hl_vae_rows),
     ("valid", hl_vae_rows),
     ("from", c_void_p),
+    ("source", c_void_p),
 ]
 hl_vae_progress._fields_ = [
     ("iteration", c_size_t),
@@ -1389,6 +1402,7 @@ STRUCTS: dict[str, Any] = {
     "hl_density_outcome": hl_density_outcome,
     "hl_vae_spec": hl_vae_spec,
     "hl_vae_rows": hl_vae_rows,
+    "hl_vae_source": hl_vae_source,
     "hl_vae_eval_options": hl_vae_eval_options,
     "hl_vae_row_result": hl_vae_row_result,
     "hl_vae_result": hl_vae_result,
@@ -1696,6 +1710,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_images_open": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
     "hl_images_free": (None, [c_void_p]),
     "hl_images_rows": (hl_vae_rows, [c_void_p]),
+    "hl_images_source": (hl_vae_source, [c_void_p]),
     "hl_images_dim": (c_size_t, [c_void_p]),
     "hl_images_shape": (None, [c_void_p, c_void_p]),
     "hl_images_dropped": (c_size_t, [c_void_p]),

@@ -167,7 +167,7 @@ expect 2 fit "$data" -o "$work/none.hollow" $small --itres 5
 refused "$work/none.hollow" "unknown option '--itres'; did you mean '--iters'?"
 
 # Each setting of training has an effect; zero is a setting like any other.
-for setting in "--warmup 30" "--last-lr 0.5" "--clip 0.01" "--average 0.5" "--transport off" "--jitter 0" "--average 0" "--beta1 0"; do
+for setting in "--warmup 30" "--last-lr 0.5" "--clip 0.01" "--average 0.5" "--transport off" "--jitter 0" "--average 0" "--beta1 0" "--straight 1"; do
     # shellcheck disable=SC2086
     fit 0 "$data" "$work/set.hollow" $setting
     expect 0 logp "$work/set.hollow" "$data"

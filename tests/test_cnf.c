@@ -146,8 +146,22 @@ static void test_traces(void **state)
     test_context_free(ctx, NULL);
 }
 
-/* The gradient of the sum of -log p against differences, in every 7th parameter. */
-static void check_gradient(hl_context *ctx, hl_flow *flow, size_t rows, const double *x, const double *c,
+/* Sum over rows of -log p as hl_flow_gradient minimises it; it is given with the gradient, which `scratch` has room for. */
+static double objective(hl_context *ctx, hl_flow *flow, bool straight, size_t rows, const double *x, const double *c,
+                        double *logp, double *scratch)
+{
+    double sum = 0;
+    if (straight)
+        CHECK_OK(ctx, hl_flow_gradient(flow, rows, x, c, logp, scratch));
+    else
+        CHECK_OK(ctx, hl_flow_logp(flow, rows, x, c, logp));
+    for (size_t r = 0; r < rows; r++)
+        sum -= logp[r];
+    return sum;
+}
+
+/* The gradient of the sum of -log p, or with the term for straight paths, against differences, in every 7th parameter. */
+static void check_gradient(hl_context *ctx, hl_flow *flow, size_t rows, const double *x, const double *c, bool straight,
                            const char *label)
 {
     const double e = 1e-5;
@@ -156,13 +170,13 @@ static void check_gradient(hl_context *ctx, hl_flow *flow, size_t rows, const do
     for (size_t i = 0; i < hl_flow_nets(flow); i++)
         for (size_t p = 0; p < hl_net_param_count(hl_flow_net(flow, i)); p++)
             size += param(hl_flow_net(flow, i), p).size;
-    double *g = test_calloc(size, sizeof *g);
+    double *g = test_calloc(size, sizeof *g), *scratch = test_calloc(size, sizeof *g);
     g[0] = 7; /* it is added to */
     CHECK_OK(ctx, hl_flow_gradient(flow, rows, x, c, logp, g));
     g[0] -= 7;
     CHECK_OK(ctx, hl_flow_logp(flow, rows, x, c, again));
     for (size_t r = 0; r < rows; r++)
-        CHECK_LE(fabs(logp[r] - again[r]), 1e-12 * (1 + fabs(logp[r])), label);
+        CHECK(straight ? logp[r] < again[r] : fabs(logp[r] - again[r]) <= 1e-12 * (1 + fabs(logp[r])), label);
     for (size_t i = 0; i < size; i++)
         largest = fmax(largest, fabs(g[i]));
     CHECK(largest > 1e-3, label);
@@ -175,15 +189,14 @@ static void check_gradient(hl_context *ctx, hl_flow *flow, size_t rows, const do
                     continue;
                 for (int side = -1; side <= 1; side += 2) {
                     *w = old + side * e;
-                    CHECK_OK(ctx, hl_flow_logp(flow, rows, x, c, again));
-                    for (size_t r = 0; r < rows; r++)
-                        change -= side * again[r] / (2 * e);
+                    change += side * objective(ctx, flow, straight, rows, x, c, again, scratch) / (2 * e);
                 }
                 *w = old;
                 CHECK_LE(fabs(change - g[at]), 1e-7 * (1 + largest), label);
             }
         }
     test_free(g);
+    test_free(scratch);
 }
 
 static void test_gradients(void **state)
@@ -200,7 +213,11 @@ static void test_gradients(void **state)
         hl_flow *flow = make_flow(ctx, &spec);
         hl_flow_solver solver = { .method = n % 3 ? "rk4" : "dopri5", .steps = 3, .trace = (hl_trace)(n % 3) };
         CHECK_OK(ctx, hl_flow_set_solver(flow, &solver));
-        check_gradient(ctx, flow, ROWS, x, c, spec.net.conditioner);
+        check_gradient(ctx, flow, ROWS, x, c, false, spec.net.conditioner);
+        solver.straight = n < 3 ? .7 : 0;
+        CHECK_OK(ctx, hl_flow_set_solver(flow, &solver));
+        if (n < 3)
+            check_gradient(ctx, flow, ROWS, x, c, true, spec.net.conditioner);
         hl_flow_free(flow);
     }
     for (size_t n = 0; n < 2 * discrete_count(); n++) {
@@ -208,13 +225,63 @@ static void test_gradients(void **state)
                               .flows = 3,
                               .net = { .dim = 3, .hidden = 5, .context = n / discrete_count() * 2, .dtype = HL_F64 } };
         hl_flow *flow = make_flow(ctx, &spec);
-        check_gradient(ctx, flow, ROWS, x, c, spec.kind);
+        check_gradient(ctx, flow, ROWS, x, c, false, spec.kind);
         hl_flow_free(flow);
     }
     test_context_free(ctx, NULL);
 }
 
 /* A row's bits do not depend on its batch, an extreme row included, nor on the threads; a row that fails is NaN by itself. */
+/* The term for straight paths is the integral of |f|^2 / dim along the path, here by many steps of the midpoint rule, and log p without a
+ * gradient does not know of it. */
+static void test_straight(void **state)
+{
+    enum { STEPS = 400, D = 2 };
+    const double weight = .3, h = -1. / STEPS;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_flow_spec spec = { .net = { .dim = D, .hidden = 6, .width = 6, .dtype = HL_F64 } };
+    hl_flow *flow = make_flow(ctx, &spec);
+    double x[D] = { .8, -1.1 }, plain, again, logp, energy = 0, f[D], middle[D], size = 0;
+    hl_operator *op;
+    (void)state;
+    for (size_t p = 0; p < hl_net_param_count(hl_flow_net(flow, 0)); p++)
+        size += (double)param(hl_flow_net(flow, 0), p).size;
+    double *g = test_calloc((size_t)size, sizeof *g);
+    hl_flow_solver solver = { .rtol = 1e-9, .atol = 1e-9 };
+    CHECK_OK(ctx, hl_flow_set_solver(flow, &solver));
+    CHECK_OK(ctx, hl_flow_logp(flow, 1, x, NULL, &plain));
+    solver.straight = weight;
+    CHECK_OK(ctx, hl_flow_set_solver(flow, &solver));
+    CHECK_OK(ctx, hl_flow_logp(flow, 1, x, NULL, &again));
+    assert_true(plain == again);
+    CHECK_OK(ctx, hl_flow_gradient(flow, 1, x, NULL, &logp, g));
+    CHECK_OK(ctx, hl_operator_create(hl_flow_net(flow, 0), NULL, &op));
+    for (int i = 0; i < STEPS; i++) {
+        double t = 1 + i * h, half = t + h / 2;
+        CHECK_OK(ctx, hl_operator_eval(op, 1, x, &t, NULL, f, NULL, NULL));
+        for (int k = 0; k < D; k++)
+            middle[k] = x[k] + h / 2 * f[k];
+        CHECK_OK(ctx, hl_operator_eval(op, 1, middle, &half, NULL, f, NULL, NULL));
+        for (int k = 0; k < D; k++) {
+            energy -= h * f[k] * f[k] / D;
+            x[k] += h * f[k];
+        }
+    }
+    CHECK(energy > 1e-3, "it moves");
+    CHECK_LE(fabs(plain - logp - weight * energy), 1e-4 * energy, "energy");
+    hl_operator_free(op);
+    test_free(g);
+    solver.straight = -1;
+    CHECK_STATUS(ctx, hl_flow_set_solver(flow, &solver), HL_ERR_INVALID);
+    solver.straight = NAN;
+    CHECK_STATUS(ctx, hl_flow_set_solver(flow, &solver), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_flow_set_solver(flow, &(hl_flow_solver){ .method = "bdf-jacobi", .straight = 1 }),
+                 HL_ERR_UNSUPPORTED);
+    check_message(ctx, "straight paths are for Runge-Kutta methods, not for bdf-jacobi");
+    hl_flow_free(flow);
+    test_context_free(ctx, NULL);
+}
+
 static void test_rows(void **state)
 {
     enum { D = 4, MANY = 700 };
@@ -310,9 +377,9 @@ static void test_imprecise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_density),   cmocka_unit_test(test_linear), cmocka_unit_test(test_traces),
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_rows),   cmocka_unit_test(test_imprecise),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_density),   cmocka_unit_test(test_linear),   cmocka_unit_test(test_traces),
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_straight), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_imprecise), cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

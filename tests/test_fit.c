@@ -207,7 +207,7 @@ static size_t copy_values(const hl_flow *flow, float *to)
 }
 
 /* Run to iteration `end`, saving the state at `save` (and going on with a new fit from there if `resume`). */
-static size_t run(int threads, size_t save, bool resume, hl_loss loss, hl_trace trace, float *values)
+static size_t run(int threads, size_t save, bool resume, hl_loss loss, hl_trace trace, double straight, float *values)
 {
     static double train[2 * ROWS], valid[2 * ROWS];
     hl_context *ctx = test_context(NULL, threads);
@@ -217,6 +217,7 @@ static size_t run(int threads, size_t save, bool resume, hl_loss loss, hl_trace 
                                .batch = 64,
                                .validate_every = 7,
                                .train_trace = trace,
+                               .straight = straight,
                                .jitter = 0.1,
                                .seed = 5,
                                .train_steps = 1 };
@@ -256,11 +257,16 @@ static void test_same_bits(void **state)
     for (int n = 0; n < 3; n++) {
         hl_loss loss = n == 1 ? HL_LOSS_LIKELIHOOD : HL_LOSS_DEFAULT;
         hl_trace trace = n == 1 ? HL_TRACE_HUTCHINSON : HL_TRACE_EXACT;
-        size_t count = run(1, 0, false, loss, trace, first);
-        run(2, 0, false, loss, trace, other);
+        double straight = n == 2 ? .1 : 0;
+        size_t count = run(1, 0, false, loss, trace, straight, first);
+        run(2, 0, false, loss, trace, straight, other);
         assert_memory_equal(first, other, count * sizeof *first);
-        run(1, 3 + 9 * (size_t)n, true, loss, trace, other);
+        run(1, 3 + 9 * (size_t)n, true, loss, trace, straight, other);
         assert_memory_equal(first, other, count * sizeof *first);
+        if (straight > 0) {
+            run(1, 0, false, loss, trace, 0, other);
+            assert_memory_not_equal(first, other, count * sizeof *first);
+        }
     }
 }
 
@@ -322,6 +328,7 @@ static void test_wrong(void **state)
     CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .loss = (hl_loss)77 }, &fit), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .jitter = -1 }, &fit), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .jitter = NAN }, &fit), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .straight = -1 }, &fit), HL_ERR_INVALID);
     CHECK_OK(ctx, hl_fit_create(flow, &good, NULL, &(hl_fit_options){ .iterations = 2 }, &fit));
     CHECK_OK(ctx, hl_fit_step(fit, NULL));
     CHECK_STATUS(ctx, hl_fit_set_state(fit, NULL), HL_ERR_INVALID);

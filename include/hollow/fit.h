@@ -49,6 +49,9 @@ typedef struct hl_fit_options {
     size_t batch; /* default 512 to 3 dimensions, 256 to 512, else 128 */
     double
         jitter; /* deviation of noise on rows of training, falling linearly to 0 at the last iteration; default none */
+    /* Weight of the integral of |f|^2 / dim in likelihood training of continuous flows, see hl_flow_solver; default 0. It counts in the
+     * report's loss, not in validations. */
+    double straight;
     hl_optimizer_options
         optimizer; /* defaults here: adamw, rate 1e-2 to 3 dimensions, else 5e-3, clip 10, average 0.99; the last two are off if negative */
     size_t warmup; /* steps in which the rate rises; default iterations / 50 */
@@ -57,7 +60,7 @@ typedef struct hl_fit_options {
     size_t
         train_steps; /* its steps to begin with; default 8 to 3 dimensions, else 4; SIZE_MAX: adaptive by `solver`'s tolerances */
     hl_trace train_trace;   /* of training; validations are exact */
-    hl_flow_solver solver;  /* of validations; its trace is ignored */
+    hl_flow_solver solver;  /* of validations; its trace and straight are ignored */
     size_t validate_every;  /* iterations; default iterations / 20 */
     size_t validation_rows; /* at most; default 2000, above 512 dimensions 100 */
     size_t patience;        /* stop after this many validations without a better one, of the last loss; default none */

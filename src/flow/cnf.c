@@ -119,7 +119,7 @@ static void cnf_free(hl_flow *flow)
 
 static void drop_solvers(hl_cnf_field *f)
 {
-    hl_ode **const solvers[] = { &f->both.ode, &f->alone.ode, &f->train };
+    hl_ode **const solvers[] = { &f->both.ode, &f->alone.ode, &f->train.ode };
     for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
         hl_ode_free(*solvers[i]);
         *solvers[i] = NULL;
@@ -146,7 +146,7 @@ static hl_status make_fresh(continuous *s)
     for (size_t k = 0; k < s->nets && status == HL_OK; k++) {
         status = hl_cnf_field_compile(s->field[k], true);
         if (status == HL_OK)
-            status = hl_cnf_field_solver(&s->field[k]->both, false, &s->fresh[k]);
+            status = hl_cnf_field_solver(&s->field[k]->both, &s->fresh[k]);
     }
     for (size_t k = 0; k < s->nets && status != HL_OK; k++)
         hl_ode_free(s->fresh[k]);
@@ -158,6 +158,12 @@ static hl_status cnf_set_solver(hl_flow *flow, const hl_flow_solver *solver)
     continuous *s = flow->state, old = *s;
     if (solver->trace < HL_TRACE_EXACT || solver->trace > HL_TRACE_BRUTE)
         return hl_fail(flow->ctx, HL_ERR_INVALID, "unknown kind of trace %d", (int)solver->trace);
+    if (!(solver->straight >= 0) || !isfinite(solver->straight))
+        return hl_fail(flow->ctx, HL_ERR_INVALID, "the weight of straight paths is %g; it must be 0 or more",
+                       solver->straight);
+    if (solver->straight > 0 && (solver->adjoint || hl_ode_family_of(solver->method) == &hl_ode_multistep))
+        return hl_fail(flow->ctx, HL_ERR_UNSUPPORTED, "straight paths are for Runge-Kutta methods, not for %s",
+                       solver->adjoint ? "the adjoint" : solver->method);
     set_settings(s, solver);
     hl_status status = make_fresh(s);
     if (status != HL_OK) {
@@ -179,7 +185,7 @@ static hl_status need_solver(hl_cnf_field *f, bool alone)
 {
     hl_cnf_system *system = alone ? &f->alone : &f->both;
     hl_status status = hl_cnf_field_compile(f, false);
-    return status == HL_OK && !system->ode ? hl_cnf_field_solver(system, false, &system->ode) : status;
+    return status == HL_OK && !system->ode ? hl_cnf_field_solver(system, &system->ode) : status;
 }
 
 /* Not if the last change of the trace ran out of memory. */
@@ -371,23 +377,23 @@ static hl_status cnf_gradient(hl_flow *flow, size_t first, size_t rows, const do
     hl_status status = has_solver(flow) ? HL_OK : HL_ERR_INVALID;
     to_state(flow, rows, n, values, s->state);
     for (size_t k = 0; k < flow->nets && status == HL_OK; k++)
-        if (!s->field[k]->train)
-            status = hl_cnf_field_solver(&s->field[k]->both, true, &s->field[k]->train);
+        if (!s->field[k]->train.ode)
+            status = hl_cnf_field_solver(&s->field[k]->train, &s->field[k]->train.ode);
     for (size_t k = 0; k < flow->nets && is_good(status); k++) {
         hl_cnf_field *f = s->field[k];
         f->context = context;
         f->first = first;
         for (size_t r = 0; r < rows; r++)
             s->time[r] = 1;
-        status = hl_ode_solve(f->train, rows, s->time, 0, s->state, s->row);
+        status = hl_ode_solve(f->train.ode, rows, s->time, 0, s->state, s->row);
     }
     from_state(flow, rows, n, s->state, values, logdet);
     for (size_t r = 0; r < rows; r++) /* of |z|^2 / 2 - logdet */
         s->state[r * n + d] = -1;
     for (size_t k = flow->nets; k-- > 0 && is_good(status);)
-        status = hl_ode_gradient(s->field[k]->train, s->state, gradient + flow->offset[k]);
+        status = hl_ode_gradient(s->field[k]->train.ode, s->state, gradient + flow->offset[k]);
     for (size_t k = 0; k < flow->nets; k++)
-        collect(flow, s->field[k]->train);
+        collect(flow, s->field[k]->train.ode);
     return is_good(status) ? HL_OK : hl_fail_offset(flow->ctx, status, first);
 }
 

@@ -22,10 +22,12 @@ struct hl_cnf_field {
     const hl_net *net;
     const hl_flow_solver *solver; /* the flow's */
     hl_trace trace;               /* that the plans are made for */
+    double straight;              /* likewise */
     size_t stream;                /* makes the random e of each network its own */
     size_t first;                 /* row 0 of the solve is this row of the user's call */
     const double *context;        /* of the rows of the solve */
     hl_plan *value;               /* x, t, context, e: f, trace */
+    hl_plan *straightened;        /* x, t, context, e: f, trace + straight |f|^2 / dim; NULL if straight is 0 */
     hl_plan *plain;               /* x, t, context: f */
     hl_plan *slope;               /* x, t, context: f, trace, D f; exact trace only */
     hl_plan *jvp;                 /* x, t, context, v: J v of f and of the trace; exact trace only */
@@ -38,7 +40,8 @@ struct hl_cnf_field {
     size_t *row_of, *index;           /* of a copy: its row of the call and of the solve; brute force only */
     double *e, *f, *l, *gf, *gl, *gx; /* of the copies */
     hl_cnf_system both, alone;        /* (x, l); x */
-    hl_ode *train;                    /* records steps, which takes memory: made when the first gradient asks for it */
+    hl_cnf_system
+        train; /* (x, l), recorded, which takes memory: its solver is made when the first gradient asks for it */
 };
 
 /* A field without plans. `ctx` is the flow's or a branch of it. */
@@ -47,7 +50,7 @@ hl_status hl_cnf_field_create(hl_context *ctx, const hl_flow *flow, const hl_flo
 void hl_cnf_field_free(hl_cnf_field *field); /* takes NULL */
 /* Make the plans for the solver's trace, if they are for another; solvers made before are freed. */
 hl_status hl_cnf_field_compile(hl_cnf_field *field, bool with_gradient);
-/* Make a solver by the flow's settings. */
-hl_status hl_cnf_field_solver(hl_cnf_system *system, bool train, hl_ode **ode);
+/* Make a solver by the flow's settings; that of `train` records its steps. */
+hl_status hl_cnf_field_solver(hl_cnf_system *system, hl_ode **ode);
 
 #endif

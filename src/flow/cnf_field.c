@@ -1,7 +1,10 @@
 /* cnf_field.c - one network of a continuous flow as a system of rows: f and, if it is asked for, the trace of its Jacobian.
  *
  * All three ways to the trace are one plan of f and a number per row: the divergence, or e' J e with an input e, random or each
- * unit vector in turn (dim copies of the row, whose numbers are added). Rows are read from and written to the solver's arrays. */
+ * unit vector in turn (dim copies of the row, whose numbers are added). Rows are read from and written to the solver's arrays.
+ *
+ * For straight paths gradients are those of -log p + W E, where E is the integral of |f|^2 / dim from t = 0 to 1. As l is integrated from 1
+ * to 0 and log p has + l, this is the trace with + W |f|^2 / dim. */
 #include <string.h>
 
 #include "flow/cnf.h"
@@ -33,6 +36,17 @@ static hl_status build(const hl_cnf_field *f, field_graph *b, bool with_trace)
     b->e = hl_input(b->g, "e", 1, &net->dim);
     status = hl_jet(b->g, 1, 1, &b->n.x, &b->e, NULL, 1, &b->n.f, &je);
     b->l = je == HL_NONE ? hl_const(b->g, 0) : hl_sum(b->g, hl_mul(b->g, b->e, je), 0);
+    return status;
+}
+
+/* The same with the term for straight paths in l; copies of a row share it. */
+static hl_status build_straightened(const hl_cnf_field *f, field_graph *b)
+{
+    hl_status status = build(f, b, true);
+    if (status != HL_OK || !(f->straight > 0))
+        return status;
+    hl_node squares = hl_sum(b->g, hl_mul(b->g, b->n.f, b->n.f), 0);
+    b->l = hl_add(b->g, b->l, hl_scale(b->g, f->straight / (double)(f->net->dim * f->copies), squares));
     return status;
 }
 
@@ -84,7 +98,9 @@ static hl_status compile_plain(hl_cnf_field *f, field_graph *b, const hl_plan_op
 
 static hl_status compile_backward(hl_cnf_field *f, field_graph *b, const hl_plan_options *options)
 {
-    hl_status status = build(f, b, true);
+    hl_status status = build_straightened(f, b);
+    if (status == HL_OK && f->straight > 0)
+        status = hl_plan_create(f->ctx, b->g, 2, (hl_node[]){ b->n.f, b->l }, options, &f->straightened);
     return status == HL_OK ? compile_gradient(f, b, options) : status;
 }
 
@@ -109,8 +125,8 @@ static hl_status compile(hl_cnf_field *f, bool with_gradient)
 
 static void free_plans(hl_cnf_field *f)
 {
-    hl_plan **const plans[] = { &f->value, &f->plain, &f->slope, &f->jvp, &f->gradient };
-    hl_ode **const solvers[] = { &f->both.ode, &f->alone.ode, &f->train };
+    hl_plan **const plans[] = { &f->value, &f->straightened, &f->plain, &f->slope, &f->jvp, &f->gradient };
+    hl_ode **const solvers[] = { &f->both.ode, &f->alone.ode, &f->train.ode };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         hl_plan_free(*plans[i]);
         *plans[i] = NULL;
@@ -171,6 +187,7 @@ hl_status hl_cnf_field_create(hl_context *ctx, const hl_flow *flow, const hl_flo
     *f = (hl_cnf_field){ .ctx = ctx, .flow = flow, .net = net, .solver = solver, .stream = index };
     f->both = (hl_cnf_system){ .field = f, .n = net->dim + 1 };
     f->alone = (hl_cnf_system){ .field = f, .n = net->dim };
+    f->train = (hl_cnf_system){ .field = f, .n = net->dim + 1 };
     for (size_t p = 0; p < net->params; p++)
         f->values += hl_shape_size(&net->param[p].shape);
     f->param = hl_calloc(ctx, net->params + 1, sizeof *f->param);
@@ -201,10 +218,12 @@ void hl_cnf_field_free(hl_cnf_field *f)
 
 hl_status hl_cnf_field_compile(hl_cnf_field *f, bool with_gradient)
 {
-    if (f->trace == f->solver->trace && f->plain && (f->gradient || !with_gradient))
+    double straight = with_gradient ? f->solver->straight : f->straight;
+    if (f->trace == f->solver->trace && f->straight == straight && f->plain && (f->gradient || !with_gradient))
         return HL_OK;
     free_plans(f);
     f->trace = f->solver->trace;
+    f->straight = straight;
     hl_status status = make_buffers(f);
     if (status == HL_OK)
         status = compile(f, with_gradient);
@@ -292,7 +311,8 @@ static int both_rhs(void *user, const hl_rows *at, double *dy)
         inputs(s, at, first, true, in);
         hl_row_out to[] = { { .p = dy, .pitch = s->n }, { .p = dy + d, .pitch = s->n } };
         hl_row_out copies[] = { { .p = f->f, .pitch = d }, { .p = f->l, .pitch = 1 } };
-        hl_execute_rows(f->value, count * f->copies, in, f->param, f->copies > 1 ? copies : to);
+        hl_execute_rows(s == &f->train && f->straightened ? f->straightened : f->value, count * f->copies, in, f->param,
+                        f->copies > 1 ? copies : to);
         if (f->copies > 1)
             gather_copies(f, count, dy);
     }
@@ -382,11 +402,11 @@ static bool is_one_system(const char *method)
     return hl_ode_family_of(method) == &hl_ode_multistep;
 }
 
-hl_status hl_cnf_field_solver(hl_cnf_system *s, bool train, hl_ode **ode)
+hl_status hl_cnf_field_solver(hl_cnf_system *s, hl_ode **ode)
 {
     hl_cnf_field *f = s->field;
     const hl_flow_solver *solver = f->solver;
-    bool exact = f->slope != NULL, single = f->net->dtype == HL_F32, both = s->n > f->net->dim;
+    bool exact = f->slope != NULL, single = f->net->dtype == HL_F32, both = s->n > f->net->dim, train = s == &f->train;
     hl_system system = { .n = s->n,
                          .rhs = both ? both_rhs : alone_rhs,
                          .diagonal = exact ? cnf_diagonal : NULL,

@@ -203,6 +203,7 @@ static void choose_training(const hl_fit_table *t, const hl_settings *s, const s
         .iterations = size_or(s, "iters", iterations(s, c)),
         .batch = size_or(s, "batch", c->batch),
         .jitter = hl_settings_real(s, "jitter", for_few(rows, JITTER_ROWS, JITTER)),
+        .straight = hl_settings_real(s, "straight", 0),
         .warmup = size_or(s, "warmup", 0),
         .last_rate = hl_settings_real(s, "last-lr", 0),
         .train_steps = hl_settings_given(s, "solver") && !hl_settings_given(s, "ode-steps")
@@ -261,6 +262,8 @@ int hl_fit_describe(const hl_fit_table *t, const hl_fit_plan *plan, const hl_flo
         o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw", o->warmup, o->last_rate,
         o->optimizer.clip, o->optimizer.average, o->jitter, o->transport, t->factor != NULL, o->patience, t->train.rows,
         t->valid.rows, (unsigned long long)t->hash);
+    if (o->straight > 0 && length >= 0 && (size_t)length < size)
+        length += snprintf(to + length, size - (size_t)length, " straight %.17g", o->straight);
     if (t->stream && length >= 0 && (size_t)length < size)
         length += snprintf(to + length, size - (size_t)length, " streamed %zu", hl_fit_stream_rows(t->stream));
     return length;

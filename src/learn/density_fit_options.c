@@ -68,6 +68,8 @@ static const hl_option options[] = {
     REAL("weight-decay", "X", 0, 10, "0 with many rows, more with few", "of the weights", NULL),
     REAL("jitter", "X", 0, 10, "0 with many rows, 0.3 with few",
          "noise on rows of training, in deviations, falls from this to 0", NULL),
+    REAL("straight", "W", 0, 1e6, "0", "weight of the path's mean |f|^2 in nll training: straight paths, fewer evaluations",
+         "model=cnf"),
     INTEGER("warmup", 1, 1e12, "a fiftieth of all", "iterations in which the rate rises", NULL),
     REAL("last-lr", "X", 1e-12, 1, "0.01", "share of the rate at the end of its cosine", NULL),
     REAL("clip", "X", 0, 1e300, "10", "largest norm of a gradient; 0: no limit", NULL),

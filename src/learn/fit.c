@@ -184,6 +184,7 @@ static hl_status use_solver(hl_fit *fit, bool training)
         return HL_OK;
     solver.trace = training ? fit->options.train_trace : HL_TRACE_EXACT;
     solver.seed = fit->options.seed;
+    solver.straight = training ? fit->options.straight : 0;
     if (training && fit->discrete_steps) {
         solver.method = fit->options.train_method;
         solver.steps = fit->steps;
@@ -206,6 +207,9 @@ static hl_status check_loss(hl_fit *fit, const char *kind)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "unknown trace %d", (int)o->train_trace);
     if (!(o->jitter >= 0) || !isfinite(o->jitter))
         return hl_fail(fit->ctx, HL_ERR_INVALID, "the jitter is %g; it must be positive, or 0 for none", o->jitter);
+    if (!(o->straight >= 0) || !isfinite(o->straight))
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "the weight of straight paths is %g; it must be 0 or more",
+                       o->straight);
     if (o->loss == HL_LOSS_DEFAULT && nets > 1)
         o->loss = HL_LOSS_LIKELIHOOD;
     if (loss_at(fit, 0) == HL_LOSS_LIKELIHOOD)

@@ -568,6 +568,7 @@ hl_flow_solver._fields_ = [
     ("seed", c_uint64),
     ("gaussian", c_int),
     ("adjoint", c_int),
+    ("straight", c_double),
 ]
 hl_flow_pullback._fields_ = [
     ("from_base", c_int),
@@ -604,6 +605,7 @@ hl_fit_options._fields_ = [
     ("matching", c_size_t),
     ("batch", c_size_t),
     ("jitter", c_double),
+    ("straight", c_double),
     ("optimizer", hl_optimizer_options),
     ("warmup", c_size_t),
     ("last_rate", c_double),

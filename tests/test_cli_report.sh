@@ -136,6 +136,8 @@ expect 0 sde fit "$work/paths.csv" -o "$work/s.hollow" --iters 20 --quiet
 expect 0 report "$work/s.hollow" "$work/paths.csv" -o "$page"
 stderr_has "page.html is written"
 expect 0 report "$work/s.hollow" "$work/paths.csv" --json
+json "$out" "len(j['training']) == len(j['training_density']) == 20 and j['training_density'][19]['iteration'] == 20"
+if grep -q 'log p of the density</text>\|log p of the density<' "$page"; then pass; else fail "the page of an equation has no course"; fi
 json "$out" "j['kind'] == 'sde' and j['rows'] == 840 and j['steps'] == 800 and len(j['columns']) == 1 and abs(j['columns'][0]['noise'] - 1) < 0.3"
 expect 2 report "$work/s.hollow"
 stderr_has "its report needs DATA"
@@ -147,6 +149,8 @@ expect 0 vae fit "$work/images.csv" --image 4x6 -o "$work/v.hollow" --net linear
 expect 0 report "$work/v.hollow" "$work/images.csv" -o "$page"
 stderr_has "page.html is written"
 expect 0 report "$work/v.hollow" "$work/images.csv" --json
+json "$out" "len(j['training']) == 50 and j['training'][49]['validated'] == 50"
+if grep -q 'ELBO, training and validation' "$page"; then pass; else fail "the page of an autoencoder has no course"; fi
 json "$out" "j['kind'] == 'vae' and j['rows'] == 60 and j['latent'] == 2 and len(j['variance']) == 2"
 expect 2 report "$work/v.hollow"
 stderr_has "is an autoencoder: its report needs DATA"

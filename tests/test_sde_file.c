@@ -496,6 +496,54 @@ static void test_checkpoints(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* The course of a fit is in the file; where it is wrong, the file is refused, and where there is none, none is made up. */
+static void test_course(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_sde *sde = make_model(ctx, 0), *back = NULL;
+    size_t count = 7;
+    (void)state;
+    assert_null(hl_sde_course(sde, HL_SDE_COURSE_LOSS, &count));
+    assert_int_equal(count, 0);
+    hl_sde_fit *fit = begin(ctx, sde);
+    hl_sde_fit_report report = { 0 };
+    double last = 0;
+    while (hl_sde_fit_step(fit, &report) == HL_OK)
+        last = report.nll;
+    CHECK_OK(ctx, hl_sde_fit_finish(fit));
+    hl_sde_fit_free(fit);
+    CHECK_OK(ctx, hl_sde_save(sde, "good.hollow"));
+    CHECK_OK(ctx, hl_sde_load(ctx, "good.hollow", &back));
+    for (int k = 0; k < HL_SDE_COURSES; k++) {
+        size_t again;
+        const hl_training_point *a = hl_sde_course(sde, (hl_sde_course_of)k, &count),
+                                *b = hl_sde_course(back, (hl_sde_course_of)k, &again);
+        assert_int_equal(count, STEPS);
+        assert_int_equal(again, STEPS);
+        for (size_t i = 0; i < STEPS; i++)
+            CHECK(a[i].iteration == i + 1 && b[i].iteration == i + 1 && a[i].loss == b[i].loss && !a[i].validated,
+                  "a point");
+    }
+    CHECK_NEAR(hl_sde_course(back, HL_SDE_COURSE_DENSITY, NULL)[STEPS - 1].loss, last, 0, "the last -log p");
+    assert_null(hl_sde_course(back, HL_SDE_COURSES, &count));
+    assert_null(hl_sde_course(NULL, HL_SDE_COURSE_LOSS, NULL));
+    CHECK_OK(ctx, hl_sde_save(back, "again.hollow"));
+    check_same_file(ctx, "good.hollow", "again.hollow");
+    hl_sde_free(back);
+    hl_sde_free(sde);
+    static const char *const bad[] = { "[]", "{}", "{\"loss\": [], \"density\": [[1]]}",
+                                       "{\"loss\": 3, \"density\": []}" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_changed("training", NULL, bad[i], SIZE_MAX);
+        check_load("bad.hollow", "training", true, bad[i]);
+    }
+    write_changed("training", NULL, NULL, SIZE_MAX);
+    CHECK_OK(ctx, hl_sde_load(ctx, "bad.hollow", &back));
+    assert_null(hl_sde_course(back, HL_SDE_COURSE_LOSS, NULL));
+    hl_sde_free(back);
+    test_context_free(ctx, NULL);
+}
+
 /* ---- failures ---- */
 
 static hl_status scenario(hl_context *ctx, void *user)
@@ -504,7 +552,7 @@ static hl_status scenario(hl_context *ctx, void *user)
     hl_sde *sde = NULL, *back = NULL;
     hl_status status = hl_sde_create(ctx, &spec, &sde);
     if (status == HL_OK)
-        status = hl_sde_save(sde, "a.hollow");
+        status = hl_sde_add_course(sde) ? hl_sde_save(sde, "a.hollow") : HL_ERR_NOMEM;
     if (status == HL_OK)
         status = hl_sde_load(ctx, "a.hollow", &back);
     hl_sde_free(sde);
@@ -529,6 +577,7 @@ int main(void)
         cmocka_unit_test_teardown(test_bad_metadata, empty_directory),
         cmocka_unit_test_teardown(test_damaged_files, empty_directory),
         cmocka_unit_test_teardown(test_checkpoints, empty_directory),
+        cmocka_unit_test_teardown(test_course, empty_directory),
         cmocka_unit_test_teardown(test_allocations, empty_directory),
     };
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

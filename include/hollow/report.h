@@ -197,6 +197,9 @@ typedef struct hl_sde_report {
     const hl_report_equation *column;
     size_t times;
     const hl_report_time *time;
+    /* As hl_sde_course. */
+    size_t courses[HL_SDE_COURSES];
+    const hl_training_point *course[HL_SDE_COURSES];
 } hl_sde_report;
 
 /* Compare an equation with observations, which are borrowed during the call. */
@@ -213,6 +216,8 @@ typedef struct hl_vae_report {
     double over_independent; /* the ELBO above log p of independent pixels, fitted to the other half of the rows */
     const double *variance;  /* of the posterior's means over the rows, of each latent column, the largest first */
     const size_t *unit;      /* their numbers */
+    size_t courses;
+    const hl_training_point *course; /* as hl_vae_course */
 } hl_vae_report;
 
 /* Look at an autoencoder with rows of data, two at least, which are borrowed during the call. */

@@ -18,6 +18,7 @@
 #ifndef HOLLOW_SDE_H
 #define HOLLOW_SDE_H
 
+#include "hollow/job.h"
 #include "hollow/learn.h"
 #include "hollow/simulate.h"
 
@@ -146,6 +147,10 @@ typedef enum hl_sde_method { HL_SDE_FOKKER_PLANCK = 0, HL_SDE_PSEUDO_LIKELIHOOD 
 HL_API const char *hl_sde_method_name(hl_sde_method method);
 /* The method of the last fit of a model, which its file keeps; at first HL_SDE_FOKKER_PLANCK. */
 HL_API hl_sde_method hl_sde_trained_by(const hl_sde *sde);
+/* The course of the last fit, as hl_sde_fit_finish left it and the model's file keeps it: the loss of drift and diffusion, or -log p of the
+ * density, as hl_sde_fit_report has them. *count points, or NULL and 0 if it is not known. Borrowed from the model. */
+typedef enum hl_sde_course_of { HL_SDE_COURSE_LOSS = 0, HL_SDE_COURSE_DENSITY, HL_SDE_COURSES } hl_sde_course_of;
+HL_API const hl_training_point *hl_sde_course(const hl_sde *sde, hl_sde_course_of which, size_t *count);
 typedef enum hl_sde_penalty {
     HL_SDE_L1 = 0,
     HL_SDE_L2,
@@ -194,7 +199,7 @@ HL_API void hl_sde_fit_free(hl_sde_fit *fit); /* takes NULL */
 /* One iteration; HL_STOPPED when all are done. On an error the networks have the parameters before it. Allocates
  * nothing. */
 HL_API hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report);
-/* Put the averaged parameters, if there is an average, into the networks. */
+/* Put the averaged parameters, if there is an average, into the networks, and the course into the model. */
 HL_API hl_status hl_sde_fit_finish(hl_sde_fit *fit);
 /* All that a later run needs to go on to the same bits, beside data and options: hl_sde_fit_state_size doubles. */
 HL_API size_t hl_sde_fit_state_size(const hl_sde_fit *fit);

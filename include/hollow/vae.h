@@ -19,6 +19,7 @@
 #ifndef HOLLOW_VAE_H
 #define HOLLOW_VAE_H
 
+#include "hollow/job.h"
 #include "hollow/params.h"
 
 #ifdef __cplusplus
@@ -66,6 +67,10 @@ HL_API hl_params *hl_vae_params(hl_vae *vae);
 HL_API hl_status hl_vae_set_steps(hl_vae *vae, size_t steps);
 /* Copy encoder and decoder, without what the posterior takes from the code, from another autoencoder of equal sizes. */
 HL_API hl_status hl_vae_copy_networks(hl_vae *vae, const hl_vae *from);
+
+/* The course of the training, as hl_vae_fit left it and the model's file keeps it: losses and validations are -ELBO. *count points, or NULL and 0
+ * if it is not known. Borrowed from the autoencoder. */
+HL_API const hl_training_point *hl_vae_course(const hl_vae *vae, size_t *count);
 
 /* Model files: safetensors, with the specification in the header's metadata. Written atomically. */
 HL_API hl_status hl_vae_save(const hl_vae *vae, const char *path);

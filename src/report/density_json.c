@@ -168,5 +168,5 @@ void hl_density_put_json(const hl_report *r, hl_json_writer *w)
     hl_report_put_count(w, "known", d->known);
     hl_report_put_count(w, "trained", d->trained);
     hl_report_put_count(w, "train_rows", d->train_rows);
-    hl_report_put_training(d->courses, d->course, w);
+    hl_report_put_training(d->courses, d->course, "training", w);
 }

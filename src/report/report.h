@@ -73,8 +73,18 @@ hl_report_mean hl_report_mean_of(size_t rows, const double *values);
 /* What the model knows of its training: the course, and which rows it has seen. (training.c) */
 hl_status hl_density_study_training(hl_density *model, hl_report *report);
 void hl_density_tell_training(const hl_report *report, hl_text *text);
+/* *to becomes a copy that the report owns. */
+hl_status hl_report_copy_course(hl_report *report, size_t points, const hl_training_point *from,
+                                const hl_training_point **to);
 void hl_report_page_training(size_t points, const hl_training_point *course, hl_page *page);
-void hl_report_put_training(size_t points, const hl_training_point *course, hl_json_writer *w);
+void hl_report_put_training(size_t points, const hl_training_point *course, const char *key, hl_json_writer *w);
+/* The same of models with one phase of training: a figure for each loss. */
+typedef struct hl_report_losses {
+    const char *title, *label;
+    size_t points;
+    const hl_training_point *course;
+} hl_report_losses;
+void hl_report_page_losses(size_t figures, const hl_report_losses *losses, hl_page *page);
 /* The verdict, and its level. */
 void hl_density_judge(hl_report *report);
 

@@ -392,6 +392,10 @@ hl_status hl_report_sde(hl_sde *sde, const hl_sde_data *data, const hl_report_op
         status = fill_field(sde, data, r);
     if (status == HL_OK)
         status = mean_logp(sde, data, r);
+    for (int k = 0; k < HL_SDE_COURSES && status == HL_OK; k++) {
+        const hl_training_point *from = hl_sde_course(sde, (hl_sde_course_of)k, &r->sde.courses[k]);
+        status = hl_report_copy_course(r, r->sde.courses[k], from, &r->sde.course[k]);
+    }
     if (status != HL_OK) {
         hl_report_free(r);
         return status;

@@ -66,4 +66,6 @@ void hl_sde_put_json(const hl_report *r, hl_json_writer *w)
         hl_json_close(w, '}');
     }
     hl_json_close(w, ']');
+    hl_report_put_training(s->courses[HL_SDE_COURSE_LOSS], s->course[HL_SDE_COURSE_LOSS], "training", w);
+    hl_report_put_training(s->courses[HL_SDE_COURSE_DENSITY], s->course[HL_SDE_COURSE_DENSITY], "training_density", w);
 }

@@ -385,7 +385,11 @@ void hl_sde_page_body(const hl_report *r, hl_page *p)
     put_equation(r, p);
     put_time(r, p);
     put_tests(&s->verdict, p);
-    hl_report_page_training(0, NULL, p);
+    const hl_report_losses losses[HL_SDE_COURSES] = {
+        { "Loss of drift and diffusion", "standardised", s->courses[0], s->course[0] },
+        { "\xe2\x88\x92log p of the density", "nats an observation", s->courses[1], s->course[1] }
+    };
+    hl_report_page_losses(HL_SDE_COURSES, losses, p);
     hl_page_put(p, "<section id=\"model\"><h2>Model</h2>\n");
     hl_report_facts_open(r->data, p);
     hl_page_count(p, s->rows);

@@ -5,18 +5,27 @@
 
 static const double MANY = 0.5; /* of the rows that can be told from training rows */
 
+hl_status hl_report_copy_course(hl_report *r, size_t points, const hl_training_point *from,
+                                const hl_training_point **to)
+{
+    hl_training_point *course = hl_report_room(r, points, sizeof *course);
+    if (!course)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < points; i++)
+        course[i] = from[i];
+    *to = course;
+    return HL_OK;
+}
+
 hl_status hl_density_study_training(hl_density *m, hl_report *r)
 {
     hl_density_report *d = &r->density;
     const hl_report_set *data = &r->set[0];
     size_t count;
     const hl_training_point *from = hl_density_course(m, &count);
-    hl_training_point *course = hl_report_room(r, count, sizeof *course);
-    if (!course)
-        return HL_ERR_NOMEM;
-    for (size_t i = 0; i < count; i++)
-        course[i] = from[i];
-    d->course = course;
+    hl_status status = hl_report_copy_course(r, count, from, &d->course);
+    if (status != HL_OK)
+        return status;
     d->courses = count;
     for (size_t i = 0; i < data->rows; i++) {
         uint64_t hash = hl_row_hash(m->dim, data->x + i * m->dim, m->context, data->c + i * m->context);
@@ -84,6 +93,24 @@ static bool has_finite(size_t n, const double *values)
     return false;
 }
 
+static void put_no_course(hl_page *p)
+{
+    hl_page_put(p, "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">The model's file keeps no course "
+                   "of its training.</p></section>\n");
+}
+
+/* `doubled`: how often the steps of the solver were. */
+static void open_section(size_t iterations, size_t doubled, hl_page *p)
+{
+    hl_page_put(p,
+                "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">Means over stretches of iterations. ");
+    hl_page_count(p, iterations);
+    hl_page_put(p, " iterations");
+    if (doubled)
+        hl_page_add(p, "; the solver's steps were doubled %zu time%s", doubled, doubled > 1 ? "s" : "");
+    hl_page_put(p, ".</p>\n");
+}
+
 void hl_report_page_training(size_t points, const hl_training_point *course, hl_page *p)
 {
     double at[HL_CURVE_POINTS], when[HL_CURVE_POINTS], matching[HL_CURVE_POINTS], loss[HL_CURVE_POINTS],
@@ -102,17 +129,11 @@ void hl_report_page_training(size_t points, const hl_training_point *course, hl_
         doubled += i && c->steps > course[i - 1].steps;
     }
     if (n < 2) {
-        hl_page_put(p, "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">The model's file keeps no course "
-                       "of its training.</p></section>\n");
+        put_no_course(p);
         return;
     }
-    hl_page_put(p,
-                "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">Means over stretches of iterations. ");
-    hl_page_count(p, course[n - 1].iteration);
-    hl_page_put(p, " iterations");
-    if (doubled)
-        hl_page_add(p, "; the solver's steps were doubled %zu time%s", doubled, doubled > 1 ? "s" : "");
-    hl_page_put(p, ".</p>\n<p class=\"key\"><i class=\"ko\"></i>training<i class=\"km\"></i>validation, or steps of "
+    open_section(course[n - 1].iteration, doubled, p);
+    hl_page_put(p, "<p class=\"key\"><i class=\"ko\"></i>training<i class=\"km\"></i>validation, or steps of "
                    "the solver</p>\n<div class=\"figures\">\n");
     const char *style[LINES] = { "mark", "model" };
     if (has_finite(n, matching))
@@ -125,9 +146,51 @@ void hl_report_page_training(size_t points, const hl_training_point *course, hl_
     hl_page_put(p, "</div></section>\n");
 }
 
-void hl_report_put_training(size_t points, const hl_training_point *course, hl_json_writer *w)
+/* A loss that is 0 all the time was not trained. */
+static bool has_loss(const hl_report_losses *l)
 {
-    hl_json_open(w, "training", '[');
+    for (size_t i = 0; i < l->points; i++)
+        if (l->course[i].loss != 0)
+            return l->points > 1;
+    return false;
+}
+
+void hl_report_page_losses(size_t figures, const hl_report_losses *losses, hl_page *p)
+{
+    double at[HL_CURVE_POINTS], when[HL_CURVE_POINTS], loss[HL_CURVE_POINTS], valid[HL_CURVE_POINTS];
+    bool any = false;
+    for (size_t k = 0; k < figures; k++) {
+        const hl_report_losses *l = &losses[k];
+        size_t n = l->points < HL_CURVE_POINTS ? l->points : HL_CURVE_POINTS, doubled = 0;
+        if (!has_loss(l))
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            const hl_training_point *c = &l->course[i];
+            at[i] = (double)c->iteration;
+            when[i] = c->validated ? (double)c->validated : at[i];
+            loss[i] = c->loss;
+            valid[i] = c->validation;
+            doubled += i && c->steps > l->course[i - 1].steps;
+        }
+        if (!any) {
+            open_section(l->course[n - 1].iteration, doubled, p);
+            hl_page_put(p, "<p class=\"key\"><i class=\"ko\"></i>training");
+            hl_page_put(p, has_finite(n, valid) ? "<i class=\"km\"></i>validation</p>\n" : "</p>\n");
+            hl_page_put(p, "<div class=\"figures\">\n");
+        }
+        any = true;
+        course_figure(l->title, l->label, (const char *[]){ "mark", "model" }, n, (double *[]){ at, when },
+                      (double *[]){ loss, valid }, p);
+    }
+    if (any)
+        hl_page_put(p, "</div></section>\n");
+    else
+        put_no_course(p);
+}
+
+void hl_report_put_training(size_t points, const hl_training_point *course, const char *key, hl_json_writer *w)
+{
+    hl_json_open(w, key, '[');
     for (size_t i = 0; i < points; i++) {
         const char *phase = hl_fit_phase_name((hl_fit_phase)course[i].phase);
         hl_json_open(w, NULL, '{');

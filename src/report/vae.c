@@ -256,6 +256,10 @@ hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_opti
         status = find_units(v, &some, r);
     if (status == HL_OK)
         status = show_images(v, &some, options->seed, r);
+    if (status == HL_OK) {
+        const hl_training_point *from = hl_vae_course(v, &r->vae.courses);
+        status = hl_report_copy_course(r, r->vae.courses, from, &r->vae.course);
+    }
     if (status != HL_OK) {
         hl_report_free(r);
         return status;

@@ -55,7 +55,11 @@ void hl_vae_page_body(const hl_report *r, hl_page *p)
         hl_page_put(p, "<p class=\"soft\">The rows are no images, or too large ones for a page.</p>\n");
     hl_page_put(p, "</section>\n");
     put_units(v, p);
-    hl_report_page_training(0, NULL, p);
+    hl_report_page_losses(1,
+                          &(hl_report_losses){ "\xe2\x88\x92"
+                                               "ELBO, training and validation",
+                                               "nats a row", v->courses, v->course },
+                          p);
     hl_page_put(p, "<section id=\"model\"><h2>Model</h2>\n");
     hl_report_facts_open(r->data, p);
     hl_page_count(p, v->rows);
@@ -84,4 +88,5 @@ void hl_vae_put_json(const hl_report *r, hl_json_writer *w)
     hl_report_put_real(w, "over_independent", v->over_independent);
     hl_report_put_count(w, "active", v->result.active);
     hl_report_put_array(w, "variance", v->latent, v->variance);
+    hl_report_put_training(v->courses, v->course, "training", w);
 }

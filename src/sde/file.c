@@ -14,6 +14,7 @@
  *   method        "fp" or "pseudo-ml": that of the last training; files of version 0.1 without it have it in the note
  *   simple        a regression to which drift and diffusion add, as in simple.c; not there if there is none
  *   forms         expressions of drift and diffusion, as in forms.c; not there if there are none
+ *   training      {"loss": [...], "density": [...]}, courses as in learn/curve.c; not there if they are not known
  *   dtype         "f32" or "f64"
  *   note          any text
  *
@@ -32,6 +33,7 @@
 #include "sde/sde.h"
 
 static const char format_text[] = "hollow-sde 1";
+static const char *const course_keys[HL_SDE_COURSES] = { "loss", "density" };
 static const char *const prefixes[HL_SDE_NETS] = { "drift.", "diffusion.", "density." };
 
 /* ---- labels ---- */
@@ -80,6 +82,23 @@ hl_status hl_sde_set_note(hl_sde *s, const char *note)
 const char *hl_sde_note(const hl_sde *s)
 {
     return s ? s->note : "";
+}
+
+/* ---- the course ---- */
+
+hl_curve *hl_sde_add_course(hl_sde *s)
+{
+    if (!s->course)
+        s->course = hl_calloc(s->ctx, HL_SDE_COURSES, sizeof *s->course);
+    return s->course;
+}
+
+const hl_training_point *hl_sde_course(const hl_sde *s, hl_sde_course_of which, size_t *count)
+{
+    bool known = s && s->course && which >= 0 && which < HL_SDE_COURSES && s->course[which].count;
+    if (count)
+        *count = known ? s->course[which].count : 0;
+    return known ? s->course[which].point : NULL;
 }
 
 /* ---- writing ---- */
@@ -158,11 +177,21 @@ static char *known_text(const hl_sde *s)
     return hl_json_finish(&w);
 }
 
+static char *training_text(const hl_sde *s)
+{
+    hl_json_writer w = { .ctx = s->ctx };
+    hl_json_open(&w, NULL, '{');
+    for (size_t k = 0; k < HL_SDE_COURSES; k++)
+        hl_curve_put(&s->course[k], &w, course_keys[k]);
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
+}
+
 static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
 {
-    enum { TEXTS = 8 };
-    static const char *const keys[TEXTS] = { "model", "columns", "clock",  "architecture",
-                                             "known", "flow",    "simple", "forms" };
+    enum { TEXTS = 9 };
+    static const char *const keys[TEXTS] = { "model", "columns", "clock", "architecture", "known",
+                                             "flow",  "simple",  "forms", "training" };
     char *text[TEXTS] = { model_text(s),
                           columns_text(s),
                           clock_text(s),
@@ -170,10 +199,17 @@ static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
                           s->known ? known_text(s) : NULL,
                           s->flow.count ? hl_net_architecture(s->flow.net) : NULL,
                           s->simple ? hl_sde_simple_text(s->simple) : NULL,
-                          s->forms ? hl_sde_forms_text(s->forms) : NULL };
-    bool needed[TEXTS] = {
-        true, true, true, s->hollow, s->known != NULL, s->flow.count > 0, s->simple != NULL, s->forms != NULL
-    };
+                          s->forms ? hl_sde_forms_text(s->forms) : NULL,
+                          s->course ? training_text(s) : NULL };
+    bool needed[TEXTS] = { true,
+                           true,
+                           true,
+                           s->hollow,
+                           s->known != NULL,
+                           s->flow.count > 0,
+                           s->simple != NULL,
+                           s->forms != NULL,
+                           s->course != NULL };
     hl_status status = hl_tensors_set_metadata(t, "format", format_text);
     for (size_t i = 0; i < TEXTS; i++) {
         if (status == HL_OK && needed[i])
@@ -439,11 +475,27 @@ static hl_status read_method(reader *r, hl_sde *s)
     return bad(r, "its method is neither fp nor pseudo-ml");
 }
 
+static hl_status read_training(reader *r, hl_sde *s)
+{
+    if (!hl_tensors_metadata(r->t, "training"))
+        return HL_OK;
+    hl_json_document training = { .root = NULL };
+    hl_status status = hl_model_parse(r->ctx, r->t, "training", &training);
+    hl_curve *course = status == HL_OK ? hl_sde_add_course(s) : NULL;
+    for (size_t k = 0; course && k < HL_SDE_COURSES && status == HL_OK; k++)
+        if (!hl_curve_read(&course[k], hl_json_get(training.root, course_keys[k])))
+            status = bad(r, "what it says of its training is wrong");
+    hl_json_free(&training);
+    return status == HL_OK && !course ? HL_ERR_NOMEM : status;
+}
+
 static hl_status fill(reader *r, hl_sde *s)
 {
     hl_status status = read_scale(r, s);
     if (status == HL_OK)
         status = read_method(r, s);
+    if (status == HL_OK)
+        status = read_training(r, s);
     for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; n++) {
         status = hl_net_check_tensors(s->net[n], prefixes[n], r->path, r->t);
         if (status == HL_OK)

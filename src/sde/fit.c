@@ -10,7 +10,11 @@
 #include "sde/sde.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_END, STREAM_PROBE, STREAM_PLACE };
-enum { FEW_TIMES = 20, HEAD = 1, SHARE = 64 }; /* SHARE: rows of a batch that stay on one rank */
+enum {
+    FEW_TIMES = 20,
+    HEAD = 1 + HL_SDE_COURSES * HL_CURVE_STATE,
+    SHARE = 64
+};                       /* SHARE: rows of a batch that stay on one rank */
 enum { SMOOTH_DIM = 5 }; /* in more, rows of a batch have no neighbours: in ten, drift came out worse by half */
 
 struct hl_sde_fit {
@@ -27,6 +31,7 @@ struct hl_sde_fit {
     double *input[HL_SDE_INPUTS];
     double *place; /* draws at random times, in the user's units: t, then x; then residuals and weights */
     double logs;   /* sum of log deviation */
+    hl_curve course[HL_SDE_COURSES];
 };
 
 static const size_t no_epoch = SIZE_MAX;
@@ -238,6 +243,8 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
     status = hl_shares_create(fit->ctx, fit->options.batch, SHARE, 2 + fit->objective.total, &fit->shares);
     if (status != HL_OK)
         return status;
+    for (size_t k = 0; k < HL_SDE_COURSES; k++)
+        hl_curve_start(&fit->course[k], fit->options.iterations);
     fit->epoch = no_epoch;
     fit->sde->method = fit->options.method;
     return HL_OK;
@@ -467,6 +474,10 @@ hl_status hl_sde_fit_step(hl_sde_fit *fit, hl_sde_fit_report *report)
     report->loss = loss[0] / rows;
     report->nll = loss[1] / rows + fit->logs;
     report->iteration = ++fit->iteration;
+    for (size_t k = 0; k < HL_SDE_COURSES; k++)
+        hl_curve_add(&fit->course[k],
+                     &(hl_training_point){ .iteration = fit->iteration,
+                                           .loss = k == HL_SDE_COURSE_LOSS ? report->loss : report->nll });
     return HL_OK;
 }
 
@@ -476,6 +487,10 @@ hl_status hl_sde_fit_finish(hl_sde_fit *fit)
         return HL_ERR_INVALID;
     for (size_t n = 0; n < HL_SDE_NETS; n++)
         hl_optimizer_use_average(fit->optimizer[n], 1);
+    hl_curve *course = hl_sde_add_course(fit->sde);
+    if (!course)
+        return HL_ERR_NOMEM;
+    memcpy(course, fit->course, sizeof fit->course);
     return HL_OK;
 }
 
@@ -494,6 +509,8 @@ void hl_sde_fit_get_state(const hl_sde_fit *fit, double *state)
     if (!fit || !state)
         return;
     *state++ = (double)fit->iteration;
+    for (size_t k = 0; k < HL_SDE_COURSES; k++, state += HL_CURVE_STATE)
+        hl_curve_get_state(&fit->course[k], state);
     for (size_t n = 0; n < HL_SDE_NETS; state += hl_optimizer_state_size(fit->optimizer[n++]))
         hl_optimizer_get_state(fit->optimizer[n], state);
 }
@@ -509,9 +526,16 @@ hl_status hl_sde_fit_set_state(hl_sde_fit *fit, const double *state)
             return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: this is no state of a fit");
     double iteration = *state++;
     hl_status status = HL_OK;
+    hl_curve course[HL_SDE_COURSES];
+    memcpy(course, fit->course, sizeof course);
+    for (size_t k = 0; k < HL_SDE_COURSES; k++, state += HL_CURVE_STATE)
+        if (!hl_curve_set_state(&course[k], state))
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: this is no state of a fit");
     for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; state += hl_optimizer_state_size(fit->optimizer[n++]))
         status = hl_optimizer_set_state(fit->optimizer[n], state);
-    if (status == HL_OK)
-        fit->iteration = (size_t)iteration;
-    return status;
+    if (status != HL_OK)
+        return status;
+    fit->iteration = (size_t)iteration;
+    memcpy(fit->course, course, sizeof course);
+    return HL_OK;
 }

@@ -304,7 +304,7 @@ void hl_sde_free(hl_sde *s)
     for (size_t k = 0; k < 4; k++)
         hl_free(s->ctx, s->out[k]);
     void *const blocks[] = { s->known, s->known_linear, s->mean, s->deviation, s->scratch, s->param, s->t, s->x,
-                             s->v,     s->diagonal,     s->name, s->note };
+                             s->v,     s->diagonal,     s->name, s->note,      s->course };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(s->ctx, blocks[i]);
     hl_free(s->ctx, s);

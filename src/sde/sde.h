@@ -7,6 +7,7 @@
 #include "flow/flow.h"
 #include "hollow/sde.h"
 #include "hollow/simulate.h"
+#include "learn/curve.h"
 #include "nn/net.h"
 
 /* ---- Brownian paths (brownian.c) ---- */
@@ -139,8 +140,11 @@ struct hl_sde {
     double *t, *x, *v, *diagonal, *out[4]; /* a chunk, standardised; v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
     char (*name)[HL_SDE_NAME];             /* of the columns, then of time */
     hl_sde_method method;                  /* of the last training */
+    hl_curve *course;                      /* [HL_SDE_COURSES] of the last training; NULL: not known */
     char *note;
 };
+/* Room for the courses, if there is none yet; NULL: no memory. (file.c) */
+hl_curve *hl_sde_add_course(hl_sde *sde);
 /* Default names and an empty note (file.c). */
 hl_status hl_sde_start_labels(hl_sde *sde);
 

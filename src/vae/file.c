@@ -57,6 +57,23 @@ static char *architecture_text(const hl_vae *v)
     return hl_json_finish(&w);
 }
 
+const hl_training_point *hl_vae_course(const hl_vae *v, size_t *count)
+{
+    bool known = v && v->course && v->course->count;
+    if (count)
+        *count = known ? v->course->count : 0;
+    return known ? v->course->point : NULL;
+}
+
+static char *training_text(const hl_vae *v)
+{
+    hl_json_writer w = { .ctx = v->ctx };
+    hl_json_open(&w, NULL, '{');
+    hl_curve_put(v->course, &w, "course");
+    hl_json_close(&w, '}');
+    return hl_json_finish(&w);
+}
+
 static hl_status gather(const void *model, hl_tensors *t)
 {
     const hl_vae *v = model;
@@ -65,6 +82,8 @@ static hl_status gather(const void *model, hl_tensors *t)
         status = hl_tensors_set_metadata(t, "format", format_text);
     if (status == HL_OK)
         status = hl_model_set(v->ctx, t, "architecture", architecture_text(v));
+    if (status == HL_OK && v->course)
+        status = hl_model_set(v->ctx, t, "training", training_text(v));
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(v->spec.dtype));
     return status == HL_OK ? hl_params_add_tensors(v->params, "", t) : status;
@@ -114,6 +133,21 @@ static hl_status make_vae(hl_context *ctx, const char *path, const hl_tensors *t
     return status == HL_OK && (*vae)->field ? check_field(*vae, path) : status;
 }
 
+static hl_status read_training(hl_vae *v, const char *path, const hl_tensors *t)
+{
+    if (!hl_tensors_metadata(t, "training"))
+        return HL_OK;
+    hl_json_document training = { 0 };
+    hl_status status = hl_model_parse(v->ctx, t, "training", &training);
+    v->course = status == HL_OK ? hl_calloc(v->ctx, 1, sizeof *v->course) : NULL;
+    if (status == HL_OK && !v->course)
+        status = HL_ERR_NOMEM;
+    if (status == HL_OK && !hl_curve_read(v->course, hl_json_get(training.root, "course")))
+        status = hl_fail(v->ctx, HL_ERR_FORMAT, "%s: what it says of its training is wrong", hl_path_shown(path));
+    hl_json_free(&training);
+    return status;
+}
+
 static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, void **model)
 {
     hl_vae_spec spec = { 0 };
@@ -136,6 +170,8 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
         status = read_spec(&r, &spec);
     if (status == HL_OK)
         status = make_vae(ctx, path, t, &spec, &vae);
+    if (status == HL_OK)
+        status = read_training(vae, path, t);
     *model = vae;
     hl_json_free(&document);
     return status;

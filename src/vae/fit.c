@@ -329,7 +329,9 @@ static hl_status fit(job *j)
         status = save(j);
     if (status != HL_OK)
         return status;
-    hl_vae_train_finish(j->train);
+    status = hl_vae_train_finish(j->train);
+    if (status != HL_OK)
+        return status;
     hl_vae_outcome *o = &j->outcome;
     o->iteration = (size_t)j->train->iteration;
     o->iterations = j->options.iterations;

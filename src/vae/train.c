@@ -68,6 +68,7 @@ hl_status hl_vae_train_create(hl_vae *v, const hl_vae_source *train, size_t rows
     t->epoch = SIZE_MAX;
     t->best = t->validation = NAN;
     t->ode_steps = (double)options->ode_steps;
+    hl_curve_start(&t->course, options->iterations);
     if (t->valid.rows > options->validation_rows)
         t->valid.rows = options->validation_rows;
     hl_status status = make_arrays(t);
@@ -237,6 +238,7 @@ static hl_status validate(hl_vae_train *t, hl_vae_progress *report)
         return status;
     t->validation = bound;
     t->pending = 0;
+    hl_curve_validate(&t->course, (size_t)t->iteration, bound);
     t->misses = better || !risen ? 0 : t->misses + 1;
     report->validated = 1;
     if (continuous && !(fabs(coarse - bound) <= steps_differ) && t->ode_steps < MOST_STEPS) {
@@ -302,6 +304,10 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
                        "smaller learning rate",
                        t->iteration + 1);
     t->iteration++;
+    if (isfinite(report->loss))
+        hl_curve_add(&t->course, &(hl_training_point){ .iteration = (size_t)t->iteration,
+                                                       .steps = t->vae->posterior->field ? (size_t)t->ode_steps : 0,
+                                                       .loss = report->loss });
     report->validated = report->steps_doubled = 0;
     report->beta = beta;
     t->pending = t->valid.rows && ((size_t)t->iteration % t->o.validate_every == 0 || no_more_iterations(t));
@@ -311,12 +317,18 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
     return HL_OK;
 }
 
-void hl_vae_train_finish(hl_vae_train *t)
+hl_status hl_vae_train_finish(hl_vae_train *t)
 {
+    hl_vae *v = t->vae;
     if (isnan(t->best))
         hl_optimizer_use_average(t->optimizer, 1);
     else
-        hl_params_write(t->vae->params, t->best_values);
+        hl_params_write(v->params, t->best_values);
+    v->course = v->course ? v->course : hl_calloc(v->ctx, 1, sizeof *v->course);
+    if (!v->course)
+        return HL_ERR_NOMEM;
+    *v->course = t->course;
+    return HL_OK;
 }
 
 /* ---- state ---- */
@@ -335,26 +347,30 @@ static void head(hl_vae_train *t, double *state, bool read)
 
 size_t hl_vae_train_state_size(const hl_vae_train *t)
 {
-    return HEAD + t->vae->params->size + hl_optimizer_state_size(t->optimizer);
+    return HEAD + HL_CURVE_STATE + t->vae->params->size + hl_optimizer_state_size(t->optimizer);
 }
 
 void hl_vae_train_get_state(const hl_vae_train *t, double *state)
 {
     hl_vae_train copy = *t;
     head(&copy, state, false);
-    memcpy(state + HEAD, t->best_values, t->vae->params->size * sizeof *state);
-    hl_optimizer_get_state(t->optimizer, state + HEAD + t->vae->params->size);
+    hl_curve_get_state(&t->course, state + HEAD);
+    state += HEAD + HL_CURVE_STATE;
+    memcpy(state, t->best_values, t->vae->params->size * sizeof *state);
+    hl_optimizer_get_state(t->optimizer, state + t->vae->params->size);
 }
 
 hl_status hl_vae_train_set_state(hl_vae_train *t, const double *state)
 {
     double numbers[HEAD];
     memcpy(numbers, state, sizeof numbers);
-    if (!(numbers[0] >= 0 && numbers[0] <= 1e15 && numbers[5] >= 1 && numbers[5] <= MOST_STEPS))
+    if (!(numbers[0] >= 0 && numbers[0] <= 1e15 && numbers[5] >= 1 && numbers[5] <= MOST_STEPS) ||
+        !hl_curve_set_state(&t->course, state + HEAD))
         return hl_fail(t->vae->ctx, HL_ERR_FORMAT, "not a saved state of an autoencoder's training");
     head(t, numbers, true);
-    memcpy(t->best_values, state + HEAD, t->vae->params->size * sizeof *state);
-    hl_status status = hl_optimizer_set_state(t->optimizer, state + HEAD + t->vae->params->size);
+    state += HEAD + HL_CURVE_STATE;
+    memcpy(t->best_values, state, t->vae->params->size * sizeof *state);
+    hl_status status = hl_optimizer_set_state(t->optimizer, state + t->vae->params->size);
     t->epoch = SIZE_MAX;
     return status == HL_OK ? make_loss(t) : status;
 }

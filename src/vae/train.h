@@ -41,6 +41,7 @@ typedef struct hl_vae_train {
     hl_shares *shares;                                 /* of a batch */
     /* the state, beside the optimiser's and the best values */
     double iteration, best, best_iteration, validation, misses, ode_steps;
+    hl_curve course;
     double pending; /* nonzero: the validation of this iteration was interrupted */
 } hl_vae_train;
 
@@ -53,8 +54,8 @@ bool hl_vae_train_is_over(const hl_vae_train *t);
 /* One iteration, and a validation if it is due; if the last call's validation was stopped, that one instead. Not to be called when
  * it is over. HL_STOPPED: the context asked to stop within a validation. */
 hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report);
-/* The best parameters go to the autoencoder; the last ones if none are known to be best. */
-void hl_vae_train_finish(hl_vae_train *t);
+/* The best parameters go to the autoencoder, the last ones if none are known to be best, and the course. */
+hl_status hl_vae_train_finish(hl_vae_train *t);
 size_t hl_vae_train_state_size(const hl_vae_train *t);
 void hl_vae_train_get_state(const hl_vae_train *t, double *state);
 hl_status hl_vae_train_set_state(hl_vae_train *t, const double *state);

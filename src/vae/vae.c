@@ -80,6 +80,7 @@ void hl_vae_free(hl_vae *v)
     hl_net_free(v->field);
     hl_free(v->ctx, v->deviation);
     hl_free(v->ctx, v->offset);
+    hl_free(v->ctx, v->course);
     hl_free(v->ctx, v);
 }
 

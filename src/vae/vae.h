@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 #include "hollow/vae.h"
+#include "learn/curve.h"
 #include "nn/net.h"
 #include "nn/params.h"
 
@@ -43,6 +44,7 @@ struct hl_vae {
     size_t part[HL_VAE_END + 1];
     size_t pieces, piece_size[HL_VAE_PIECES];
     hl_vae_plans plans; /* made when first needed */
+    hl_curve *course;   /* of its training; NULL: not known */
 };
 
 /* While an autoencoder is built into a graph. Parameters come in a fixed order; the first building declares them. */

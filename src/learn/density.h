@@ -98,6 +98,9 @@ hl_density_training *hl_density_add_training(hl_density *m);
 char *hl_density_training_text(const hl_density *m);
 hl_status hl_density_training_read(hl_density *m, const char *path, const hl_json *j);
 
+/* hl_density_sample from sample 0 on with log p of every draw, to the accuracy of the solver. Draws of the flow are solved once for both, unless
+ * they are rounded. Failures as of hl_density_logp. */
+hl_status hl_density_draw(hl_density *m, uint64_t seed, size_t rows, const double *context, double *x, double *logp);
 /* hl_density_sample of single samples, at most a chunk of them, by their numbers; without a context. */
 hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, const uint64_t *number,
                                     const double *context, double *x);

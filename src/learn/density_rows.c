@@ -10,6 +10,7 @@
 #include "learn/density_atoms.h"
 
 enum { CHUNK = HL_DENSITY_CHUNK, STREAM_BASE = 11, STREAM_MEMBER = 12 };
+static const double LOG_2PI = 1.83787706640934548356;
 
 /* ---- rows ---- */
 
@@ -125,19 +126,12 @@ void hl_density_note_failure(hl_density *m, hl_status status, size_t start, cons
 
 /* ---- log-densities ---- */
 
-/* All rows here are behind their forms; x and context point to the first of `count` of them. Rows that cannot be solved are NaN, and the status
- * is that of the first of them. */
-static hl_status flow_logp(hl_density *m, size_t count, const double *x, const double *context, double *logp)
+/* From log p of what the flow sees to that of the rows, behind their forms. */
+static void rescale_logp(const hl_density *m, size_t count, const double *x, double *logp)
 {
     double scale = 0;
     for (size_t i = 0; i < m->dim; i++)
         scale += (m->flow_mapped ? 0 : log(m->column[i].deviation)) + (m->factor ? log(m->factor[i * m->dim + i]) : 0);
-    memcpy(m->x, x, count * m->dim * sizeof *x);
-    hl_density_see(m, count, m->x, NULL);
-    if (m->context)
-        memcpy(m->c, context, count * m->context * sizeof *m->c);
-    const double *c = see_context(m, count);
-    hl_status status = hl_flow_logp(m->flow, count, m->x, c, logp);
     for (size_t r = 0; r < count; r++) {
         double log_slope = 0, slope;
         for (size_t i = 0; m->flow_mapped && i < m->dim; i++) {
@@ -146,6 +140,37 @@ static hl_status flow_logp(hl_density *m, size_t count, const double *x, const d
         }
         logp[r] += log_slope - scale;
     }
+}
+
+/* All rows here are behind their forms; x and context point to the first of `count` of them. Rows that cannot be solved are NaN, and the status
+ * is that of the first of them. */
+static hl_status flow_logp(hl_density *m, size_t count, const double *x, const double *context, double *logp)
+{
+    memcpy(m->x, x, count * m->dim * sizeof *x);
+    hl_density_see(m, count, m->x, NULL);
+    if (m->context)
+        memcpy(m->c, context, count * m->context * sizeof *m->c);
+    const double *c = see_context(m, count);
+    hl_status status = hl_flow_logp(m->flow, count, m->x, c, logp);
+    rescale_logp(m, count, x, logp);
+    return status;
+}
+
+/* Of the rows that have NaN alone, as draws of other members. */
+static hl_status flow_logp_missing(hl_density *m, size_t count, const double *x, const double *context, double *logp)
+{
+    size_t index[CHUNK], missing = 0;
+    double *some = m->joint, *given = some + CHUNK * m->dim;
+    for (size_t r = 0; r < count; r++)
+        if (isnan(logp[r])) {
+            memcpy(some + missing * m->dim, x + r * m->dim, m->dim * sizeof *x);
+            if (m->context)
+                memcpy(given + missing * m->context, context + r * m->context, m->context * sizeof *x);
+            index[missing++] = r;
+        }
+    hl_status status = missing ? flow_logp(m, missing, some, m->context ? given : NULL, m->member) : HL_OK;
+    for (size_t k = 0; k < missing; k++)
+        logp[index[k]] = m->member[k];
     return status;
 }
 
@@ -205,11 +230,14 @@ static void add_slopes(size_t count, const double *slope, double *logp)
         logp[r] = slope[r] == -INFINITY ? -INFINITY : logp[r] + slope[r];
 }
 
-static void chunk_logp(hl_density *m, size_t start, size_t count, const double *x, const double *context, double *logp,
-                       hl_density_failures *f)
+/* With `drawn`, logp has that of the flow already, or NaN. */
+static void chunk_logp(hl_density *m, bool drawn, size_t start, size_t count, const double *x, const double *context,
+                       double *logp, hl_density_failures *f)
 {
     hl_kept_failure kept;
-    hl_status status = m->flow ? flow_logp(m, count, x, context, logp) : HL_OK;
+    hl_status status = !m->flow ? HL_OK
+                       : drawn  ? flow_logp_missing(m, count, x, context, logp)
+                                : flow_logp(m, count, x, context, logp);
     hl_failure_keep(m->ctx, &kept);
     for (size_t r = 0; r < count && (!m->flow || m->mixtures); r++)
         logp[r] = m->flow ? logp[r] + log(m->flow_weight) : -INFINITY;
@@ -236,7 +264,7 @@ static hl_status score(hl_density *m, const size_t *member, size_t rows, const d
             hl_density_note_failure(m, hl_density_member_formed(m, *member, count, in.x, in.context, logp + start),
                                     start, NULL, &f);
         else
-            chunk_logp(m, start, count, in.x, in.context, logp + start, &f);
+            chunk_logp(m, false, start, count, in.x, in.context, logp + start, &f);
         add_slopes(count, in.slope, logp + start);
     }
     return f.first;
@@ -305,8 +333,21 @@ typedef struct draws {
     size_t start;
     const double *context; /* behind its forms, or NULL */
     double *x;
+    double *logp; /* NULL, or room for that of the flow behind the forms; NaN for draws of other members */
     hl_density_failures *failures;
 } draws;
+
+/* log p of draws of the flow from their base z and log |dx/dz|, behind the forms. */
+static void drawn_logp(const hl_density *m, size_t count, const double *z, const double *x, double *logp)
+{
+    for (size_t r = 0; r < count; r++) {
+        double square = 0;
+        for (size_t i = 0; i < m->dim; i++)
+            square += z[r * m->dim + i] * z[r * m->dim + i];
+        logp[r] = -0.5 * (square + (double)m->dim * LOG_2PI) - logp[r];
+    }
+    rescale_logp(m, count, x, logp);
+}
 
 /* Those of the rows, index[0], index[1], ..., that come from the flow. */
 static void flow_sample(hl_density *m, const draws *d, size_t count, const size_t *index)
@@ -319,10 +360,15 @@ static void flow_sample(hl_density *m, const draws *d, size_t count, const size_
             memcpy(m->c + r * m->context, d->context + index[r] * m->context, m->context * sizeof *m->c);
     }
     const double *c = see_context(m, count);
-    hl_density_note_failure(m, hl_flow_inverse(m->flow, count, m->x, c, to, NULL), d->start, index, d->failures);
+    hl_density_note_failure(m, hl_flow_inverse(m->flow, count, m->x, c, to, d->logp ? m->member : NULL), d->start,
+                            index, d->failures);
     unsee(m, count, to);
     for (size_t r = 0; r < count; r++)
         memcpy(d->x + index[r] * m->dim, to + r * m->dim, m->dim * sizeof *to);
+    if (d->logp)
+        drawn_logp(m, count, m->x, to, m->member);
+    for (size_t r = 0; r < count && d->logp; r++)
+        d->logp[index[r]] = m->member[r];
 }
 
 /* From behind the forms to the units of the data, on the columns' grids. */
@@ -338,6 +384,8 @@ static void unform(const hl_density *m, size_t rows, double *x)
 static void draw_chunk(hl_density *m, const draws *d, size_t count)
 {
     size_t index[CHUNK], flows = 0;
+    for (size_t r = 0; r < count && d->logp; r++)
+        d->logp[r] = NAN;
     for (size_t r = 0; r < count; r++) {
         size_t k = choose_member(m, d->seed, d->number[r]);
         const double *c = m->context ? d->context + r * m->context : NULL;
@@ -362,23 +410,47 @@ hl_status hl_density_sample_numbers(hl_density *m, uint64_t seed, size_t rows, c
     return f.first;
 }
 
+/* With log p of the draws, unless `logp` is NULL. */
+static hl_status draw(hl_density *m, uint64_t seed, size_t first, size_t rows, const double *context, double *x,
+                      double *logp)
+{
+    hl_density_failures f = { .first = HL_OK };
+    for (size_t start = 0; start < rows; start += CHUNK) {
+        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
+        const double *given = m->context ? context + start * m->context : NULL;
+        uint64_t number[CHUNK];
+        for (size_t r = 0; r < count; r++)
+            number[r] = first + start + r;
+        draws d = { .seed = seed, .number = number, .start = start, .x = x + start * m->dim, .failures = &f };
+        d.logp = logp ? logp + start : NULL;
+        d.context = hl_density_form_rows(m, count, NULL, given).context;
+        draw_chunk(m, &d, count);
+        if (!logp)
+            continue;
+        hl_density_formed in = hl_density_form_rows(m, count, d.x, given);
+        chunk_logp(m, true, start, count, in.x, in.context, d.logp, &f);
+        add_slopes(count, in.slope, d.logp);
+    }
+    return f.first;
+}
+
 hl_status hl_density_sample(hl_density *m, uint64_t seed, size_t first, size_t rows, const double *context, double *x)
 {
     if (!m)
         return HL_ERR_INVALID;
     if (rows && (!x || (m->context && !context)))
         return hl_fail(m->ctx, HL_ERR_INVALID, "hl_density_sample: the context or the result is NULL");
-    if (m->atoms)
-        return hl_atoms_sample(m, seed, first, rows, x);
-    hl_density_failures f = { .first = HL_OK };
-    for (size_t start = 0; start < rows; start += CHUNK) {
-        size_t count = rows - start < CHUNK ? rows - start : CHUNK;
-        uint64_t number[CHUNK];
-        for (size_t r = 0; r < count; r++)
-            number[r] = first + start + r;
-        draws d = { .seed = seed, .number = number, .start = start, .x = x + start * m->dim, .failures = &f };
-        d.context = hl_density_form_rows(m, count, NULL, m->context ? context + start * m->context : NULL).context;
-        draw_chunk(m, &d, count);
-    }
-    return f.first;
+    return m->atoms ? hl_atoms_sample(m, seed, first, rows, x) : draw(m, seed, first, rows, context, x, NULL);
+}
+
+hl_status hl_density_draw(hl_density *m, uint64_t seed, size_t rows, const double *context, double *x, double *logp)
+{
+    bool rounded = m->atoms != NULL;
+    for (size_t i = 0; m->form && i < m->dim; i++)
+        rounded = rounded || (m->form[i].step > 0 && !m->exact_draws);
+    if (!rounded)
+        return draw(m, seed, 0, rows, context, x, logp);
+    hl_status status = hl_density_sample(m, seed, 0, rows, context, x);
+    hl_status scored = status == HL_STOPPED ? status : hl_density_logp(m, rows, x, context, logp);
+    return status == HL_OK || scored == HL_STOPPED ? scored : status;
 }

@@ -108,22 +108,23 @@ static void fill_distances(size_t dim, size_t n, const double *a, const double *
         }
 }
 
-/* s' D s */
+/* s' D s of a symmetric D with zeros on its diagonal: twice the part below it. */
 static double quadratic(size_t n, const float *d, const float *s)
 {
+    enum { LANES = 16 };
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        float part[8] = { 0 };
+        float part[LANES] = { 0 };
         size_t j = 0;
-        for (; j + 8 <= n; j += 8)
-            for (size_t k = 0; k < 8; k++)
+        for (; j + LANES <= i; j += LANES)
+            for (size_t k = 0; k < LANES; k++)
                 part[k] += d[i * n + j + k] * s[j + k];
-        for (; j < n; j++)
+        for (; j < i; j++)
             part[0] += d[i * n + j] * s[j];
-        for (size_t k = 0; k < 8; k++)
+        for (size_t k = 0; k < LANES; k++)
             sum += (double)s[i] * (double)part[k];
     }
-    return sum;
+    return 2 * sum;
 }
 
 static void permute(size_t n, bool paired, uint64_t seed, uint64_t round, float *s)
@@ -190,35 +191,47 @@ hl_status hl_compare_energy(hl_context *ctx, size_t dim, size_t rows, const doub
 
 /* ---- nearest rows ---- */
 
-/* Squares of distances to sixteen rows at a time, by columns, so that they are vectors. */
+/* Rows by columns, LANES of them beside each other, so that distances to them are vectors: [group][column][lane]. */
+enum { LANES = 16 };
+
+static float *make_lanes(hl_context *ctx, size_t dim, size_t rows, const double *x)
+{
+    float *lanes = hl_calloc(ctx, hl_size_mul((rows + LANES - 1) / LANES * LANES, dim), sizeof *lanes);
+    for (size_t r = 0; lanes && r < rows; r++)
+        for (size_t i = 0; i < dim; i++)
+            lanes[(r / LANES * dim + i) * LANES + r % LANES] = (float)x[r * dim + i];
+    return lanes;
+}
+
+/* Squares of the distances of a row to those of a group. */
+static void lane_squares(size_t dim, const float *group, const double *x, float *sum)
+{
+    float s[LANES] = { 0 };
+    for (size_t i = 0; i < dim; i++) {
+        float at = (float)x[i];
+        for (size_t k = 0; k < LANES; k++)
+            s[k] += (group[i * LANES + k] - at) * (group[i * LANES + k] - at);
+    }
+    memcpy(sum, s, sizeof s);
+}
+
 hl_status hl_compare_nearest(hl_context *ctx, size_t dim, size_t rows, const double *a, size_t b_rows, const double *b,
                              bool same, double *distance)
 {
-    enum { LANES = 16 };
-    size_t groups = (b_rows + LANES - 1) / LANES;
-    float *columns = hl_calloc(ctx, hl_size_mul(groups * LANES, dim), sizeof *columns);
-    if (!columns)
+    float *lanes = make_lanes(ctx, dim, b_rows, b), sum[LANES];
+    if (!lanes)
         return HL_ERR_NOMEM;
-    for (size_t r = 0; r < b_rows; r++)
-        for (size_t i = 0; i < dim; i++)
-            columns[(r / LANES * dim + i) * LANES + r % LANES] = (float)b[r * dim + i];
     for (size_t r = 0; r < rows; r++) {
-        double nearest = INFINITY;
-        for (size_t g = 0; g < groups; g++) {
-            const float *group = columns + g * dim * LANES;
-            float sum[LANES] = { 0 };
-            for (size_t i = 0; i < dim; i++) {
-                float x = (float)a[r * dim + i];
-                for (size_t k = 0; k < LANES; k++)
-                    sum[k] += (group[i * LANES + k] - x) * (group[i * LANES + k] - x);
-            }
-            for (size_t k = 0; k < LANES && g * LANES + k < b_rows; k++)
-                if (!(same && g * LANES + k == r))
-                    nearest = fmin(nearest, (double)sum[k]);
+        float nearest = INFINITY;
+        for (size_t first = 0; first < b_rows; first += LANES) {
+            lane_squares(dim, lanes + first * dim, a + r * dim, sum);
+            for (size_t k = 0; k < LANES && first + k < b_rows; k++)
+                if (sum[k] < nearest && !(same && first + k == r))
+                    nearest = sum[k];
         }
-        distance[r] = sqrt(nearest);
+        distance[r] = sqrt((double)nearest);
     }
-    hl_free(ctx, columns);
+    hl_free(ctx, lanes);
     return HL_OK;
 }
 
@@ -248,20 +261,21 @@ static void offer(edge *e, size_t from, size_t to, float length)
     }
 }
 
-/* x: 2 n rows. */
-static void join_nearest(size_t dim, size_t n, const float *x, bool paired, uint64_t seed, edge *e)
+/* x: 2 n rows; lanes: the same. */
+static void join_nearest(size_t dim, size_t n, const double *x, const float *lanes, bool paired, uint64_t seed, edge *e)
 {
+    float sum[LANES];
     for (size_t i = 0; i < 2 * n; i++)
         e[i] = (edge){ INFINITY, (uint32_t)i, (uint32_t)i, (uint32_t)hl_random_bits(seed, STREAM_COPIES, i) };
     for (size_t i = 0; i < 2 * n; i++)
-        for (size_t j = 0; j < i; j++) {
-            float sum = 0;
-            if (paired && i == j + n)
-                continue;
-            for (size_t k = 0; k < dim; k++)
-                sum += (x[i * dim + k] - x[j * dim + k]) * (x[i * dim + k] - x[j * dim + k]);
-            offer(e, i, j, sum);
-            offer(e, j, i, sum);
+        for (size_t first = 0; first < i; first += LANES) {
+            lane_squares(dim, lanes + first * dim, x + i * dim, sum);
+            for (size_t k = 0; k < LANES && first + k < i; k++) {
+                if (paired && i == first + k + n)
+                    continue;
+                offer(e, i, first + k, sum[k]);
+                offer(e, first + k, i, sum[k]);
+            }
         }
 }
 
@@ -273,19 +287,15 @@ static size_t crossings(size_t edges, const edge *e, const float *s)
     return count;
 }
 
-hl_status hl_compare_copies(hl_context *ctx, size_t dim, size_t rows, const double *a, const double *b, bool paired,
-                            uint64_t seed, double *p)
+hl_status hl_compare_copies(hl_context *ctx, size_t dim, size_t rows, const double *x, bool paired, uint64_t seed,
+                            double *p)
 {
     size_t edges = rows / 5 > 200 ? 200 : rows / 5, above = 0;
-    float *x = hl_alloc(ctx, hl_size_mul(2 * rows, (dim + 1) * sizeof *x)), *s = x + 2 * rows * dim;
+    float *lanes = make_lanes(ctx, dim, 2 * rows, x), *s = hl_alloc(ctx, 2 * rows * sizeof *s);
     edge *e = hl_alloc(ctx, 2 * rows * sizeof *e);
-    hl_status status = x && e ? HL_OK : HL_ERR_NOMEM;
+    hl_status status = lanes && s && e ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK) {
-        for (size_t i = 0; i < rows * dim; i++) {
-            x[i] = (float)a[i];
-            x[rows * dim + i] = (float)b[i];
-        }
-        join_nearest(dim, rows, x, paired, seed, e);
+        join_nearest(dim, rows, x, lanes, paired, seed, e);
         qsort(e, 2 * rows, sizeof *e, shorter);
         for (size_t i = 0; i < 2 * rows; i++)
             s[i] = i < rows ? 1 : -1;
@@ -297,7 +307,8 @@ hl_status hl_compare_copies(hl_context *ctx, size_t dim, size_t rows, const doub
         }
         *p = (1.0 + (double)above) / (1.0 + COPY_PERMUTATIONS);
     }
-    hl_free(ctx, x);
+    hl_free(ctx, lanes);
+    hl_free(ctx, s);
     hl_free(ctx, e);
     return status;
 }

@@ -31,10 +31,10 @@ hl_status hl_compare_energy(hl_context *ctx, size_t dim, size_t rows, const doub
 hl_status hl_compare_nearest(hl_context *ctx, size_t dim, size_t rows, const double *a, size_t b_rows, const double *b,
                              bool same, double *distance);
 
-/* Are rows of b copies of rows of a? Of the shortest distances of rows of both to their nearest, how many join a row of a and one of b: the
- * p-value of that many or more, by permutations. If both samples are independent, whatever their densities p and q, those are not more
+/* Are rows of b copies of rows of a? x has `rows` rows of a, then as many of b. Of the shortest distances of rows of both to their nearest, how many
+ * join a row of a and one of b: the p-value of that many or more, by permutations. If both samples are independent, whatever their densities p and q, those are not more
  * than by chance: 2 pq <= p^2 + q^2. `paired` as above; rows i of both are not compared with one another then. */
-hl_status hl_compare_copies(hl_context *ctx, size_t dim, size_t rows, const double *a, const double *b, bool paired,
-                            uint64_t seed, double *p);
+hl_status hl_compare_copies(hl_context *ctx, size_t dim, size_t rows, const double *x, bool paired, uint64_t seed,
+                            double *p);
 
 #endif

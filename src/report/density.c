@@ -69,13 +69,10 @@ static bool all_finite(size_t count, const double *values)
     return true;
 }
 
-/* log p of all rows; those without one leave the set. Returns how many in *failed. */
-static hl_status evaluate(hl_density *m, hl_report_set *set, size_t *failed)
+/* Rows without log p leave the set; how many is returned. */
+static size_t drop_failed(const hl_density *m, hl_report_set *set)
 {
-    size_t kept = 0, dim = m->dim, context = m->context;
-    hl_status status = set->rows ? hl_density_logp(m, set->rows, set->x, context ? set->c : NULL, set->logp) : HL_OK;
-    if (ends(status))
-        return status;
+    size_t kept = 0, rows = set->rows, dim = m->dim, context = m->context;
     for (size_t r = 0; r < set->rows; r++) {
         if (isnan(set->logp[r]) || !all_finite(dim, set->x + r * dim) || !all_finite(context, set->c + r * context))
             continue;
@@ -84,25 +81,29 @@ static hl_status evaluate(hl_density *m, hl_report_set *set, size_t *failed)
         set->logp[kept] = set->logp[r];
         set->number[kept++] = set->number[r];
     }
-    *failed = set->rows - kept;
     set->rows = kept;
-    return HL_OK;
+    return rows - kept;
 }
 
 static hl_status take_data(hl_density *m, const hl_report_rows *data, hl_report *r)
 {
-    hl_status status = make_set(r, data->rows, m->dim, m->context, &r->set[0]);
+    hl_report_set *set = &r->set[0];
+    hl_status status = make_set(r, data->rows, m->dim, m->context, set);
     if (status != HL_OK)
         return status;
     if (data->rows)
-        memcpy(r->set[0].x, data->x, data->rows * m->dim * sizeof(double));
+        memcpy(set->x, data->x, data->rows * m->dim * sizeof(double));
     if (data->rows && m->context)
-        memcpy(r->set[0].c, data->context, data->rows * m->context * sizeof(double));
+        memcpy(set->c, data->context, data->rows * m->context * sizeof(double));
     for (size_t i = 0; i < data->rows; i++)
-        r->set[0].number[i] = data->index ? data->index[i] : i;
+        set->number[i] = data->index ? data->index[i] : i;
     r->density.rows = data->rows;
     r->density.total = data->total ? data->total : data->rows;
-    return evaluate(m, &r->set[0], &r->density.failed);
+    status = set->rows ? hl_density_logp(m, set->rows, set->x, m->context ? set->c : NULL, set->logp) : HL_OK;
+    if (ends(status))
+        return status;
+    r->density.failed = drop_failed(m, set);
+    return HL_OK;
 }
 
 /* Draws with the contexts of the data in turn; a model with context and no data has none. */
@@ -115,11 +116,12 @@ static hl_status take_draws(hl_density *m, size_t draws, uint64_t seed, hl_repor
     for (size_t i = 0; i < draws && m->context && status == HL_OK; i++)
         memcpy(set->c + i * m->context, data->c + i % data->rows * m->context, bytes);
     if (status == HL_OK && draws)
-        status = hl_density_sample(m, seed, 0, draws, m->context ? set->c : NULL, set->x);
+        status = hl_density_draw(m, seed, draws, m->context ? set->c : NULL, set->x, set->logp);
     if (ends(status))
         return status;
     r->density.draws = draws;
-    return evaluate(m, set, &r->density.failed_draws);
+    r->density.failed_draws = drop_failed(m, set);
+    return HL_OK;
 }
 
 /* ---- columns ---- */
@@ -398,9 +400,9 @@ static hl_status find_memorised(hl_density *m, uint64_t seed, hl_report *r)
     standard_rows(m, r, &draws, rows, y);
     hl_status status = share_near(r, all, among, x, rows, y, paired);
     standard_rows(m, r, &data, pool, x);
-    standard_rows(m, r, &draws, pool, y);
+    standard_rows(m, r, &draws, pool, x + pool * all);
     if (status == HL_OK)
-        status = hl_compare_copies(r->ctx, all, pool, x, y, paired, seed, &d->memorised_p);
+        status = hl_compare_copies(r->ctx, all, pool, x, paired, seed, &d->memorised_p);
     hl_free(r->ctx, x);
     return status;
 }

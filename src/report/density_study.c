@@ -14,6 +14,7 @@ enum {
     EM_STEPS = 30,
     MOST_JOINT = 512,
     CANDIDATES = 4,
+    REPLACED = 2 * (CANDIDATES + 1), /* by two values each, with the steepest */
     MEMBER_ROWS = 2000,
     SOLVER_ROWS = 16,
     COUNTED_ROWS = 8
@@ -261,13 +262,14 @@ typedef struct predictor {
     size_t dim;
     const double *x;                         /* the row that is looked at */
     double *factor, *mean, *precision, *row; /* precision: the diagonal of the inverse covariance */
-    double *copy;                            /* rows with one value replaced */
+    double *copy;                            /* rows with one value replaced, REPLACED for each of the least likely */
     double *context, *logp;
+    size_t column[HL_REPORT_WORST][CANDIDATES + 1], columns[HL_REPORT_WORST]; /* that are replaced */
 } predictor;
 
 static hl_status make_predictor(hl_density *m, const hl_report *r, predictor *p)
 {
-    size_t d = m->dim, copies = 2 * (CANDIDATES + 1);
+    size_t d = m->dim, copies = REPLACED * HL_REPORT_WORST;
     bool joint = d <= MOST_JOINT && r->set[0].rows > 1;
     *p = (predictor){ .dim = d };
     p->mean =
@@ -365,31 +367,52 @@ static void add_cause(hl_report_row *row, size_t column, double gain, double exp
     row->expected[place] = expected;
 }
 
-/* Replace one value at a time by what is expected of it, and by the column's mean; see what log p gains. */
-static hl_status find_causes(hl_density *m, predictor *p, const double *context, const double *slope,
-                             hl_report_row *row)
+/* Replace one value at a time of row `at` by what is expected of it, and by the column's mean. The copies begin at copy `first`; how many there are
+ * is returned. */
+static size_t replace_values(const hl_density *m, predictor *p, size_t at, size_t first, const double *context,
+                             const double *slope)
 {
-    size_t column[CANDIDATES + 2], count;
     predict(p);
-    count = candidates(p, slope, column);
-    for (size_t k = 0; k < 2 * count; k++) {
-        size_t i = column[k / 2];
-        memcpy(p->copy + k * p->dim, p->x, p->dim * sizeof *p->copy);
-        p->copy[k * p->dim + i] = k % 2 ? p->mean[i] : p->x[i] - p->row[i] / p->precision[i];
-        memcpy(p->context + k * m->context, context, m->context * sizeof *context);
+    p->columns[at] = candidates(p, slope, p->column[at]);
+    for (size_t k = 0; k < 2 * p->columns[at]; k++) {
+        size_t i = p->column[at][k / 2];
+        double *copy = p->copy + (first + k) * p->dim;
+        memcpy(copy, p->x, p->dim * sizeof *copy);
+        copy[i] = k % 2 ? p->mean[i] : p->x[i] - p->row[i] / p->precision[i];
+        memcpy(p->context + (first + k) * m->context, context, m->context * sizeof *context);
     }
-    hl_status status = count ? hl_density_logp(m, 2 * count, p->copy, m->context ? p->context : NULL, p->logp) : HL_OK;
-    if (status == HL_STOPPED || status == HL_ERR_NOMEM)
-        return status;
-    for (size_t k = 0; k < count; k++) {
-        const double *logp = p->logp + 2 * k;
-        size_t best = 2 * k + (isnan(logp[0]) || logp[1] > logp[0]);
+    return 2 * p->columns[at];
+}
+
+/* What log p gains by that. */
+static void find_causes(const predictor *p, size_t at, size_t first, const double *slope, hl_report_row *row)
+{
+    for (size_t k = 0; k < p->columns[at]; k++) {
+        size_t best = first + 2 * k, column = p->column[at][k];
+        best += isnan(p->logp[best]) || p->logp[best + 1] > p->logp[best];
         double gain = p->logp[best] - row->logp;
         if (gain > 0.1)
-            add_cause(row, column[k], gain, p->copy[best * p->dim + column[k]]);
+            add_cause(row, column, gain, p->copy[best * p->dim + column]);
     }
     for (size_t k = 0; k < row->causes; k++)
         row->slope[k] = slope[row->column[k]];
+}
+
+/* All rows in one call: a panel of rows costs as much as one of them. */
+static hl_status explain_rows(hl_density *m, predictor *p, const hl_report_set *data, size_t rows, const size_t *at,
+                              const double *slope, hl_report_row *row)
+{
+    size_t first[HL_REPORT_WORST + 1] = { 0 };
+    for (size_t k = 0; k < rows; k++) {
+        row[k] = (hl_report_row){ .row = data->number[at[k]], .logp = data->logp[at[k]] };
+        p->x = data->x + at[k] * m->dim;
+        first[k + 1] = first[k] + replace_values(m, p, k, first[k], data->c + at[k] * m->context, slope + k * m->dim);
+    }
+    hl_status status = hl_density_logp(m, first[rows], p->copy, m->context ? p->context : NULL, p->logp);
+    if (status == HL_STOPPED || status == HL_ERR_NOMEM)
+        return status;
+    for (size_t k = 0; k < rows; k++)
+        find_causes(p, k, first[k], slope + k * m->dim, &row[k]);
     return HL_OK;
 }
 
@@ -437,11 +460,8 @@ hl_status hl_density_study_rows(hl_density *m, hl_report *r)
     hl_status status = make_predictor(m, r, &p);
     if (status == HL_OK)
         status = slope ? find_slopes(m, r, d->worst, at, slope) : HL_ERR_NOMEM;
-    for (size_t k = 0; k < d->worst && status == HL_OK; k++) {
-        row[k] = (hl_report_row){ .row = data->number[at[k]], .logp = data->logp[at[k]] };
-        p.x = data->x + at[k] * m->dim;
-        status = find_causes(m, &p, data->c + at[k] * m->context, slope + k * m->dim, &row[k]);
-    }
+    if (status == HL_OK)
+        status = explain_rows(m, &p, data, d->worst, at, slope, row);
     hl_free(r->ctx, p.mean);
     hl_free(r->ctx, slope);
     d->row = row;

@@ -82,6 +82,9 @@ HL_DENSITY_UNVALIDATED = 5
 HL_BROWNIAN_LEVELS = 40
 HL_SDE_FOKKER_PLANCK = 0
 HL_SDE_PSEUDO_LIKELIHOOD = 1
+HL_SDE_COURSE_LOSS = 0
+HL_SDE_COURSE_DENSITY = 1
+HL_SDE_COURSES = 2
 HL_SDE_L1 = 0
 HL_SDE_L2 = 1
 HL_SDE_HUBER = 2
@@ -1229,6 +1232,8 @@ hl_sde_report._fields_ = [
     ("column", c_void_p),
     ("times", c_size_t),
     ("time", c_void_p),
+    ("courses", (c_size_t * 2)),
+    ("course", (c_void_p * 2)),
 ]
 hl_vae_report._fields_ = [
     ("total", c_size_t),
@@ -1240,6 +1245,8 @@ hl_vae_report._fields_ = [
     ("over_independent", c_double),
     ("variance", c_void_p),
     ("unit", c_void_p),
+    ("courses", c_size_t),
+    ("course", c_void_p),
 ]
 hl_root_options._fields_ = [
     ("method", c_char_p),
@@ -1700,6 +1707,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_vae_params": (c_void_p, [c_void_p]),
     "hl_vae_set_steps": (c_int, [c_void_p, c_size_t]),
     "hl_vae_copy_networks": (c_int, [c_void_p, c_void_p]),
+    "hl_vae_course": (POINTER(hl_training_point), [c_void_p, c_void_p]),
     "hl_vae_save": (c_int, [c_void_p, c_char_p]),
     "hl_vae_load": (c_int, [c_void_p, c_char_p, c_void_p]),
     "hl_vae_write": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p]),
@@ -1739,6 +1747,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_sde_system": (c_int, [c_void_p, c_void_p]),
     "hl_sde_method_name": (c_char_p, [c_int]),
     "hl_sde_trained_by": (c_int, [c_void_p]),
+    "hl_sde_course": (POINTER(hl_training_point), [c_void_p, c_int, c_void_p]),
     "hl_sde_fit_create": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_sde_fit_free": (None, [c_void_p]),
     "hl_sde_fit_step": (c_int, [c_void_p, c_void_p]),

@@ -2,6 +2,7 @@
 #include "ranks_support.h"
 
 #include "hollow/density_fit.h"
+#include "learn/density_atoms.h"
 #include "learn/density_fit.h"
 
 enum { ROWS = 120001, DIM = 2, PROBES = 50, MOST_SAMPLE = 100000 };
@@ -111,6 +112,8 @@ typedef struct trial {
     hl_status status;
     double logp[PROBES];
     size_t train_rows, valid_rows;
+    double pattern[3]; /* rows of the patterns of atoms; the number of patterns */
+    size_t atoms;      /* rows of the first finding, if it is an atom */
 } trial;
 
 static void fit_rows(hl_context *ctx, size_t rank, void *user)
@@ -134,6 +137,10 @@ static void fit_rows(hl_context *ctx, size_t rank, void *user)
         t->status = status;
         t->train_rows = o ? o->train_rows : 0;
         t->valid_rows = o ? o->valid_rows : 0;
+        t->pattern[2] = model ? (double)hl_density_patterns(model) : 0;
+        for (size_t k = 0; k < 2 && k < (size_t)t->pattern[2]; k++)
+            t->pattern[k] = model->atoms->pattern[k].rows;
+        t->atoms = o && o->findings && o->finding[0].kind == HL_FINDING_ATOM ? o->finding[0].count : 0;
     }
     if (rank == 0 && status == HL_OK)
         CHECK_OK(ctx, hl_density_logp(model, PROBES, r->x, t->context ? r->context : NULL, t->logp));
@@ -179,6 +186,43 @@ static void places_give_the_same_bits(void **state)
     check_places(&r, true, true, "flow-matching");
     assert_true(r.reads > MOST_SAMPLE);
     assert_int_equal(r.bad, 0);
+    free_rows(&r);
+}
+
+/* Atoms: patterns are counted in all rows. One of more rows than a sample is streamed, the rows of the other are all read. */
+static void patterns_have_all_rows(void **state)
+{
+    (void)state;
+    enum { EVERY = 10, AT = ROWS / EVERY + 1 };
+    rows r;
+    make_rows(&r, ROWS);
+    for (size_t i = 0; i < ROWS; i++) {
+        r.x[2 * i + 1] += 0.5 * hl_random_uniform(3, 4, i); /* no whole numbers */
+        if (i % EVERY == 0)
+            r.x[2 * i] = 0;
+    }
+    trial memory = { .data = &r, .loss = "nll" }, source = { .data = &r, .loss = "nll", .source = true },
+          ranks = source;
+    hl_context *ctx = context();
+    fit_rows(ctx, 0, &memory);
+    assert_int_equal(memory.status, HL_OK);
+    assert_int_equal(memory.pattern[2], 2);
+    assert_int_equal(memory.pattern[0], ROWS - AT);
+    assert_int_equal(memory.pattern[1], AT);
+    assert_int_equal(memory.atoms, AT);
+    assert_int_equal(memory.valid_rows,
+                     MOST_SAMPLE / 10 + AT / 10); /* of the sample of the one, of all rows of the other */
+    fit_rows(ctx, 0, &source);
+    assert_int_equal(source.status, HL_OK);
+    assert_true(r.reads > 2 * MOST_SAMPLE + ROWS);
+    assert_memory_equal(memory.logp, source.logp, sizeof memory.logp);
+    run_ranks(2, 1, fit_rows, &ranks);
+    assert_int_equal(ranks.status, HL_OK);
+    assert_memory_equal(memory.logp, ranks.logp, sizeof memory.logp);
+    r.fails_at = hl_permuted(0, 47, ROWS, ROWS - 1); /* not in the sample: the pass over all rows meets it */
+    fit_rows(ctx, 0, &source);
+    assert_int_equal(source.status, HL_ERR_IO);
+    hl_context_free(ctx);
     free_rows(&r);
 }
 
@@ -295,6 +339,17 @@ static hl_status sample_once(hl_context *ctx, void *user)
     stream.table = &table;
     if (status == HL_OK)
         status = hl_fit_stream_read(&stream, 5, 3, x, NULL);
+    struct hl_density_atoms *atoms = status == HL_OK ? hl_calloc(ctx, 1, sizeof *atoms) : NULL;
+    hl_fit_patterns patterns = { 0 };
+    if (atoms) {
+        atoms->count = 1;
+        atoms->value[0] = data->train.x[0];
+        status = hl_fit_patterns_make(&patterns, &stream, atoms);
+    } else if (status == HL_OK) {
+        status = HL_ERR_NOMEM;
+    }
+    hl_fit_patterns_free(&patterns);
+    hl_atoms_free(ctx, atoms);
     hl_fit_stream_free(&stream);
     return status;
 }
@@ -314,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indices_are_permuted),
         cmocka_unit_test(places_give_the_same_bits),
+        cmocka_unit_test(patterns_have_all_rows),
         cmocka_unit_test(few_rows_are_not_streamed),
         cmocka_unit_test(bad_rows_are_told),
         cmocka_unit_test(findings_have_rows_of_the_table),

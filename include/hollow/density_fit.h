@@ -46,7 +46,8 @@ typedef struct hl_row_source {
 
 /* A table of more rows than this, in memory or not, is streamed. What looks at all rows at once, as checks, moments, mixtures, trials and
  * validations, sees a random sample of this many rows; batches of the flow's training are read from all others. It is 100,000 rows, less
- * if that is more than 2^24 numbers, but not less than 5,000. A streamed table with atoms is modelled by its sample alone. */
+ * if that is more than 2^24 numbers, but not less than 5,000. In a streamed table with atoms every pattern of them is such a table of its own, for which
+ * an index of one number a row is kept. */
 HL_API size_t hl_density_sample_rows(size_t columns);
 
 typedef struct hl_density_data {

@@ -4,6 +4,7 @@
  *   density_fit_data.c         rows in the user's units become standardised rows of training and of validation
  *   density_fit_forms.c        bounds, grids and far values: forms of the columns
  *   density_fit_atoms.c        values that have a probability of their own: a fit for each pattern of them
+ *   density_fit_patterns.c     which rows of a streamed table have which atoms
  *   density_fit_copies.c       rows that are copies of others
  *   density_fit_check.c        findings
  *   density_fit_members.c      mixtures beside the flow; weights
@@ -56,6 +57,8 @@ hl_status hl_fit_stream_sample(hl_context *ctx, const hl_density_data *data, con
 void hl_fit_stream_free(hl_fit_stream *stream);
 /* Rows that the flow is trained on. */
 size_t hl_fit_stream_rows(const hl_fit_stream *stream);
+/* Rows of the table by their numbers, in the units of the data. */
+hl_status hl_fit_stream_take(const hl_fit_stream *stream, size_t count, const size_t *row, double *x);
 /* `read` of a hl_fit_source whose user is the stream; table and map must be there. */
 hl_status hl_fit_stream_read(void *stream, size_t first, size_t count, double *x, double *context);
 
@@ -202,6 +205,26 @@ hl_status hl_fit_try(const hl_fit_members *members, const hl_fit_table *table, c
 /* ---- atoms ---- */
 
 struct hl_density_atoms;
+
+/* The rows of a streamed table, sorted by pattern. */
+typedef struct hl_fit_patterns {
+    const hl_fit_stream *stream; /* NULL: the table is not streamed, and there is nothing here */
+    struct hl_density_atoms *atoms;
+    size_t *row;   /* numbers of all rows: those of pattern 0 in the order of the table, then those of pattern 1, ... */
+    size_t *first; /* [patterns + 1] where a pattern begins */
+} hl_fit_patterns;
+
+/* Finds and counts the patterns of the atoms in all rows. Free on failure as well. */
+hl_status hl_fit_patterns_make(hl_fit_patterns *patterns, const hl_fit_stream *stream, struct hl_density_atoms *atoms);
+void hl_fit_patterns_free(hl_fit_patterns *patterns);
+size_t hl_fit_patterns_rows(const hl_fit_patterns *patterns, size_t pattern);
+/* The rows of one pattern, of which some columns are wanted; hl_fit_pattern_read is the `read` of a hl_row_source whose user this is. */
+typedef struct hl_fit_pattern_rows {
+    const hl_fit_patterns *patterns;
+    size_t pattern, rest, *columns;
+} hl_fit_pattern_rows;
+hl_status hl_fit_pattern_read(size_t count, const size_t *row, double *x, double *context, double *weights, void *user);
+
 /* Columns with an atom, or *atoms is NULL. */
 hl_status hl_fit_find_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
                             struct hl_density_atoms **atoms);

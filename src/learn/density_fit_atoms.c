@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/linear.h"
+#include "base/ranks.h"
 #include "learn/density_atoms.h"
 #include "learn/density_fit.h"
 
@@ -156,9 +157,12 @@ typedef struct part {
     size_t own, own_valid; /* rows of the pattern itself */
     double *block;         /* train.x, valid.x, then their contexts */
     size_t rest, *columns;
-    bool helped; /* there are rows of other patterns, and a context */
+    bool helped;  /* there are rows of other patterns, and a context */
+    bool indexed; /* its own training rows are read by the index of a streamed table, not taken from the sample */
     const char **names;
     hl_density_outcome *outcome;
+    hl_fit_pattern_rows rows; /* of a streamed table ... */
+    hl_row_source source;     /* ... and of a pattern that is streamed in turn; else it has no function to read */
 } part;
 
 typedef struct job {
@@ -167,7 +171,8 @@ typedef struct job {
     const hl_settings *settings;
     const hl_job *job;
     hl_density *model;
-    part *part; /* one for each pattern */
+    part *part;               /* one for each pattern */
+    hl_fit_patterns patterns; /* of a streamed table */
     hl_density_outcome whole;
     hl_finding finding[FINDINGS];
     bool started;
@@ -200,15 +205,17 @@ static hl_status count_patterns(job *j)
     return HL_OK;
 }
 
-/* Copy the rows of a pattern and, if it is helped, of others that are at no other atoms; returns how many. */
+/* Copy the rows of a pattern, unless they come from the index of a streamed table, and, if it is helped, of others that are at no other atoms;
+ * returns how many. */
 static size_t take_rows(const job *j, const part *p, uint32_t mask, const hl_density_rows *from, double *to,
                         double *context)
 {
+    bool indexed = p->indexed && from == &j->data->train;
     size_t found = 0;
-    for (size_t r = 0; r < from->rows; r++) {
+    for (size_t r = 0; r < from->rows && (p->helped || !indexed); r++) {
         const double *row = from->x + r * j->data->dim;
         uint32_t own = hl_atoms_mask(j->model->atoms, row);
-        if (own != mask && !(p->helped && (own & ~mask) == 0))
+        if (own == mask ? indexed : !(p->helped && (own & ~mask) == 0))
             continue;
         if (context)
             context[found] = own == mask ? HL_ATOMS_OWN : 0;
@@ -219,8 +226,33 @@ static size_t take_rows(const job *j, const part *p, uint32_t mask, const hl_den
     return found;
 }
 
-static hl_status fill_part(job *j, part *p, uint32_t mask)
+/* A pattern of a streamed table: its rows are read by the index if they are few enough to be held; else they are streamed, and the sample
+ * has some of them. Returns how many are to be read. */
+static size_t index_part(job *j, part *p, size_t k)
 {
+    size_t own = hl_fit_patterns_rows(&j->patterns, k);
+    p->rows = (hl_fit_pattern_rows){ &j->patterns, k, p->rest, p->columns };
+    p->indexed = !p->rest || own <= hl_density_sample_rows(p->rest);
+    if (!p->indexed)
+        p->source = (hl_row_source){ .rows = own, .read = hl_fit_pattern_read, .user = &p->rows };
+    return p->indexed && p->rest ? own : 0;
+}
+
+static hl_status read_indexed(job *j, part *p, size_t count, double *x, double *context)
+{
+    size_t *row = hl_calloc(j->ctx, count, sizeof *row);
+    for (size_t r = 0; row && r < count; r++) {
+        row[r] = r;
+        context[r] = HL_ATOMS_OWN;
+    }
+    hl_status status = row ? hl_fit_pattern_read(count, row, x, NULL, NULL, &p->rows) : HL_ERR_NOMEM;
+    hl_free(j->ctx, row);
+    return status;
+}
+
+static hl_status fill_part(job *j, part *p, size_t k)
+{
+    uint32_t mask = j->model->atoms->pattern[k].mask;
     size_t dim = j->data->dim;
     p->columns = hl_calloc(j->ctx, dim, sizeof *p->columns);
     p->names = hl_calloc(j->ctx, dim + 1, sizeof *p->names);
@@ -230,23 +262,25 @@ static hl_status fill_part(job *j, part *p, uint32_t mask)
     for (size_t i = 0; i < p->rest; i++)
         p->names[i] = j->model->column[p->columns[i]].name;
     p->names[p->rest] = "pattern";
-    p->own = take_rows(j, p, mask, &j->data->train, NULL, NULL);
+    size_t read = j->patterns.stream ? index_part(j, p, k) : 0; /* of its own rows, before those of the sample */
+    p->own =
+        j->patterns.stream ? hl_fit_patterns_rows(&j->patterns, k) : take_rows(j, p, mask, &j->data->train, NULL, NULL);
     p->own_valid = take_rows(j, p, mask, &j->data->valid, NULL, NULL);
     p->helped = p->own >= PATTERN_ROWS && p->own < ALONE_ROWS;
-    p->train.rows = take_rows(j, p, mask, &j->data->train, NULL, NULL);
+    p->train.rows = read + take_rows(j, p, mask, &j->data->train, NULL, NULL);
     p->valid.rows = take_rows(j, p, mask, &j->data->valid, NULL, NULL);
     p->helped = p->helped && p->train.rows > p->own; /* else there are no others */
     p->block = hl_calloc(j->ctx, hl_size_mul(p->train.rows + p->valid.rows, p->rest + 1), sizeof *p->block);
     if (!p->block)
         return HL_ERR_NOMEM;
     double *valid = p->block + p->train.rows * p->rest, *context = valid + p->valid.rows * p->rest;
-    take_rows(j, p, mask, &j->data->train, p->block, context);
+    take_rows(j, p, mask, &j->data->train, p->block + read * p->rest, context + read);
     take_rows(j, p, mask, &j->data->valid, valid, context + p->train.rows);
     p->train.x = p->block;
     p->valid.x = valid;
     p->train.context = p->helped ? context : NULL;
     p->valid.context = p->helped ? context + p->train.rows : NULL;
-    return HL_OK;
+    return read ? read_indexed(j, p, read, p->block, context) : HL_OK;
 }
 
 /* ---- columns by themselves ---- */
@@ -422,10 +456,16 @@ static hl_status fit_pattern(job *j, part *p, hl_density **rest)
         .dim = p->rest, .context = p->helped, .names = p->names, .train = p->train, .valid = p->valid
     };
     hl_job own = { .progress = report, .user = j };
+    hl_fit_stream stream = { .ctx = j->ctx };
+    hl_density_data sample = data;
     hl_status status = copy_settings(j, p, &settings);
     j->current = p;
+    data.source = p->source.read ? &p->source : NULL;
+    if (status == HL_OK && data.source)
+        status = hl_ranks_agree(j->ctx, hl_fit_stream_sample(j->ctx, &data, settings, &stream, &sample));
     if (status == HL_OK)
-        status = hl_fit_one(j->ctx, &data, settings, &own, NULL, rest, &p->outcome);
+        status = hl_fit_one(j->ctx, &sample, settings, &own, stream.streamed ? &stream : NULL, rest, &p->outcome);
+    hl_fit_stream_free(&stream);
     hl_settings_free(settings);
     return status == HL_ERR_INVALID && cannot_be_modelled(p->outcome) ? HL_OK
                                                                       : status; /* independent columns will do */
@@ -470,7 +510,8 @@ static hl_status create_model(job *j, struct hl_density_atoms *atoms)
 static size_t held_rows(const job *j, const part *p)
 {
     double share = hl_settings_real(j->settings, "validation-share", 0.1);
-    return p->own_valid ? p->own_valid : (size_t)(share * (double)p->own);
+    size_t split = p->source.read ? hl_density_sample_rows(p->rest) : p->own;
+    return p->own_valid ? p->own_valid : (size_t)(share * (double)split);
 }
 
 /* Mean -log p of the parts, by their shares, and what else is known of all. */
@@ -525,7 +566,9 @@ static hl_status fit_patterns(job *j)
         return HL_ERR_NOMEM;
     for (size_t k = 0; k < a->patterns && status == HL_OK;
          k++) /* all at once: the data are borrowed until the first report */
-        status = fill_part(j, &j->part[k], a->pattern[k].mask);
+        status = fill_part(j, &j->part[k], k);
+    if (j->patterns.stream)
+        status = hl_ranks_agree(j->ctx, status);
     if (status == HL_OK)
         status = fit_columns(j);
     count_rows(j);
@@ -563,6 +606,32 @@ static hl_status find_all(job *j, const hl_fit_stream *stream, const struct hl_d
     return status;
 }
 
+/* The patterns of all rows of a streamed table, and how many rows are at each atom. */
+static hl_status index_patterns(job *j, const hl_fit_stream *stream)
+{
+    struct hl_density_atoms *a = j->model->atoms;
+    hl_status status = hl_fit_patterns_make(&j->patterns, stream, a);
+    for (size_t i = 0; i < a->count && status == HL_OK;
+         i++) { /* these findings came first, in the order of the atoms */
+        j->finding[i].count = 0;
+        for (size_t k = 0; k < a->patterns; k++)
+            j->finding[i].count += a->pattern[k].mask >> i & 1 ? (size_t)a->pattern[k].rows : 0;
+    }
+    return status;
+}
+
+static void free_parts(job *j)
+{
+    for (size_t k = 0; j->part && k < j->model->atoms->patterns; k++) {
+        hl_free(j->ctx, j->part[k].block);
+        hl_free(j->ctx, j->part[k].columns);
+        hl_free(j->ctx, j->part[k].names);
+        hl_density_outcome_free(j->part[k].outcome);
+    }
+    hl_free(j->ctx, j->part);
+    hl_fit_patterns_free(&j->patterns);
+}
+
 hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const hl_settings *settings,
                             const hl_job *wanted, hl_fit_stream *stream, struct hl_density_atoms *atoms,
                             hl_density **model, hl_density_outcome **out)
@@ -573,16 +642,19 @@ hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const 
         hl_atoms_free(ctx, atoms);
         return HL_ERR_NOMEM;
     }
-    *j = (job){ .ctx = ctx, .data = data, .settings = settings, .job = wanted };
+    hl_density_data own = *data;
+    if (stream && stream->held) /* each pattern sets some of its own rows aside */
+        own.valid = (hl_density_rows){ 0 };
+    *j = (job){ .ctx = ctx, .data = &own, .settings = settings, .job = wanted };
     j->whole =
         (hl_density_outcome){ .best = NAN, .normal = NAN, .recent = NAN, .mixture = NAN, .flow = NAN, .gain = NAN };
     j->whole.gain_error = NAN;
-    j->whole.train_rows = data->train.rows;
+    j->whole.train_rows = stream ? stream->source.rows : data->train.rows;
     j->whole.finding = j->finding;
     hl_status status = find_all(j, stream, atoms), created = create_model(j, atoms);
     status = status == HL_OK ? created : status;
     if (status == HL_OK)
-        status = count_patterns(j);
+        status = stream ? index_patterns(j, stream) : count_patterns(j);
     if (status == HL_OK)
         status = fit_patterns(j);
     char note[160] = "";
@@ -594,13 +666,7 @@ hl_status hl_fit_with_atoms(hl_context *ctx, const hl_density_data *data, const 
     j->whole.seconds = hl_clock() - start;
     hl_status made = out ? hl_fit_make_outcome(ctx, &j->whole, note, out) : HL_OK;
     status = status == HL_OK ? made : status;
-    for (size_t k = 0; j->part && k < j->model->atoms->patterns; k++) {
-        hl_free(ctx, j->part[k].block);
-        hl_free(ctx, j->part[k].columns);
-        hl_free(ctx, j->part[k].names);
-        hl_density_outcome_free(j->part[k].outcome);
-    }
-    hl_free(ctx, j->part);
+    free_parts(j);
     if (status == HL_OK)
         *model = j->model;
     else

@@ -57,6 +57,11 @@ static hl_status read_rows(const hl_fit_stream *s, size_t count, const size_t *r
     return status == HL_OK && s->context ? check_finite(s, s->context, count, row, c, " of the context") : status;
 }
 
+hl_status hl_fit_stream_take(const hl_fit_stream *s, size_t count, const size_t *row, double *x)
+{
+    return read_rows(s, count, row, x, NULL, NULL);
+}
+
 /* ---- the sample ---- */
 
 static int by_number(const void *a, const void *b)

@@ -74,7 +74,7 @@ fuzz:
 	@WITH_FUZZER=1 $(SETUP)
 	@$(CMAKE) -S . -B build-fuzz $(CMAKE_FLAGS) -DCMAKE_C_COMPILER=clang -DHL_FUZZ=ON -DHL_ISAS=base -DHL_HARDEN=OFF -DBUILD_TESTING=OFF --log-level=WARNING
 	@$(CMAKE) --build build-fuzz --parallel $(JOBS) --target fuzz
-	@scripts/fuzz.sh build-fuzz $(SECONDS)
+	@JOBS=$(JOBS) scripts/fuzz.sh build-fuzz $(SECONDS)
 
 # Fits that take minutes under the sanitizers are left out: the tests of the program run the same code on smaller data.
 asan:

@@ -2,7 +2,7 @@
 # fuzz.sh BUILD SECONDS [NAME ...]: run the libFuzzer targets of BUILD (all of them by default), each for SECONDS, on the corpus in
 # tests/corpus/NAME and on what earlier runs found, kept in BUILD/corpus/NAME. Prints one line of JSON for each target: seconds of wall and of
 # CPU, executions, the edges covered at the start, at half time and at the end, and failures; and appends it to BUILD/fuzz.json. Fails if any
-# target fails; the input is then in BUILD/crashes.
+# target fails; the input is then in BUILD/crashes. JOBS targets, 1 by default, run at a time.
 set -euo pipefail
 build=$1 seconds=$2
 shift 2
@@ -16,12 +16,12 @@ if [ ${#names[@]} -eq 0 ]; then
     done
 fi
 mkdir -p "$build/crashes"
-status=0
 TIMEFORMAT='%U %S'
-for name in "${names[@]}"; do
+
+run_target() {
+    local name=$1 failed=0 log=$build/fuzz_$1.log
     mkdir -p "$build/corpus/$name"
-    log=$build/fuzz_$name.log failed=0
-    seeds=("$root/tests/corpus/$name")
+    local seeds=("$root/tests/corpus/$name")
     if [ "$name" = report ]; then # reads every kind of model
         seeds=("$root"/tests/corpus/{density,sde,vae})
     fi
@@ -44,9 +44,21 @@ for name in "${names[@]}"; do
             printf "{\"fuzz\": \"%s\", \"seconds\": %d, \"cpu\": %.1f, \"executions\": %d, \"edges_start\": %d, \"edges_half\": %d, \"edges\": %d, \"failures\": %d}\n",
                 name, seconds, used[1] + used[2], runs, first, half, n ? cov[n] : 0, failed
         }' "$log" | tee -a "$build/fuzz.json"
-    if [ $failed -ne 0 ]; then
-        tail -n 40 "$log" >&2
-        status=1
+    [ $failed -eq 0 ] || tail -n 40 "$log" >&2
+    return $failed
+}
+
+status=0 running=0
+for name in "${names[@]}"; do
+    if [ $running -ge "${JOBS:-1}" ]; then
+        wait -n || status=1
+        running=$((running - 1))
     fi
+    run_target "$name" &
+    running=$((running + 1))
+done
+while [ $running -gt 0 ]; do
+    wait -n || status=1
+    running=$((running - 1))
 done
 exit $status

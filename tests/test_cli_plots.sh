@@ -14,7 +14,7 @@ chmod +x "$work/bin/gnuplot" "$work/broken/gnuplot"
 usual=$PATH
 PATH=$work/bin:$usual
 small="--members flow --iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1 --quiet"
-awk 'BEGIN { srand(3); print "\"a \"\"q\"\"\",b,c,d,e"; for (i = 0; i < 300; i++) {
+awk 'BEGIN { srand(3); print "\"a \"\"q\"\"\",b,c,d,e"; for (i = 0; i < 150; i++) {
     x = rand() + rand() + rand(); y = rand() * x; printf "%.6f,%.6f,%.6f,%.6f,%.6f\n", x, y, rand(), rand() - x, i % 7 } }' >"$work/d.csv"
 
 # picture FOLDER NAME TEXT ...: the picture is there and has been told each text.
@@ -43,7 +43,7 @@ expect 0 fit "$work/d.csv" -o "$work/m" --columns 1,2 --plot "$work/two" $small
 picture two training "set xrange [0:20]" "training batch" "validation, adaptive solver"
 if [ "$(block validation | grep -vc nan)" -ge 1 ]; then pass; else fail "$command: no validation in the curves"; fi
 picture two density 'set xlabel "a ?q?" noenhanced' 'set ylabel "b" noenhanced'
-if [ "$(block data | wc -l)" = 300 ] && [ "$(block samples | wc -l)" = 2000 ]; then pass; else fail "$command: not all rows and samples"; fi
+if [ "$(block data | wc -l)" = 150 ] && [ "$(block samples | wc -l)" = 2000 ]; then pass; else fail "$command: not all rows and samples"; fi
 # The density on the grid adds up to almost all of one.
 mass=$(block density | awk 'NF == 3 { n++; if (n == 1) { x0 = $1; y0 = $2 } sum += $3; x = $1; y = $2 }
     END { print n, sum * (x - x0) * (y - y0) / 120 / 120 }')

@@ -91,7 +91,7 @@ static void print(const hl_density *model)
     if (!cli_json_wanted()) {
         printf("%s, rtol %g, atol %g", s.method, s.rtol, s.atol);
         if (s.even_steps)
-            printf(", %zu even steps to begin with", s.even_steps);
+            printf(s.divided ? ", first step 1/%zu" : ", %zu even steps to begin with", s.even_steps);
         printf(": 99 %% of rows within %.2g nats, all within %.2g, %.1f evaluations a row\n", a.typical, a.worst,
                a.evaluations);
         return;
@@ -102,6 +102,7 @@ static void print(const hl_density *model)
     cli_json_exact(&json, "rtol", s.rtol);
     cli_json_exact(&json, "atol", s.atol);
     cli_json_count(&json, "even_steps", s.even_steps);
+    cli_json_bool(&json, "divided", s.divided != 0);
     cli_json_real(&json, "typical", a.typical);
     cli_json_real(&json, "worst", a.worst);
     cli_json_real(&json, "evaluations", a.evaluations);

@@ -191,6 +191,7 @@ static void put_density(cli_json *json, const hl_density *model, const subject *
         cli_json_exact(json, "atol", solver.atol);
         cli_json_count(json, "steps", solver.steps);
         cli_json_count(json, "even_steps", solver.even_steps);
+        cli_json_bool(json, "divided", solver.divided != 0);
         cli_json_exact(json, "typical_error", hl_density_get_accuracy(model).typical);
         cli_json_exact(json, "worst_error", hl_density_get_accuracy(model).worst);
         cli_json_exact(json, "evaluations", hl_density_get_accuracy(model).evaluations);

@@ -24,7 +24,7 @@ static const cli_option options[] = {
     { "part", CLI_TEXT, offsetof(settings, part), "K/N", "only part K of N; the parts one after another are the whole",
       0, 0, NULL },
     { "solver", CLI_TEXT, offsetof(settings, solver), "NAME",
-      "dopri5, tsit5, dopri8, bdf-jacobi, ...; default the model's", 0, 0, NULL },
+      "dopri5, tsit5, calvo6, dopri8, bdf-jacobi, ...; default the model's", 0, 0, NULL },
     { "rtol", CLI_REAL, offsetof(settings, rtol), "X", "relative tolerance; default the model's", 1e-16, 1, NULL },
     { "atol", CLI_REAL, offsetof(settings, atol), "X", "absolute tolerance; default the model's", 1e-100, 1, NULL },
     { "calibrate", CLI_FLAG, offsetof(settings, calibrate), NULL,
@@ -248,8 +248,10 @@ static int prepare(logp_job *j, const settings *set)
     solver.method = set->solver ? set->solver : solver.method;
     solver.rtol = set->rtol > 0 ? set->rtol : solver.rtol;
     solver.atol = set->atol > 0 ? set->atol : solver.atol;
-    if (set->solver || set->rtol > 0 || set->atol > 0)
+    if (set->solver || set->rtol > 0 || set->atol > 0) {
         solver.even_steps = 0;
+        solver.divided = 0;
+    }
     j->x_index = calloc(dim, sizeof *j->x_index);
     j->c_index = calloc(context + 1, sizeof *j->c_index);
     j->x = calloc(LOGP_CHUNK * dim, sizeof *j->x);

@@ -129,6 +129,7 @@ int logp_calibrate(logp_job *j)
     for (size_t k = 0; k < TOLERANCES && status == HL_OK; k++) {
         solver.rtol = solver.atol = rtols[k];
         solver.even_steps = 0;
+        solver.divided = 0;
         status = hl_density_set_solver(j->model, &solver);
         hl_flow_reset(hl_density_flow(j->model));
         if (status == HL_OK)

@@ -86,7 +86,8 @@ static void test_files(void **state)
         hl_flow_solver s = hl_density_solver(model), t = hl_density_solver(back);
         hl_density_accuracy a = hl_density_get_accuracy(model), b = hl_density_get_accuracy(back);
         assert_string_equal(s.method, t.method);
-        CHECK(s.rtol == t.rtol && s.atol == t.atol && s.start_error == t.start_error && s.even_steps == t.even_steps,
+        CHECK(s.rtol == t.rtol && s.atol == t.atol && s.start_error == t.start_error && s.even_steps == t.even_steps &&
+                  s.divided == t.divided,
               "solver");
         CHECK(a.typical == b.typical && a.worst == b.worst && a.evaluations == b.evaluations, "accuracy");
         CHECK((s.start_error > 0) == calibrated && (a.evaluations > 0) == calibrated, "only where it was calibrated");
@@ -246,28 +247,28 @@ static void test_start(void **state)
 /* A smooth row keeps to its even steps, with the bits of equal ones; a hard one leaves them, and both are solved as alone. */
 static void test_even(void **state)
 {
-    static const char *const methods[] = { "bosh3", "dopri5", "tsit5", "dopri8" };
+    static const char *const methods[] = { "bosh3", "dopri5", "tsit5", "calvo6", "dopri8" };
     hl_system system = { .n = 2, .rhs = problems };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    for (size_t m = 0; m < 4; m++) {
-        double y[3][8], loose = 1e-3;
-        hl_ode_row info[3][4];
-        hl_ode_options o[3] = { { .even_steps = 5 }, { .steps = 5 }, { 0 } };
-        for (int k = 0; k < 3; k++) {
+    for (size_t m = 0; m < 5; m++) {
+        double y[4][8], loose = 1e-3;
+        hl_ode_row info[4][4];
+        hl_ode_options o[4] = { { .even_steps = 5 }, { .steps = 5 }, { 0 }, { .even_steps = 5, .divided = 1 } };
+        for (int k = 0; k < 4; k++) {
             double t[4] = { 0 }, start[8] = { 1, 0, 3, 0, 2, 0, 0, 0 };
             hl_ode *ode;
             o[k].method = methods[m];
             o[k].rtol = o[k].atol = loose;
             CHECK_OK(ctx, hl_ode_create(ctx, &system, &o[k], &ode));
             hl_ode_solve(ode, k == 1 ? 1 : 4, t, 2, memcpy(y[k], start, sizeof start), info[k]);
-            for (size_t r = 0; k == 0 && r < 4; r++) {
+            for (size_t r = 0; k % 3 == 0 && r < 4; r++) {
                 double one[2] = { start[2 * r], start[2 * r + 1] }, at = 0;
                 system.user = &r;
                 hl_ode *alone;
                 CHECK_OK(ctx, hl_ode_create(ctx, &system, &o[k], &alone));
                 CHECK_OK(ctx, hl_ode_solve(alone, 1, &at, 2, one, NULL));
-                assert_memory_equal(one, y[0] + 2 * r, sizeof one);
+                assert_memory_equal(one, y[k] + 2 * r, sizeof one);
                 hl_ode_free(alone);
                 system.user = NULL;
             }
@@ -276,7 +277,10 @@ static void test_even(void **state)
         assert_int_equal(info[0][0].steps, 5);
         assert_int_equal(info[0][0].rejected, 0);
         assert_memory_equal(y[0], y[1], 2 * sizeof(double));
+        CHECK(info[3][0].status == HL_OK && info[3][0].steps > 1 && (m == 0 || info[3][0].steps <= 5),
+              "a smooth row takes no more steps");
         for (size_t r = 1; r < 4; r++) {
+            CHECK_LE(fabs(y[3][2 * r] - y[2][2 * r]), 100 * loose, "divided steps are accurate");
             CHECK(info[0][r].status == HL_OK && info[0][r].rejected > 0, "hard rows leave the even steps");
             CHECK_LE(fabs(y[0][2 * r] - y[2][2 * r]), 100 * loose, "and are solved by steps that adapt");
         }
@@ -284,6 +288,29 @@ static void test_even(void **state)
     hl_ode *ode;
     hl_ode_options both = { .even_steps = 3, .steps = 3 };
     CHECK_STATUS(ctx, hl_ode_create(ctx, &system, &both, &ode), HL_ERR_INVALID);
+    CHECK_STATUS(ctx, hl_ode_create(ctx, &system, &(hl_ode_options){ .divided = 1 }, &ode), HL_ERR_INVALID);
+    test_context_free(ctx, NULL);
+}
+
+/* Steps that divide what is left are of equal length where the error asks for none, and the last is not cut short: an easy problem from a
+ * first step of a fifth, with a tolerance that lets it grow, takes that step and then one or two equal ones. */
+static void test_divided(void **state)
+{
+    hl_system system = { .n = 2, .rhs = problems };
+    hl_context *ctx = test_context(NULL, 1);
+    hl_ode *ode;
+    (void)state;
+    for (int back = 0; back < 2; back++) {
+        double t = back ? 2 : 0, y[2] = { 1, 0 };
+        hl_ode_row info;
+        hl_ode_options o = { .method = "calvo6", .even_steps = 5, .divided = 1, .rtol = 1, .atol = 1, .max_step = .7 };
+        CHECK_OK(ctx, hl_ode_create(ctx, &system, &o, &ode));
+        CHECK_OK(ctx, hl_ode_solve(ode, 1, &t, back ? 0 : 2, y, &info));
+        assert_true(t == (back ? 0 : 2));
+        assert_int_equal(info.steps, 4); /* .4, then 1.6 = 3 x .5333, as .7 is the most */
+        CHECK_LE(fabs(fabs(info.step) - 1.6 / 3), 1e-12, "equal steps");
+        hl_ode_free(ode);
+    }
     test_context_free(ctx, NULL);
 }
 
@@ -320,9 +347,9 @@ static void test_sum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accuracy), cmocka_unit_test(test_files), cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_fit),   cmocka_unit_test(test_start),
-        cmocka_unit_test(test_even),     cmocka_unit_test(test_sum),
+        cmocka_unit_test(test_accuracy), cmocka_unit_test(test_files),   cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_fit),     cmocka_unit_test(test_start),
+        cmocka_unit_test(test_even),     cmocka_unit_test(test_divided), cmocka_unit_test(test_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

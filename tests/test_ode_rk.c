@@ -67,9 +67,9 @@ static const struct {
     const char *name;
     int order;
     size_t steps;
-} expected[] = { { "euler", 1, 512 }, { "midpoint", 2, 64 }, { "heun", 2, 64 },  { "rk4", 4, 32 },
-                 { "bosh3", 3, 32 },  { "dopri5", 5, 32 },   { "tsit5", 5, 64 }, { "dopri8", 8, 5 },
-                 { "ab2", 2, 128 },   { "ab3", 3, 128 },     { "ab4", 4, 256 },  { "ab5", 5, 64 } };
+} expected[] = { { "euler", 1, 512 }, { "midpoint", 2, 64 }, { "heun", 2, 64 },  { "rk4", 4, 32 },   { "bosh3", 3, 32 },
+                 { "dopri5", 5, 32 }, { "tsit5", 5, 64 },    { "calvo6", 6, 8 }, { "dopri8", 8, 5 }, { "ab2", 2, 128 },
+                 { "ab3", 3, 128 },   { "ab4", 4, 256 },     { "ab5", 5, 64 } };
 enum { METHODS = sizeof expected / sizeof *expected, POINTS = 3 };
 
 static void test_orders(void **state)

@@ -12,7 +12,7 @@ from hollownet._library import Context
 from measure import Bench, difference
 from modelfile import ModelFile
 from networks import JaxNet, Layout, TorchNet
-from solvers import Solver, diffrax_solver, log_normal, torchdiffeq_solver
+from solvers import Solver, calvo6, diffrax_solver, log_normal, torchdiffeq_solver
 
 TOLERANCES = [1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7]
 ROWS = {2: 10000, 43: 1000}
@@ -123,8 +123,10 @@ def equal_accuracy(bench: Bench, problem: Problem, kind: str) -> None:
         "torchdiffeq dopri5": lambda tolerance: torchdiffeq_solver(torch_net, "dopri5", tolerance),
     }
     name = solver.method.decode()
-    same = {"dopri5": diffrax.Dopri5, "tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "bosh3": diffrax.Bosh3}[name]
-    steps = solver.steps or solver.even_steps
+    same = {"dopri5": diffrax.Dopri5, "tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "bosh3": diffrax.Bosh3,
+            "calvo6": calvo6()}[name]  # fmt: skip
+    steps = solver.steps or (0 if solver.divided else solver.even_steps)
+    kind_of_steps = f" x {steps}" if steps else f", first 1/{solver.even_steps}" if solver.divided else ""
     own = f"diffrax {name}, our method" + (f" and {steps} steps" if steps else "")
     searched[own] = problem.by_diffrax(same, steps)
     for peer, make in searched.items():
@@ -146,7 +148,7 @@ def equal_accuracy(bench: Bench, problem: Problem, kind: str) -> None:
         tolerance, theirs, b = best
         bench.line(case, peer, difference(a, b), **bench.pair(mine, theirs),
                    **({"tolerance": tolerance} if tolerance else {}),
-                   ours_method=f"{name} {solver.rtol:g}" + (f" x {steps}" if steps else ""),
+                   ours_method=f"{name} {solver.rtol:g}{kind_of_steps}",
                    evaluations=problem.flow.evaluations(mine, len(rows)), **errors(problem, kind, a, b))  # fmt: skip
 
 

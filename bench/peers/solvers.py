@@ -95,3 +95,40 @@ def diffrax_solver(net: JaxNet, method: Any, steps: int = 0) -> Callable[[float]
         return with_rows
 
     return lambda tolerance: Solver(bind(density, tolerance), bind(draw, tolerance))
+
+
+def calvo6() -> Any:
+    """Calvo, Montijano and Randez' pair of orders 6(5) for diffrax, which has it not."""
+    import diffrax
+
+    last = [17572349 / 289262523, 0, 57513011 / 201864250, 15587306 / 354501571, 71783021 / 234982865,
+            29672000 / 180480167, 65567621 / 127060952, -79074570 / 210557597]  # fmt: skip
+    low = [15231665 / 510830334, 0, 59452991 / 116050448, -28398517 / 122437738, 56673824 / 137010559,
+           68003849 / 426673583, 7097631 / 37564021, -71226429 / 583093742, 1 / 20]  # fmt: skip
+    rows = [
+        [2 / 15],
+        [1 / 20, 3 / 20],
+        [3 / 40, 0, 9 / 40],
+        [86727015 / 196851553, -60129073 / 52624712, 957436434 / 1378352377, 83886832 / 147842441],
+        [-86860849 / 45628967, 111022885 / 25716487, 108046682 / 101167669, -141756746 / 36005461, 73139862 / 60170633],
+        [77759591 / 16096467, -49252809 / 6452555, -381680111 / 51572984, 879269579 / 66788831, -90453121 / 33722162,
+         111179552 / 157155827],
+        [237564263 / 39280295, -100523239 / 10677940, -265574846 / 27330247, 317978411 / 18988713,
+         -124494385 / 35453627, 86822444 / 100138635, -12873523 / 724232625],
+        last,
+    ]  # fmt: skip
+    coefficients = diffrax.ButcherTableau(
+        a_lower=tuple(np.array(row) for row in rows),
+        b_sol=np.array([*last, 0]),
+        b_error=np.array([*last, 0]) - np.array(low),
+        c=np.array([2 / 15, 1 / 5, 3 / 10, 14 / 25, 19 / 25, 35226607 / 35688279, 1, 1]),
+    )
+
+    class Calvo6(diffrax.AbstractERK):
+        tableau = coefficients
+        interpolation_cls = diffrax.ThirdOrderHermitePolynomialInterpolation.from_k
+
+        def order(self, terms: Any) -> int:
+            return 6
+
+    return Calvo6

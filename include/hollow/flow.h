@@ -64,6 +64,7 @@ typedef struct hl_flow_solver {
     size_t steps;           /* > 0: this many equal steps instead */
     double start_error;     /* see hl_ode_options; default .01 */
     size_t even_steps;      /* see hl_ode_options; for log p and samples, not for gradients; default 0 */
+    int divided;            /* likewise */
     size_t max_evaluations; /* for a row; default 100000 */
     hl_trace trace;
     uint64_t seed; /* of the random e */

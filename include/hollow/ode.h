@@ -77,7 +77,7 @@ typedef enum hl_ode_gradient_kind {
 /* Zero or NULL in any field means the default. */
 typedef struct hl_ode_options {
     /* Runge-Kutta, each row with its own step: "euler", "midpoint", "heun", "rk4", "bosh3", "dopri5" (default), "tsit5",
-     * "dopri8"; on a fixed grid also "ab2".."ab5"; all rows as one system: "adams-functional", "adams-jacobi",
+     * "calvo6", "dopri8"; on a fixed grid also "ab2".."ab5"; all rows as one system: "adams-functional", "adams-jacobi",
      * "adams-jacobi-fresh", "adams-gmres", "adams-newton", "adams-auto", the same with "bdf-", and "auto" (bdf-auto). */
     const char *method;
     double rtol, atol;     /* error of a step, per value: atol + rtol |y|; defaults 1e-6, 1e-8 */
@@ -86,6 +86,9 @@ typedef struct hl_ode_options {
     /* > 0: a row begins with this many equal steps and keeps to them as long as the error of each is within the tolerance; from the
      * first step that is not on its steps adapt. Where the number fits, this takes fewer evaluations. Runge-Kutta, not recorded. */
     size_t even_steps;
+    /* Nonzero, with even_steps = N: only the first step is 1 / N of the way; each later one divides what is left evenly, into as few steps as
+     * the error control allows, so that none is cut short at the end. */
+    int divided;
     size_t rows;       /* rows solved together, and the most that a recorded solve may have; default 256 */
     double first_step; /* default chosen from f */
     double

@@ -425,6 +425,7 @@ hl_status hl_cnf_field_solver(hl_cnf_system *s, hl_ode **ode)
                                .steps = solver->steps,
                                .start_error = solver->start_error,
                                .even_steps = train ? 0 : solver->even_steps,
+                               .divided = train ? 0 : solver->divided,
                                .max_evaluations = solver->max_evaluations,
                                .rows = train                           ? HL_CNF_GRADIENT_ROWS
                                        : is_one_system(solver->method) ? 1

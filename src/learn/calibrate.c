@@ -1,8 +1,8 @@
 /* calibrate.c - the cheapest solver that gives log p of a model with a continuous flow with a wanted accuracy.
  *
  * The flow's exact log p of some rows comes from the same network in double at a tight tolerance. For each method the loosest
- * tolerance with which the rows are accurate enough is looked for, with steps that adapt from the start and with even steps; of those that get there, the one
- * with the fewest evaluations of the network is kept. Evaluations are counted, not timed: the choice is the same on every machine.
+ * tolerance with which the rows are accurate enough is looked for, with steps that adapt from the start, with even steps and with divided ones; of those that
+ * get there, the one with the fewest evaluations of the network is kept. Evaluations are counted, not timed: the choice is the same on every machine.
  *
  * An error is that of the model's log p = log(w p_flow + rest): where the other members have all the density, as far away, it does not
  * matter what the flow says. */
@@ -12,11 +12,16 @@
 
 #include "learn/density.h"
 
-static const char *const methods[] = { "bosh3", "tsit5", "dopri5", "dopri8", NULL };
-static const size_t stages[] = { 3, 6, 6, 12 }; /* evaluations of a step */
-static const double tolerances[] = { 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5,
-                                     2e-5, 1e-5, 5e-6, 2e-6, 1e-6, 1e-7, 1e-8 };
-static const double start_error = 10, far = 10, worst_factor = 20, reference_tolerance = 1e-9;
+static const char *const methods[] = { "bosh3", "tsit5", "dopri5", "calvo6", "dopri8", NULL };
+static const size_t stages[] = { 3, 6, 6, 8, 12 }; /* evaluations of a step */
+static const double tolerances[] = { 1e-2, 7e-3, 5e-3,   3e-3, 2e-3, 1.5e-3, 1e-3, 7e-4, 5e-4,
+                                     3e-4, 2e-4, 1.5e-4, 1e-4, 7e-5, 5e-5,   3e-5, 2e-5, 1.5e-5,
+                                     1e-5, 7e-6, 5e-6,   3e-6, 2e-6, 1.5e-6, 1e-6, 1e-7, 1e-8 };
+static const double
+    start_error = 10,
+    far = 10, worst_factor = 20, reference_tolerance = 1e-9,
+    least_share =
+        .6; /* of the cheapest's evaluations: fewer even steps than these take would be rejected for most rows */
 enum { TOLERANCES = sizeof tolerances / sizeof *tolerances, FAR_ROWS = 16, MOST_ROWS = 256, LEAST_ROWS = 64 };
 enum { SINGLE_TOLERANCES = TOLERANCES - 2 /* float32 rounds more than the others */, LEAST_BUDGET = 2000 };
 enum { VALUES = 16384 /* about this many values of rows, where there are many columns */ };
@@ -242,18 +247,21 @@ static hl_status try_tolerances(calibration *c, hl_flow_solver s, hl_flow_solver
     return status;
 }
 
-/* A method, with steps that adapt from the start; then, if that is known to be good for something, with even steps as long as these alone are
- * cheaper than what was found. */
-static hl_status try_method(calibration *c, size_t method, bool even, hl_flow_solver *best, hl_density_accuracy *found)
+/* A method, with steps that adapt from the start; then, if that is known to be good for something, with even steps, or divided ones, as long as
+ * these alone are cheaper than what was found; divided ones may end up one fewer. */
+static hl_status try_method(calibration *c, size_t method, bool even, bool divided, hl_flow_solver *best,
+                            hl_density_accuracy *found)
 {
     hl_flow_solver s = c->model->solver;
     hl_status status = HL_OK;
     s.method = methods[method];
     s.steps = s.even_steps = 0;
     s.start_error = start_error;
+    s.divided = divided;
     if (!even)
         return try_tolerances(c, s, best, found);
-    for (s.even_steps = 1; status == HL_OK && (double)(s.even_steps * stages[method] + 1) < found->evaluations;
+    s.even_steps = (size_t)fmax(1, ceil(least_share * found->evaluations / (double)stages[method]));
+    for (; status == HL_OK && (double)((s.even_steps - divided) * stages[method] + 1) < found->evaluations;
          s.even_steps++)
         status = try_tolerances(c, s, best, found);
     return status;
@@ -268,9 +276,10 @@ static hl_status choose(calibration *c)
     if (status == HL_OK)
         status = weigh(c);
     for (size_t i = 0; methods[i] && status == HL_OK; i++)
-        status = try_method(c, i, false, &best, &found);
+        status = try_method(c, i, false, false, &best, &found);
     for (size_t i = 1; methods[i] && status == HL_OK && found.evaluations > 0; i++)
-        status = try_method(c, i, true, &best, &found);
+        for (int divided = 1; divided >= 0 && status == HL_OK; divided--)
+            status = try_method(c, i, true, divided, &best, &found);
     if (status == HL_OK && !(found.evaluations > 0)) { /* none: as it was, and how good that is */
         best = m->solver;
         status = measure(c, &best, 0, &found);

@@ -5,7 +5,8 @@
  *   kind, flows   of the flow
  *   architecture  of its first network, as in a network's file
  *   columns       [{"name": "x1", "mean": 0.1, "deviation": 2}, ...], first those of x, then those of the context
- *   solver        {"method": "dopri5", "rtol": 1e-05, "atol": 1e-05}
+ *   solver        {"method": "dopri5", "rtol": 1e-05, "atol": 1e-05}; the method is "divided dopri5" for a solver that divides, which programs
+ *                 from before there was one refuse
  *   dtype         "f32" or "f64"
  *   note          any text
  *   training      of models that hl_density_fit made: the course of the flow's training and hashes of rows (hl_density_training_text)
@@ -42,7 +43,8 @@
 static const char format_text[] = "hollow-density 1", members_format[] = "hollow-density 2",
                   forms_format[] = "hollow-density 3", ranges_format[] = "hollow-density 4";
 static const char family[] = "hollow-density ";
-enum { LAST = 4 }; /* of the formats */
+enum { LAST = 4 };                               /* of the formats */
+static const char divided_prefix[] = "divided "; /* of a method */
 
 /* Is it more than a flow? */
 static bool has_members(const hl_density *m)
@@ -80,7 +82,9 @@ static char *solver_text(const hl_density *m)
 {
     hl_json_writer w = { .ctx = m->ctx };
     hl_json_open(&w, NULL, '{');
-    hl_json_put_text(&w, "method", m->method);
+    char method[sizeof divided_prefix + sizeof m->method];
+    snprintf(method, sizeof method, "%s%s", m->solver.divided ? divided_prefix : "", m->method);
+    hl_json_put_text(&w, "method", method);
     hl_json_put_real(&w, "rtol", m->solver.rtol);
     hl_json_put_real(&w, "atol", m->solver.atol);
     hl_json_put_integer(&w, "steps", (int64_t)m->solver.steps);
@@ -343,6 +347,8 @@ static hl_status read_solver(const reader *r, hl_density *m)
     const hl_json *j = r->solver.root, *rtol = hl_json_get(j, "rtol"), *atol = hl_json_get(j, "atol");
     const hl_json *steps = hl_json_get(j, "steps"), *even = hl_json_get(j, "even_steps");
     const char *method = hl_json_text(hl_json_get(j, "method"));
+    bool divided = method && strncmp(method, divided_prefix, sizeof divided_prefix - 1) == 0;
+    method = divided ? method + sizeof divided_prefix - 1 : method;
     if (!method || strlen(method) >= sizeof m->method || !hl_json_is_number(rtol) || !hl_json_is_number(atol) ||
         !hl_json_is_integer(steps) || steps->integer < 0 || steps->integer > 1000000)
         return bad(r, "its solver is missing or wrong");
@@ -356,6 +362,7 @@ static hl_status read_solver(const reader *r, hl_density *m)
     if (even && (!hl_json_is_integer(even) || even->integer < 0 || even->integer > 1000000))
         return bad(r, "its solver is missing or wrong");
     s.even_steps = even ? (size_t)even->integer : 0;
+    s.divided = divided;
     if (s.start_error < 0 || a.typical < 0 || a.worst < 0 || a.evaluations < 0)
         return bad(r, "its solver is missing or wrong");
     hl_status status = hl_density_set_solver(m, &s);

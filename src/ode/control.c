@@ -1,7 +1,9 @@
 /* control.c - how large steps are.
  *
  * The PI controller of Hairer, Norsett & Wanner: with k = error_order + 1,
- *     h_new = h * 0.9 error^(-0.85 / k) error_before^(0.2 / k),   at least h / 5, at most 10 h, at most h after a rejection. */
+ *     h_new = h * 0.9 error^(-0.85 / k) error_before^(0.2 / k),   at least h / 5, at most 10 h, at most h after a rejection.
+ *
+ * With options.divided the step is what is left over the least whole number that makes it h_new or less. */
 #include <float.h>
 #include <math.h>
 
@@ -90,6 +92,8 @@ void hl_rk_plan_step(hl_ode *ode, const hl_rk_job *job, size_t i)
     } else {
         double left = fabs(job->end - slot->t), size = fmin(slot->proposal, ode->options.max_step);
         slot->last = left <= fmin(1.01 * slot->proposal, ode->options.max_step); /* no crumb of a step at the end */
+        if (ode->options.divided && !slot->last)
+            size = left / ceil(left / size - 1e-9);
         if (!slot->last && size < 10 * DBL_EPSILON * fmax(fabs(slot->t), 1e-8 * left))
             fail(slot, slot->verdict >= HL_RK_NOT_FINITE ? HL_ERR_NOT_FINITE : HL_ERR_STEP);
         s->h[i] = slot->last ? job->end - slot->t : copysign(size, job->end - slot->t);

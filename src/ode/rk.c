@@ -69,6 +69,8 @@ static hl_status check_options(hl_ode *ode, const hl_rk_state *s)
     if (o->even_steps && (o->steps || o->gradient || s->ab))
         return hl_fail(ode->ctx, HL_ERR_INVALID,
                        "even_steps needs error control (no options.steps) and a solve that is not recorded");
+    if (o->divided && !o->even_steps)
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "options.divided needs even_steps, which sets the first step");
     if (o->gradient == HL_ADJOINT)
         return hl_fail(ode->ctx, HL_ERR_UNSUPPORTED,
                        "HL_ADJOINT is for the adams and bdf methods; with %s take HL_REPLAY, which is exact",
@@ -189,7 +191,9 @@ static void load(hl_ode *ode, hl_rk_job *job)
     for (size_t row; s->active < s->slots && hl_ode_take(ode, job->rows, &job->taken, &row);) {
         hl_rk_slot *slot = &s->slot[s->active];
         *slot = (hl_rk_slot){ .row = row, .start = job->t[row], .t = job->t[row], .error_before = 1e-4, .theta = 1 };
-        slot->even = ode->options.even_steps > 0;
+        slot->even = ode->options.even_steps > 0 && !ode->options.divided;
+        if (ode->options.divided)
+            slot->proposal = fabs(job->end - slot->t) / (double)ode->options.even_steps;
         size_t bad = hl_first_bad(job->y + row * n, n);
         if (bad < n) {
             refuse(job, slot, bad);

@@ -8,10 +8,15 @@ extern const cli_command cli_calibrate, cli_fit, cli_info, cli_logp, cli_report,
 
 /* ---- data (data.c) ---- */
 
+/* Columns of texts, which a model sees as columns of 0 and 1. */
+typedef struct cli_categories {
+    size_t count;
+    const hl_category *list;
+} cli_categories;
 /* Open a table of which only these columns are needed, so that others may hold text; what it lacks is named. Columns that the
- * options choose are opened instead. */
+ * options choose are opened instead. Columns of 0 and 1 are made of those of the categories, which may be NULL. */
 hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,
-                           const hl_density_column *columns, hl_table **table);
+                           const hl_density_column *columns, const cli_categories *categories, hl_table **table);
 /* The same for the columns of a model from `first` on: its dimension for the context alone. */
 hl_status cli_open_data(hl_context *ctx, const char *path, const hl_table_options *options, const hl_density *model,
                         size_t first, hl_table **table);

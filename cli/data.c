@@ -15,31 +15,79 @@ static size_t find(const hl_table *table, const char *name)
     return HL_NO_COLUMN;
 }
 
-/* "a,b,c", to be freed; NULL if a name has a comma, or without memory. */
-static char *list_columns(size_t count, const hl_density_column *columns)
+/* Is it a column of 0 and 1, such as "city=Paris", of this category? */
+static bool is_indicator(const hl_category *c, const char *name)
 {
-    size_t size = 1, used = 0;
+    size_t length = strlen(c->name);
+    for (size_t k = 1; k < c->count; k++)
+        if (strncmp(name, c->name, length) == 0 && name[length] == '=' && strcmp(name + length + 1, c->labels[k]) == 0)
+            return true;
+    return false;
+}
+
+/* Add ",name" to a list that has room for it. */
+static void add_name(char *list, const char *name)
+{
+    if (*list)
+        strcat(list, ",");
+    strcat(list, name);
+}
+
+/* "a,b,c" and, of categories, "city", in one block to be freed, the second `*texts`: columns that the file must have, and those of them that hold texts. NULL if a
+ * name has a comma, or without memory. */
+static char *list_columns(size_t count, const hl_density_column *columns, const cli_categories *categories,
+                          char **texts)
+{
+    size_t size = 2;
     for (size_t i = 0; i < count; i++) {
         if (strchr(columns[i].name, ','))
             return NULL;
-        size += strlen(columns[i].name) + 1;
+        size += 2 * strlen(columns[i].name) + 2;
     }
-    char *list = malloc(size);
-    for (size_t i = 0; list && i < count; i++)
-        used += (size_t)snprintf(list + used, size - used, "%s%s", i ? "," : "", columns[i].name);
+    char *list = calloc(2, size);
+    if (!list)
+        return NULL;
+    *texts = list + size;
+    for (size_t i = 0; i < count; i++) {
+        const hl_category *c = NULL;
+        for (size_t k = 0; k < categories->count && !c; k++)
+            c = is_indicator(&categories->list[k], columns[i].name) ? &categories->list[k] : NULL;
+        if (!c) {
+            add_name(list, columns[i].name);
+        } else if (strcmp(columns[i].name + strlen(c->name) + 1, c->labels[1]) == 0) { /* once */
+            add_name(list, c->name);
+            add_name(*texts, c->name);
+        }
+    }
     return list;
 }
 
 hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,
-                           const hl_density_column *columns, hl_table **table)
+                           const hl_density_column *columns, const cli_categories *categories, hl_table **table)
 {
     hl_table_options some = *options;
-    char *list = options->columns ? NULL : list_columns(count, columns);
-    if (list) {
+    const cli_categories none = { 0 };
+    categories = categories ? categories : &none;
+    char *texts = NULL, *list = list_columns(count, columns, categories, &texts);
+    if (list && *texts) {
+        some.label_columns = texts;
+        some.labels_only = 1;
+    }
+    if (list && !options->columns) {
         some.columns = list;
         some.names = 1;
     }
     hl_status status = hl_table_open(ctx, path, &some, table);
+    for (size_t k = 0; k < categories->count && status == HL_OK; k++) {
+        const hl_category *c = &categories->list[k];
+        size_t at = find(*table, c->name);
+        if (at != HL_NO_COLUMN)
+            status = hl_table_add_indicators(*table, at, c->count, c->labels);
+    }
+    if (status != HL_OK) {
+        hl_table_free(*table);
+        *table = NULL;
+    }
     free(list);
     return status;
 }
@@ -58,9 +106,16 @@ hl_status cli_open_data(hl_context *ctx, const char *path, const hl_table_option
 {
     size_t all = hl_density_dim(model) + hl_density_context(model);
     hl_density_column *columns = columns_of(model);
-    hl_status status =
-        columns ? cli_open_columns(ctx, path, options, all - first, columns + first, table) : HL_ERR_NOMEM;
+    cli_categories categories = { hl_density_categories(model), NULL };
+    hl_category *list = calloc(categories.count + 1, sizeof *list);
+    for (size_t k = 0; list && k < categories.count; k++)
+        list[k] = hl_density_get_category(model, k);
+    categories.list = list;
+    hl_status status = columns && list
+                           ? cli_open_columns(ctx, path, options, all - first, columns + first, &categories, table)
+                           : HL_ERR_NOMEM;
     free(columns);
+    free(list);
     return status;
 }
 

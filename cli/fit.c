@@ -11,7 +11,8 @@ static const cli_option options[] = {
     { "valid", CLI_TEXT, AT(valid), "FILE", "rows for validation; default a tenth of DATA", 0, 0, NULL },
     { "columns", CLI_TEXT, AT(columns), "LIST", "use these columns of DATA only, such as 'a,b' or 1-5", 0, 0, NULL },
     { "exclude", CLI_TEXT, AT(exclude), "LIST", "leave these columns out", 0, 0, NULL },
-    { "context", CLI_TEXT, AT(context), "LIST", "columns that the density of the others depends on", 0, 0, NULL },
+    { "context", CLI_TEXT, AT(context), "LIST",
+      "columns that the density of the others depends on; texts are categories", 0, 0, NULL },
     { "weights", CLI_TEXT, AT(weights), "COLUMN", "a column of weights of the rows", 0, 0, NULL },
     { "drop-constant", CLI_FLAG, AT(drop_constant), NULL, "leave columns of one value out", 0, 0, NULL },
     { "drop-missing", CLI_FLAG, AT(drop), NULL, "leave rows with missing values out", 0, 0, NULL },
@@ -92,6 +93,7 @@ static int open_table(fit_job *j)
     hl_table_options o = { .columns = s->columns,
                            .exclude = s->exclude,
                            .extra = *extra ? extra : NULL,
+                           .label_columns = s->context,
                            .drop_missing = s->drop,
                            .array = s->array,
                            .shared = 1,
@@ -101,7 +103,8 @@ static int open_table(fit_job *j)
         return cli_fail_library(&cli_fit, j->ctx, status);
     if (hl_table_dropped(j->table))
         cli_say(&cli_fit, "%s: %zu rows with missing values are left out", j->path, hl_table_dropped(j->table));
-    return choose_columns(j);
+    int result = choose_columns(j);
+    return result == CLI_OK ? fit_expand_context(j) : result;
 }
 
 /* More rows than this are read by the library when it needs them. */
@@ -155,7 +158,9 @@ static int read_valid(fit_job *j)
 {
     size_t all = j->dim + j->context + j->weights, *index = calloc(all, sizeof *index);
     hl_table_options o = { .drop_missing = j->set->drop, .array = j->set->array };
-    hl_status status = j->valid ? HL_OK : cli_open_columns(j->ctx, j->set->valid, &o, all, j->columns, &j->valid);
+    cli_categories texts = { j->categories, j->category };
+    hl_status status =
+        j->valid ? HL_OK : cli_open_columns(j->ctx, j->set->valid, &o, all, j->columns, &texts, &j->valid);
     int result = !index            ? cli_no_memory(&cli_fit)
                  : status == HL_OK ? CLI_OK
                                    : cli_fail_library(&cli_fit, j->ctx, status);
@@ -270,7 +275,9 @@ static int conclude(fit_job *j, hl_status status, hl_density *model, const hl_de
                  hl_context_message(j->ctx));
     if (!cli_is_first_rank())
         return failed ? CLI_FAILED : CLI_OK;
-    hl_status saved = model ? hl_density_save(model, j->set->out) : HL_OK;
+    hl_status saved = model ? fit_set_categories(j, model) : HL_OK;
+    if (model && saved == HL_OK)
+        saved = hl_density_save(model, j->set->out);
     if (saved != HL_OK)
         return cli_fail_library(&cli_fit, j->ctx, saved);
     if (model)
@@ -332,6 +339,7 @@ static int run(int argc, char **argv)
     if (result == CLI_OK)
         result = fit(&j);
     fit_free_rows(&j);
+    fit_free_categories(&j);
     hl_table_free(j.table);
     hl_table_free(j.valid);
     hl_settings_free(j.settings);

@@ -23,9 +23,11 @@ typedef struct fit_job {
     hl_context *ctx;
     hl_settings *settings;
     hl_table *table, *valid;
-    size_t dim, context;        /* columns of x and of the context */
-    size_t weights;             /* 1 if the rows have weights, else 0 */
-    size_t *index;              /* of the table: x, the context, then the weights */
+    size_t dim, context;   /* columns of x and of the context */
+    size_t weights;        /* 1 if the rows have weights, else 0 */
+    size_t *index;         /* of the table: x, the context, then the weights */
+    hl_category *category; /* columns of texts in the context; texts borrowed from the table */
+    size_t categories;
     hl_density_column *columns; /* their names, as functions of data.c want them */
     const char **names;         /* the same for the library */
     fit_rows rows, valid_rows;
@@ -40,6 +42,14 @@ extern const cli_command cli_fit;
 
 /* The library has copied the rows. */
 void fit_free_rows(fit_job *job);
+
+/* ---- texts in the context (fit_categories.c) ---- */
+
+/* Columns of texts in the context become columns of 0 and 1, in job->index. Returns CLI_OK or an exit status. */
+int fit_expand_context(fit_job *job);
+/* The model gets the categories. */
+hl_status fit_set_categories(const fit_job *job, hl_density *model);
+void fit_free_categories(fit_job *job);
 
 /* ---- what it says (fit_report.c) ---- */
 

@@ -129,6 +129,22 @@ static void put_range(cli_json *json, hl_density_range r)
         cli_json_exact(json, "most", r.most);
 }
 
+static void put_categories(cli_json *json, const hl_density *model)
+{
+    cli_json_open(json, "categories", '[');
+    for (size_t i = 0; i < hl_density_categories(model); i++) {
+        hl_category c = hl_density_get_category(model, i);
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "name", c.name);
+        cli_json_open(json, "labels", '[');
+        for (size_t k = 0; k < c.count; k++)
+            cli_json_text(json, NULL, c.labels[k]);
+        cli_json_close(json, ']');
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
 /* What log p is a density of, if it is more than all columns as numbers. */
 static void put_patterns(cli_json *json, const hl_density *model)
 {
@@ -183,6 +199,8 @@ static void put_density(cli_json *json, const hl_density *model, const subject *
     cli_json_close(json, ']');
     if (hl_density_patterns(model))
         put_patterns(json, model);
+    if (hl_density_categories(model))
+        put_categories(json, model);
     cli_json_bool(json, "decorrelated", hl_density_factor(model) != NULL);
     if (flow.kind) {
         cli_json_open(json, "solver", '{');

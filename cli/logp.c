@@ -270,6 +270,10 @@ static int prepare(logp_job *j, const settings *set)
         if (strcmp(hl_table_name(j->table, i), "logp") == 0)
             result = cli_fail(&cli_logp, CLI_WRONG, "%s: it has a column 'logp' already; leave it out by --columns",
                               j->path);
+    if (result == CLI_OK && (set->append || set->worst) && hl_density_categories(j->model))
+        result = cli_fail(&cli_logp, CLI_WRONG,
+                          "--%s prints rows of numbers, and the context of this model has texts in column '%s'",
+                          set->append ? "append" : "worst", hl_density_get_category(j->model, 0).name);
     if (result == CLI_OK && set->calibrate && !hl_density_flow(j->model))
         result =
             cli_fail(&cli_logp, CLI_WRONG, "--calibrate is for flows; this model has none, and its log p is exact");
@@ -285,7 +289,7 @@ static int prepare(logp_job *j, const settings *set)
 static hl_status open_table(logp_job *j, const settings *set)
 {
     hl_table_options how = { .columns = set->columns, .drop_missing = set->drop, .array = set->array };
-    if (set->append || set->worst)
+    if ((set->append || set->worst) && !hl_density_categories(j->model))
         return hl_table_open(j->ctx, j->path, &how, &j->table);
     return cli_open_data(j->ctx, j->path, &how, j->model, 0, &j->table);
 }

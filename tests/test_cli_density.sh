@@ -212,6 +212,20 @@ same "$out" "$work/who.txt"
 if [ "$(wc -l <"$out")" = 4 ]; then pass; else fail "$command: not a row for each of the context's"; fi
 expect 2 sample "$work/c.hollow" --context "$work/side.csv" -n 4
 stderr_has "3 rows for 4 samples"
+# Texts: columns of 0 and 1, so the same numbers as from these.
+awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "side") s = i } { $s = NR == 1 ? "side" : $s > 0 ? "up" : "down, 7" ; if (NR > 1 && $s != "up") $s = "\"" $s "\"" } 1' "$three" >"$work/text.csv"
+fit 0 "$work/text.csv" "$work/text.hollow" --context side --members mixture --valid "$work/text.csv"
+expect 0 logp "$work/text.hollow" "$work/text.csv"
+numbers 400
+expect 0 info "$work/text.hollow"
+stdout_has "name side, labels down, 7 up"
+printf 'side\nup\n"down, 7"\n' >"$work/texts.csv"
+expect 0 sample "$work/text.hollow" --context "$work/texts.csv"
+printf 'side\nup\nleft\n' >"$work/texts.csv"
+expect 2 sample "$work/text.hollow" --context "$work/texts.csv"
+stderr_has "texts.csv:3: column 'side': 'left' is not one of the categories that the model knows: down, 7, up"
+expect 2 logp "$work/text.hollow" "$work/text.csv" --append
+stderr_has "the context of this model has texts in column 'side'"
 expect 2 sample "$work/c.hollow" --context "$data"
 stderr_has "no column 'side'"
 fit 2 "$data" "$work/none.hollow" --context a,b

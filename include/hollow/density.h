@@ -45,6 +45,18 @@ typedef struct hl_density_range {
 HL_API hl_density_range hl_density_get_range(const hl_density *model, size_t column);
 /* 0: draws are not rounded; nonzero, as at first: they are, where columns have a step. */
 HL_API void hl_density_set_rounding(hl_density *model, int on);
+/* Columns of texts in the context are columns of 0 and 1: labels[k], k > 0, is 1 in column `column` + k - 1 of the context, which is called
+ * "city=Paris"; labels[0] has none. A model keeps this in its file for those who make rows of the context from texts. */
+typedef struct hl_category {
+    const char *name; /* of the column of texts */
+    size_t column;    /* the first of its columns of the context, from 0 on */
+    size_t count;     /* of the labels, at least 2 */
+    const char *const *labels;
+} hl_category;
+HL_API hl_status hl_density_set_categories(hl_density *model, size_t count, const hl_category *categories); /* copies */
+HL_API size_t hl_density_categories(const hl_density *model);
+HL_API hl_category hl_density_get_category(const hl_density *model,
+                                           size_t index); /* borrowed until they are set or freed */
 /* The flow sees not the standardised columns y but u with y = L u: L, dim x dim, is lower triangular with a positive diagonal,
  * as Cholesky's factor of their correlations. NULL: y itself, as at first. Copies; the upper triangle is not read. */
 HL_API hl_status hl_density_set_factor(hl_density *model, const double *factor);

@@ -42,6 +42,9 @@ typedef struct hl_table_options {
      * all with drop_missing; an error of one is an error of all. */
     int shared;
     int names; /* nonzero: `columns` are names, never numbers; a file without names must have as many columns, by place */
+    /* csv: more such columns, "city,sex", by names or numbers. labels_only: they hold texts whatever their first value looks like. */
+    const char *label_columns;
+    int labels_only;
 } hl_table_options;
 
 typedef enum hl_column_kind {
@@ -80,6 +83,13 @@ HL_API const char *hl_table_name(const hl_table *table, size_t column);
 HL_API hl_column_kind hl_table_kind(const hl_table *table, size_t column);
 /* The text of a number of a column of HL_COLUMN_LABELS; NULL if there is none. Borrowed from the table. */
 HL_API const char *hl_table_label(const hl_table *table, size_t number);
+/* The different texts of a column of HL_COLUMN_LABELS, sorted, to labels, which has room for HL_TABLE_CATEGORIES; HL_ERR_INVALID if there are
+ * more. Borrowed from the table. */
+enum { HL_TABLE_CATEGORIES = 64 };
+HL_API hl_status hl_table_categories(hl_table *table, size_t column, const char **labels, size_t *count);
+/* Add columns that are 1 where a column of labels is labels[1], labels[2], ..., else 0; their names are "city=Paris". labels[0] has none.
+ * HL_ERR_INVALID, with the place of the first, if a row has another text. */
+HL_API hl_status hl_table_add_indicators(hl_table *table, size_t column, size_t count, const char *const *labels);
 /* Nonzero if the file gives names. */
 HL_API int hl_table_named(const hl_table *table);
 

@@ -160,6 +160,7 @@ HL_REPORT_QUANTILES = 5
 HL_COLUMN_NUMBERS = 0
 HL_COLUMN_DATES = 1
 HL_COLUMN_LABELS = 2
+HL_TABLE_CATEGORIES = 64
 HL_TABLE_AUTO = 0
 HL_TABLE_CSV = 1
 HL_TABLE_NPY = 2
@@ -243,6 +244,8 @@ class hl_training_point(Structure): ...
 class hl_density_column(Structure): ...
 
 class hl_density_range(Structure): ...
+
+class hl_category(Structure): ...
 
 class hl_density_member(Structure): ...
 
@@ -668,6 +671,12 @@ hl_density_range._fields_ = [
     ("step", c_double),
     ("least", c_double),
     ("most", c_double),
+]
+hl_category._fields_ = [
+    ("name", c_char_p),
+    ("column", c_size_t),
+    ("count", c_size_t),
+    ("labels", POINTER(c_char_p)),
 ]
 hl_density_member._fields_ = [
     ("kind", c_int),
@@ -1314,6 +1323,8 @@ hl_table_options._fields_ = [
     ("label_column", c_char_p),
     ("shared", c_int),
     ("names", c_int),
+    ("label_columns", c_char_p),
+    ("labels_only", c_int),
 ]
 hl_column_stats._fields_ = [
     ("mean", c_double),
@@ -1401,6 +1412,7 @@ STRUCTS: dict[str, Any] = {
     "hl_training_point": hl_training_point,
     "hl_density_column": hl_density_column,
     "hl_density_range": hl_density_range,
+    "hl_category": hl_category,
     "hl_density_member": hl_density_member,
     "hl_density_pattern": hl_density_pattern,
     "hl_density_accuracy": hl_density_accuracy,
@@ -1658,6 +1670,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_density_get_column": (hl_density_column, [c_void_p, c_size_t]),
     "hl_density_get_range": (hl_density_range, [c_void_p, c_size_t]),
     "hl_density_set_rounding": (None, [c_void_p, c_int]),
+    "hl_density_set_categories": (c_int, [c_void_p, c_size_t, c_void_p]),
+    "hl_density_categories": (c_size_t, [c_void_p]),
+    "hl_density_get_category": (hl_category, [c_void_p, c_size_t]),
     "hl_density_set_factor": (c_int, [c_void_p, c_void_p]),
     "hl_density_factor": (c_void_p, [c_void_p]),
     "hl_density_flow": (c_void_p, [c_void_p]),
@@ -1843,6 +1858,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_table_name": (c_char_p, [c_void_p, c_size_t]),
     "hl_table_kind": (c_int, [c_void_p, c_size_t]),
     "hl_table_label": (c_char_p, [c_void_p, c_size_t]),
+    "hl_table_categories": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p]),
+    "hl_table_add_indicators": (c_int, [c_void_p, c_size_t, c_size_t, POINTER(c_char_p)]),
     "hl_table_named": (c_int, [c_void_p]),
     "hl_table_find": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
     "hl_table_find_in_file": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),

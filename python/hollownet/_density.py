@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from . import _abi as abi
+from . import _categories
 from ._data import (
     as_array,
     as_column,
-    as_context,
     as_rows,
     as_seed,
     check_finite,
@@ -54,6 +54,14 @@ class DensityModel(Model):
         """The names of the columns, then of those of the context."""
         count = self.dim + self.context
         return [lib.hl_density_get_column(self._handle.value, i).name.decode() for i in range(count)]
+
+    @property
+    def categories(self) -> list[_categories.Category]:
+        return _categories.of_model(self._handle.value)
+
+    def rows_of_context(self, context: Any, rows: int) -> np.ndarray | None:
+        """The context of every row as numbers."""
+        return _categories.encode(context, rows, self.context, self.categories)
 
     @property
     def is_flow(self) -> bool:
@@ -237,7 +245,7 @@ class Density(DensityMixin, Fitted):
             Rows x columns: an array, or a table of pandas, polars or pyarrow.
         y : ignored
         context : table or array, optional
-            Columns, for every row, that the density depends on.
+            Columns, for every row, that the density depends on. Columns of texts are categories.
         X_valid, context_valid : optional
             Rows for validation; default: part of X.
         sample_weight : array, optional
@@ -253,7 +261,11 @@ class Density(DensityMixin, Fitted):
         if len(x) < 10:
             raise ValueError(f"n_samples={len(x)}: X has {len(x)} row(s), and at least 10 are needed")
         context_names = column_names(context) if context is not None else None
-        c = None if context is None else _context_rows(context, len(x), "context")
+        categories: list[_categories.Category] = []
+        if context is not None and _categories.has_texts(context):
+            c, context_names, categories = _categories.learn(context, len(x))
+        else:
+            c = None if context is None else _context_rows(context, len(x), "context")
         width = 0 if c is None else c.shape[1]
         data = abi.hl_density_data(dim=x.shape[1], context=width)
         data.train = abi.hl_density_rows(rows=len(x), x=pointer(x), context=pointer(c))
@@ -267,7 +279,7 @@ class Density(DensityMixin, Fitted):
             keep.append(weights)
         if X_valid is not None:
             xv = as_rows(X_valid, "X_valid", x.shape[1])
-            cv = as_context(context_valid, len(xv), width)
+            cv = _categories.encode(context_valid, len(xv), width, categories)
             data.valid = abi.hl_density_rows(rows=len(xv), x=pointer(xv), context=pointer(cv))
             keep += [xv, cv]
         shown = [str(n) for n in names] if names is not None else [f"x{i + 1}" for i in range(x.shape[1])]
@@ -278,6 +290,9 @@ class Density(DensityMixin, Fitted):
             data.names = texts
             keep.append(texts)
         self._run(data, shown, checkpoint, resume)
+        if categories:
+            with self._model._locked() as owner:
+                _categories.give(owner, self._model._handle.value, categories)
         self.n_features_in_ = x.shape[1]
         if names is not None:
             self.feature_names_in_ = names
@@ -354,13 +369,13 @@ class Density(DensityMixin, Fitted):
         """The log-density of every row, in nats and in the units of the data: exact, and the same number every time."""
         x = self._rows(X)
         model = self._fitted()
-        return model.log_prob(x, as_context(context, len(x), model.context))
+        return model.log_prob(x, model.rows_of_context(context, len(x)))
 
     def score_gradient(self, X: Any, context: Any = None) -> np.ndarray:
         """The gradient of the log-density of every row by the row: rows x columns, exact, in the units of the data."""
         x = self._rows(X)
         model = self._fitted()
-        return model.log_prob_gradient(x, as_context(context, len(x), model.context))
+        return model.log_prob_gradient(x, model.rows_of_context(context, len(x)))
 
     def responsibilities(self, X: Any, context: Any = None) -> np.ndarray:
         """The share of every member in the density of every row: rows x members, with row sums of 1.
@@ -369,7 +384,7 @@ class Density(DensityMixin, Fitted):
         """
         x = self._rows(X)
         model = self._fitted()
-        c = as_context(context, len(x), model.context)
+        c = model.rows_of_context(context, len(x))
         logp = [model.member_log_prob(k, x, c) + np.log(model.member(k).weight) for k in range(model.members)]
         shares = np.exp(np.array(logp) - np.max(logp, axis=0))
         return (shares / shares.sum(axis=0)).T
@@ -407,7 +422,7 @@ class Density(DensityMixin, Fitted):
         """
         x = self._rows(X)
         model = self._fitted()
-        return report_density(model, x, as_context(context, len(x), model.context), rows, draws, random_state, title)
+        return report_density(model, x, model.rows_of_context(context, len(x)), rows, draws, random_state, title)
 
     def sample(self, n_samples: int = 1, random_state: Any = None, context: Any = None) -> np.ndarray:
         """Rows from the model. More samples of a seed begin with the same ones.
@@ -418,14 +433,14 @@ class Density(DensityMixin, Fitted):
         if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
             raise ValueError(f"n_samples is {n_samples!r}; it must be an integer of at least 1")
         rows = int(n_samples)
-        return model.sample(rows, as_seed(random_state), as_context(context, rows, model.context))
+        return model.sample(rows, as_seed(random_state), model.rows_of_context(context, rows))
 
     @_FlowMethod
     def transform(self, X: Any, context: Any = None) -> np.ndarray:
         """From the rows to the base of the flow, where the model is a normal distribution with independent columns."""
         x = self._rows(X).copy()
         model = self._fitted()
-        c = as_context(context, len(x), model.context)
+        c = model.rows_of_context(context, len(x))
         return self._through_flow(x, c, lib.hl_flow_forward)
 
     @_FlowMethod
@@ -438,7 +453,7 @@ class Density(DensityMixin, Fitted):
         """From the base of the flow to rows: the inverse of transform, to the tolerance of the solver."""
         model = self._fitted()
         z = as_rows(Z, "Z", model.dim)
-        c = as_context(context, len(z), model.context)
+        c = model.rows_of_context(context, len(z))
         return self._through_flow(z, c, lib.hl_flow_inverse)
 
     def _through_flow(self, x: np.ndarray, context: np.ndarray | None, call: Any) -> np.ndarray:

@@ -351,6 +351,26 @@ static bool is_column(const csv *c, const char *wanted, size_t column)
     return wanted && strcmp(wanted, number) == 0;
 }
 
+/* The same for a list "a,b". */
+static bool is_listed(const csv *c, const char *list, size_t column)
+{
+    char item[HL_TABLE_SHOWN];
+
+    for (const char *at = list; at && *at;) {
+        const char *comma = strchr(at, ',');
+        size_t bytes = comma ? (size_t)(comma - at) : strlen(at);
+
+        if (bytes < sizeof item) {
+            memcpy(item, at, bytes);
+            item[bytes] = '\0';
+            if (is_column(c, item, column))
+                return true;
+        }
+        at = comma ? comma + 1 : NULL;
+    }
+    return false;
+}
+
 static hl_status take_columns(csv *c, const char *record, const char *end, bool header)
 {
     const char *p = record;
@@ -380,9 +400,11 @@ static hl_status take_places(csv *c)
     for (size_t i = 0; i < c->fields; i++)
         c->place[i] = UNUSED;
     for (size_t i = 0; i < t->column_count; i++) {
-        t->columns[i].open = is_column(c, t->options.date_column, i) || is_column(c, t->options.label_column, i);
-        t->columns[i].kind = HL_COLUMN_NUMBERS;
-        t->columns[i].labels = is_column(c, t->options.label_column, i);
+        bool listed = is_listed(c, t->options.label_columns, i), fixed = listed && t->options.labels_only;
+
+        t->columns[i].labels = listed || is_column(c, t->options.label_column, i);
+        t->columns[i].open = !fixed && (t->columns[i].labels || is_column(c, t->options.date_column, i));
+        t->columns[i].kind = fixed ? HL_COLUMN_LABELS : HL_COLUMN_NUMBERS;
         c->place[t->columns[i].index] = (ptrdiff_t)i;
         t->columns[i].index = i;
     }

@@ -209,7 +209,18 @@ static hl_status read_arrays(hl_table *t, size_t first, size_t count, const want
     return status;
 }
 
-static hl_status read_wanted(hl_table *t, size_t first, size_t count, const wanted *w, double *out)
+/* Numbers of labels become 1 or 0. */
+static void compare_labels(const hl_table *t, size_t count, const wanted *w, double *out)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const hl_column *column = wanted_column(t, w, i);
+
+        for (size_t r = 0; column->indicator && r < count; r++)
+            out[r * w->count + i] = out[r * w->count + i] == column->equals;
+    }
+}
+
+static hl_status read_stored(hl_table *t, size_t first, size_t count, const wanted *w, double *out)
 {
     if (first > t->rows || count > t->rows - first)
         return hl_table_fault(t, HL_ERR_INVALID, "rows %zu to %zu were asked for, and there are %zu", first,
@@ -231,6 +242,15 @@ static hl_status read_wanted(hl_table *t, size_t first, size_t count, const want
         out += n * w->count;
     }
     return HL_OK;
+}
+
+static hl_status read_wanted(hl_table *t, size_t first, size_t count, const wanted *w, double *out)
+{
+    hl_status status = read_stored(t, first, count, w, out);
+
+    if (!status)
+        compare_labels(t, count, w, out);
+    return status;
 }
 
 hl_status hl_table_read_rows(hl_table *table, size_t first, size_t count, double *out)

@@ -34,6 +34,8 @@ typedef struct hl_column {
     size_t place;     /* column of the file */
     hl_column_kind kind;
     bool open, labels; /* csv: its first value will tell its kind; it may hold text */
+    bool indicator;    /* 1 where the column of labels at the same place is `equals`, else 0 */
+    double equals;
 } hl_column;
 
 /* From `row` on, row and line grow together. */

@@ -155,6 +155,7 @@ void hl_density_free(hl_density *m)
     hl_density_drop_flow(m);
     hl_density_set_maps(m, NULL);
     hl_atoms_free(m->ctx, m->atoms);
+    hl_density_free_categories(m);
     if (m->training)
         hl_row_sketch_free(m->ctx, &m->training->rows);
     hl_free(m->ctx, m->training);

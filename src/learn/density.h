@@ -46,6 +46,8 @@ struct hl_density {
     hl_column_map **map; /* [dim + context], or NULL: no member sees mapped columns */
     struct hl_density_atoms *atoms; /* or NULL; with atoms there are no members, and maps of all columns */
     hl_density_training *training;  /* or NULL: nothing is known */
+    hl_category *category;          /* columns of texts in the context */
+    size_t categories;
     char *note;
     hl_flow *flow; /* or NULL */
     double flow_weight;
@@ -91,6 +93,11 @@ hl_density_formed hl_density_form_rows(hl_density *m, size_t rows, const double 
 hl_status hl_density_member_formed(hl_density *m, size_t member, size_t rows, const double *x, const double *context,
                                    double *logp);
 void hl_density_see(const hl_density *m, size_t rows, double *x, double *context);
+
+/* In files: density_categories.c. The caller frees the text; HL_ERR_FORMAT if the categories are wrong. */
+char *hl_density_categories_text(const hl_density *m);
+hl_status hl_density_categories_read(hl_density *m, const hl_json *root);
+void hl_density_free_categories(hl_density *m);
 
 /* The model's training, made if there is none yet; NULL: no memory. */
 hl_density_training *hl_density_add_training(hl_density *m);

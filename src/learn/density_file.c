@@ -29,7 +29,8 @@
  * an entry per column: the name of the form if it is not none, bounds that are finite, edge, centre and scale if there are any, origin and
  * step of the grid if there is one, "least" and "most" if draws have such limits. If it has atoms, it has no members and "atoms" besides (density_file_atoms.c).
  *
- * The format is "hollow-density 4" if a map ends with the rows that it was fitted to: its entry has "low" and "high" besides. */
+ * The format is "hollow-density 4" if a map ends with the rows that it was fitted to: its entry has "low" and "high" besides. It
+ * is "hollow-density 5" if columns of texts are in the context; then there are "categories" (density_categories.c). */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -41,15 +42,16 @@
 #include "nn/model.h"
 
 static const char format_text[] = "hollow-density 1", members_format[] = "hollow-density 2",
-                  forms_format[] = "hollow-density 3", ranges_format[] = "hollow-density 4";
+                  forms_format[] = "hollow-density 3", ranges_format[] = "hollow-density 4",
+                  categories_format[] = "hollow-density 5";
 static const char family[] = "hollow-density ";
-enum { LAST = 4 };                               /* of the formats */
+enum { LAST = 5 };                               /* of the formats */
 static const char divided_prefix[] = "divided "; /* of a method */
 
 /* Is it more than a flow? */
 static bool has_members(const hl_density *m)
 {
-    return m->mixtures || m->map || !m->flow || m->form;
+    return m->mixtures || m->map || !m->flow || m->form || m->categories;
 }
 
 /* Does a map end with its rows? */
@@ -199,7 +201,8 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
     char context[24];
     snprintf(context, sizeof context, "%zu", m->context);
     hl_status status = hl_tensors_set_metadata(t, "format",
-                                               has_ranges(m)    ? ranges_format
+                                               m->categories    ? categories_format
+                                               : has_ranges(m)  ? ranges_format
                                                : m->form        ? forms_format
                                                : has_members(m) ? members_format
                                                                 : format_text);
@@ -219,6 +222,8 @@ static hl_status write_metadata(const hl_density *m, hl_tensors *t)
         status = hl_model_set(m->ctx, t, "maps", maps_text(m));
     if (status == HL_OK && m->form)
         status = hl_model_set(m->ctx, t, "forms", forms_text(m));
+    if (status == HL_OK && m->categories)
+        status = hl_model_set(m->ctx, t, "categories", hl_density_categories_text(m));
     if (status == HL_OK && m->training)
         status = hl_model_set(m->ctx, t, "training", hl_density_training_text(m));
     return status == HL_OK ? hl_tensors_set_metadata(t, "note", m->note) : status;
@@ -273,7 +278,7 @@ typedef struct reader {
     hl_architecture *architecture; /* NULL: no flow */
     hl_flow_spec spec;
     size_t dim, context, tensors; /* tensors: those that were taken */
-    hl_json_document columns, solver, members, maps, forms, atoms, training;
+    hl_json_document columns, solver, members, maps, forms, atoms, training, categories;
 } reader;
 
 static hl_status bad(const reader *r, const char *what)
@@ -560,6 +565,10 @@ static hl_status fill(reader *r, hl_density *m)
     }
     if (status == HL_OK && r->tensors != hl_tensors_count(r->t))
         status = bad(r, "it has tensors that the architecture does not have");
+    if (status == HL_OK && r->categories.root) {
+        status = hl_density_categories_read(m, r->categories.root);
+        status = status == HL_ERR_FORMAT ? bad(r, "its categories are wrong") : status;
+    }
     if (status == HL_OK && r->training.root)
         status = hl_density_training_read(m, r->path, r->training.root);
     return status == HL_OK ? hl_density_set_note(m, hl_tensors_metadata(r->t, "note")) : status;
@@ -589,7 +598,8 @@ static hl_status read_layout(reader *r)
 static hl_status read_density(reader *r, hl_density **out)
 {
     const char *format = hl_tensors_metadata(r->t, "format");
-    bool ranges = format && strcmp(format, ranges_format) == 0;
+    bool categories = format && strcmp(format, categories_format) == 0;
+    bool ranges = categories || (format && strcmp(format, ranges_format) == 0);
     bool forms = ranges || (format && strcmp(format, forms_format) == 0);
     bool members = forms || (format && strcmp(format, members_format) == 0);
     char *end = NULL;
@@ -617,6 +627,8 @@ static hl_status read_density(reader *r, hl_density **out)
         status = read_layout(r);
     if (status == HL_OK && forms)
         status = hl_model_parse(r->ctx, r->t, "forms", &r->forms);
+    if (status == HL_OK && categories)
+        status = hl_model_parse(r->ctx, r->t, "categories", &r->categories);
     if (status == HL_OK && forms && !ranges && !r->forms.root)
         status = bad(r, "its forms are missing");
     if (status == HL_OK && flow && (r->dim != r->spec.net.dim || r->context != r->spec.net.context))
@@ -649,6 +661,7 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
     hl_json_free(&r.forms);
     hl_json_free(&r.atoms);
     hl_json_free(&r.training);
+    hl_json_free(&r.categories);
     return status;
 }
 

@@ -110,6 +110,32 @@ class TestProgram(unittest.TestCase):
         with self.assertRaises(ValueError):
             model.score_samples(table)
 
+    def test_categories(self):
+        rng = np.random.default_rng(1)
+        c = np.array(["b", "a", "c"], dtype=object)[rng.integers(0, 3, 300)]
+        n = rng.normal(size=300)
+        x = 4.0 * (c == "a") + n + 0.3 * rng.normal(size=300)
+        with open(self.path("x.csv"), "w", encoding="utf-8") as file:
+            file.write("x,city,n\n")
+            file.writelines(f"{x[i]!r},{c[i]},{n[i]!r}\n" for i in range(300))
+        table, context = Table({"x": x}), Table({"city": c, "n": n})
+        model = hollownet.Density(members="mixture").fit(table, context=context)
+        options = ["--members", "mixture", "--quiet", "--context", "city,n"]
+        run("fit", self.path("x.csv"), "-o", self.path("m.hollow"), *options)
+        with open(self.path("m.hollow"), "rb") as file:
+            self.assertEqual(model.to_bytes(), file.read())
+        again = hollownet.Density.load(self.path("m.hollow"))
+        logp = model.score_samples(table, context=context)
+        self.assertTrue(np.array_equal(again.score_samples(table, context=context), logp))
+        self.assertTrue(np.array_equal(model.sample(3, context=["a", 0.5]), again.sample(3, context=[["a", 0.5]] * 3)))
+        self.assertGreater(model.sample(50, context=["a", 0.0]).mean(), 3)
+        with self.assertRaisesRegex(ValueError, "context row 1, column 'city': 'd' is not one of the categories"):
+            other = Table({"city": np.array(["a", "d"], dtype=object), "n": n[:2]})
+            model.score_samples(Table({"x": x[:2]}), context=other)
+        with self.assertRaisesRegex(ValueError, "different texts"):
+            one = Table({"city": np.array(["a"] * 300, dtype=object)})
+            hollownet.Density(members="mixture").fit(table, context=one)
+
     def test_sde(self):
         t, X, groups = paths()
         model = hollownet.SDE(iters=20, random_state=1)

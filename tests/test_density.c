@@ -301,7 +301,7 @@ static void test_bad_metadata(void **state)
         { "format", NULL, "not a density model" },
         { "format", "hollow-net 1", "not a density model" },
         { "format", "hollow-density 3", "its members are missing" },
-        { "format", "hollow-density 5", "a newer version of hollow" },
+        { "format", "hollow-density 6", "a newer version of hollow" },
         { "kind", NULL, "its kind" },
         { "kind", "cnf", "" },
         { "kind", "naf", "" },

@@ -58,7 +58,7 @@ typedef struct hl_fit_options {
     double last_rate;         /* share of the rate at the end of the cosine; default 0.01 */
     const char *train_method; /* default "rk4" */
     size_t
-        train_steps; /* its steps to begin with; default 8 to 3 dimensions, else 4; SIZE_MAX: adaptive by `solver`'s tolerances */
+        train_steps; /* its steps to begin with; default 8 to 2 dimensions, else 4; SIZE_MAX: adaptive by `solver`'s tolerances */
     hl_trace train_trace;   /* of training; validations are exact */
     hl_flow_solver solver;  /* of validations; its trace and straight are ignored */
     size_t validate_every;  /* iterations; default iterations / 20 */

@@ -29,7 +29,8 @@ typedef struct size_class {
 /* clang-format off */
 static const size_class classes[] = {
 /*  columns   conditioner  made other layers features width layers activation loss                matching valid discrete iters batch rate */
-    { 3,        "made",     64,  64,   1,     16,      64,   3,    "tanh",  HL_LOSS_DEFAULT,       2. / 3, 2000,   64,   4000,  512, 1e-2 },
+    { 2,        "made",     64,  64,   1,     16,      64,   3,    "tanh",  HL_LOSS_DEFAULT,       2. / 3, 2000,   64,   4000,  512, 1e-2 },
+    { 3,        "made",     64,  64,   1,     16,      64,   3,    "tanh",  HL_LOSS_DEFAULT,       2. / 3, 2000,   64,   4000,  256, 1e-2 },
     { 512,      "made",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_DEFAULT,       1. / 3, 2000,  128,   2000,  256, 5e-3 },
     { SIZE_MAX, "tree",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_FLOW_MATCHING, 1. / 3,  100,  128,   2000,  128, 5e-3 },
 };
@@ -42,7 +43,7 @@ static const double REACH = 0.5,
 static const double FEW = 2000, JITTER = 0.3, JITTER_ROWS = 5000, DECAY = 0.1, DECAY_ROWS = 20000;
 
 /* Up to FEW rows of 4 to 512 columns, beside mixtures: less to overfit with, in a fifth of the time. */
-enum { FEW_HIDDEN = 32, FEW_FEATURES = 8, FEW_WIDTH = 16 };
+enum { SMALLER_COLUMNS = 512 /* the class of these */, FEW_HIDDEN = 32, FEW_FEATURES = 8, FEW_WIDTH = 16 };
 
 static const size_class *find_class(size_t columns)
 {
@@ -67,7 +68,7 @@ static size_class class_of(const hl_fit_table *t, const hl_settings *s)
 {
     size_class c = *find_class(t->dim);
     bool alone = hl_settings_choice(s, "members", 0) == HL_FIT_FLOW_ONLY;
-    if (!alone && (double)t->train.rows <= FEW && &classes[1] == find_class(t->dim)) {
+    if (!alone && (double)t->train.rows <= FEW && find_class(t->dim)->columns == SMALLER_COLUMNS) {
         c.hidden_made = FEW_HIDDEN;
         c.features = FEW_FEATURES;
         c.width = FEW_WIDTH;

@@ -60,7 +60,7 @@ static size_t at_least_one(size_t n)
 
 static size_t first_steps(const hl_fit *fit)
 {
-    return !fit->discrete_steps ? 0 : fit->options.train_steps ? fit->options.train_steps : fit->dim <= 3 ? 8 : 4;
+    return !fit->discrete_steps ? 0 : fit->options.train_steps ? fit->options.train_steps : fit->dim <= 2 ? 8 : 4;
 }
 
 /* For the optimiser, whose 0 is none. */

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Density of tables by `hollow fit`, scikit-learn's Gaussian mixture and zuko's neural spline flow: one line of JSON for each pair.
+"""Density of tables by `hollow fit`, scikit-learn's Gaussian mixture, a kernel density estimate and zuko's neural spline flow: one line of JSON for each pair.
 
-    density.py --program build/hollow TABLE.npz ...
+    density.py --program build/hollow [--results DIRECTORY] [--peers mixture,kde,nsf] TABLE.npz ...
+    density.py --results DIRECTORY --markdown
 
-A table is a npz file with the arrays train, valid and test. All models see the same rows and choose by the same validation rows. The
-spline flow has as much CPU time as `hollow fit` took, on one thread; the mixture takes what it takes. `gain` is by how many nats a test row is
-more likely under our model, `gain_error` the standard error of the paired differences.
+A table is a npz file with the arrays train, valid and test, and truth if the density is known. All models see the same rows and choose by the same validation rows. The
+spline flow has as much CPU time as `hollow fit` took, on one thread; the others take what they take. `gain` is by how many nats a test row is
+more likely under our model, `gain_error` the standard error of the paired differences. Tables with fewer numbers come first. With --results, log p of the test rows is kept
+in DIRECTORY, what is there already is not run again, and --markdown prints a table of all of it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ import subprocess
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,6 +42,7 @@ class Table:
         mean, deviation = arrays["train"].mean(0), arrays["train"].std(0)
         self.train, self.valid, self.test = ((arrays[k] - mean) / deviation for k in ("train", "valid", "test"))
         self.scale = -float(np.log(deviation).sum())
+        self.truth = arrays["truth"].ravel() if "truth" in arrays else None
 
 
 def by_hollow(program: str, table: Table) -> tuple[np.ndarray, float]:
@@ -55,14 +61,38 @@ def by_hollow(program: str, table: Table) -> tuple[np.ndarray, float]:
 def by_mixture(table: Table) -> tuple[np.ndarray, float]:
     start, best, result = time.process_time(), -np.inf, None
     for parts in SIZES:
-        if parts > 1 and parts * ROWS_PER_PART > len(table.train):
-            break
-        model = GaussianMixture(parts, random_state=0, max_iter=200).fit(table.train)
-        score = model.score(table.valid)
-        if score > best:
-            best, result = score, model.score_samples(table.test)
+        for kind in ("full", "diag"):
+            if parts > 1 and parts * ROWS_PER_PART > len(table.train):
+                continue
+            model = GaussianMixture(parts, covariance_type=kind, random_state=0, max_iter=200).fit(table.train)
+            score = model.score(table.valid)
+            if score > best:
+                best, result = score, model.score_samples(table.test)
     assert result is not None
     return result + table.scale, time.process_time() - start
+
+
+def kernel_logp(train: np.ndarray, rows: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """log p of rows by Gaussian kernels of every width: widths x rows."""
+    n, d = train.shape
+    out = np.empty((len(widths), len(rows)))
+    own = (train**2).sum(1)
+    for first in range(0, len(rows), 500):
+        part = rows[first : first + 500]
+        square = np.maximum((part**2).sum(1)[:, None] + own - 2 * part @ train.T, 0)
+        least = square.min(1, keepdims=True)
+        for k, width in enumerate(widths):
+            sums = np.exp((least - square) / (2 * width**2)).sum(1)
+            out[k, first : first + 500] = np.log(sums) - least[:, 0] / (2 * width**2) - np.log(n) - d * np.log(width) - d / 2 * np.log(2 * np.pi)
+    return out
+
+
+def by_kernels(table: Table) -> tuple[np.ndarray, float]:
+    """What scikit-learn's KernelDensity gives, on standardised columns; the validation rows choose one of 12 widths."""
+    start = time.process_time()
+    widths = np.geomspace(0.02, 1.5, 12)
+    best = widths[kernel_logp(table.train, table.valid, widths).mean(1).argmax()]
+    return kernel_logp(table.train, table.test, np.array([best]))[0] + table.scale, time.process_time() - start
 
 
 def by_splines(table: Table, seconds: float) -> tuple[np.ndarray, float]:
@@ -93,13 +123,31 @@ def by_splines(table: Table, seconds: float) -> tuple[np.ndarray, float]:
     return logp + table.scale, time.process_time() - start
 
 
-def print_line(table: Table, peer: str, ours: tuple[np.ndarray, float], theirs: tuple[np.ndarray, float]) -> None:
+PEERS = {"mixture": "scikit-learn GaussianMixture", "kde": "kernel density estimate", "nsf": "zuko NSF"}
+Score = tuple[np.ndarray, float]
+
+
+def recall(directory: Path | None, table: Table, who: str, run: Callable[[], Score]) -> Score:
+    """log p of the test rows and CPU seconds, of this run or of an earlier one."""
+    path = directory / f"{table.name}.{who}.npz" if directory else None
+    if path and path.exists():
+        kept = np.load(path)
+        return kept["logp"], float(kept["seconds"])
+    logp, seconds = run()
+    if path:
+        unfinished = path.with_name("unfinished.npz")
+        np.savez(unfinished, logp=logp, seconds=seconds, truth=table.truth if table.truth is not None else np.array([]))
+        unfinished.rename(path)
+    return logp, seconds
+
+
+def line_of(name: str, peer: str, ours: Score, theirs: Score) -> dict[str, Any]:
     gain = ours[0] - theirs[0]
-    entry = {
+    return {
         "case": "density",
-        "peer": peer,
+        "peer": PEERS[peer],
         "threads": 1,
-        "data": table.name,
+        "data": name,
         "ours_nll": -ours[0].mean(),
         "peer_nll": -theirs[0].mean(),
         "gain": gain.mean(),
@@ -108,20 +156,47 @@ def print_line(table: Table, peer: str, ours: tuple[np.ndarray, float], theirs: 
         "peer_cpu_s": theirs[1],
         "ratio": theirs[1] / ours[1],
     }
-    print(json.dumps({k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in entry.items()}), flush=True)
+
+
+def print_markdown(directory: Path) -> None:
+    """Of all that is in a directory of results."""
+    print("| table | `hollow fit` (gap) | CPU s | Gaussian mixture | gain | kernels | gain | NSF | gain |\n" + "|---" * 9 + "|")
+    for path in sorted(directory.glob("*.ours.npz")):
+        name = path.name[: -len(".ours.npz")]
+        kept = np.load(path)
+        ours = (kept["logp"], float(kept["seconds"]))
+        gap = f" ({(kept['truth'] - ours[0]).mean():.3f})" if kept["truth"].size else ""
+        cells = [name, f"{-ours[0].mean():.3f}{gap}", f"{ours[1]:.0f}"]
+        for peer in PEERS:
+            other = directory / f"{name}.{peer}.npz"
+            if not other.exists():
+                cells += ["", ""]
+                continue
+            theirs = np.load(other)
+            line = line_of(name, peer, ours, (theirs["logp"], float(theirs["seconds"])))
+            cells += [f"{line['peer_nll']:.3f}", f"{line['gain']:.3f} +- {line['gain_error']:.3f}"]
+        print("| " + " | ".join(cells) + " |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/hollow")
-    parser.add_argument("tables", type=Path, nargs="+")
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("tables", type=Path, nargs="*")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=UserWarning)
-    for path in options.tables:
-        table = Table(path)
-        ours = by_hollow(options.program, table)
-        print_line(table, "scikit-learn GaussianMixture", ours, by_mixture(table))
-        print_line(table, "zuko NSF", ours, by_splines(table, ours[1]))
+    if options.results:
+        options.results.mkdir(parents=True, exist_ok=True)
+    for table in sorted((Table(path) for path in options.tables), key=lambda t: t.train.size):
+        ours = recall(options.results, table, "ours", partial(by_hollow, options.program, table))
+        runs = {"mixture": partial(by_mixture, table), "kde": partial(by_kernels, table), "nsf": partial(by_splines, table, ours[1])}
+        for peer in options.peers.split(","):
+            entry = line_of(table.name, peer, ours, recall(options.results, table, peer, runs[peer]))
+            print(json.dumps({k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in entry.items()}), flush=True)
+    if options.markdown and options.results:
+        print_markdown(options.results)
 
 
 if __name__ == "__main__":

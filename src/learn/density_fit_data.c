@@ -265,7 +265,7 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
     if (status == HL_OK)
         status = data->valid.rows ? copy_rows(t, &data->valid, &t->valid)
                                   : split(t, hl_settings_real(settings, "validation-share", 0.1), seed);
-    if (status == HL_OK)
+    if (status == HL_OK && data->valid.rows) /* of a split of its own, equal rows are so by their nature */
         status = hl_fit_check_copies(t);
     if (status != HL_OK)
         return status;

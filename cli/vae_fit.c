@@ -74,6 +74,28 @@ static void log_line(job *j, const hl_vae_progress *p)
     fputc('\n', j->log);
 }
 
+/* Bits are drawn from gray values with P(1) = value / 255, so that images of another scale come out nearly black. Looks at some rows,
+ * evenly spaced. */
+static void say_dark(const job *j, bool gray)
+{
+    enum { DARK = 64, LOOK = 1000 };
+    const hl_vae_source source = hl_images_source(j->train);
+    size_t dim = hl_images_dim(j->train), look = source.rows < LOOK ? source.rows : LOOK;
+    unsigned char *row = gray ? malloc(dim) : NULL;
+    unsigned most = 0;
+    bool good = row != NULL;
+    for (size_t r = 0; r < look && good; r++) {
+        size_t at = (size_t)((double)r * (double)source.rows / (double)look);
+        good = source.read(1, &at, row, source.user) == HL_OK;
+        for (size_t i = 0; i < dim && good; i++)
+            most = row[i] > most ? row[i] : most;
+    }
+    free(row);
+    if (good && most < DARK)
+        cli_say(&vae_command_fit,
+                "the largest gray value is %u, and white is 255: scale the images first, if %u is white", most, most);
+}
+
 static int progress(const void *report, void *user)
 {
     const hl_vae_progress *p = report;
@@ -83,6 +105,7 @@ static int progress(const void *report, void *user)
         hl_vae_rows rows = hl_images_rows(j->train);
         cli_say(&vae_command_fit, "%zu rows of %zu values%s, %zu parameters, %zu iterations", rows.rows,
                 hl_images_dim(j->train), rows.gray ? ", gray" : "", p->parameters, p->iterations);
+        say_dark(j, rows.gray);
         cli_progress_start(&j->progress, fraction);
         if (j->log && j->resume)
             cli_cut_log(j->log, p->iteration);

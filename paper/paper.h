@@ -8,7 +8,7 @@ extern const cli_command paper_command;
 
 typedef struct paper_settings {
     const char *out;
-    bool quick, shared;
+    bool quick, shared, anchor;
     uint64_t seed, dim, threads, epochs;
     const char *data, *net, *only; /* NULL: the figure's default */
 } paper_settings;

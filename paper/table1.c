@@ -4,6 +4,8 @@
  * then the same for all, so that log p - ELBO is the gap of inference alone. log p is the best bound IWAE-k over all posteriors
  * with an exact log q, row by row. Without --shared all parts are trained, for each posterior by itself.
  *
+ * With --anchor all parts of the one autoencoder go on training with each posterior (table1_anchor.c).
+ *
  * Models, and the results of each row, are files; what is there is not made again, and a training that was killed goes on. */
 #include <math.h>
 #include <stdlib.h>
@@ -12,18 +14,28 @@
 #include "table1.h"
 
 const table1_run table1_runs[TABLE1_RUNS] = {
-    { "vae", "vae", { { 0 } }, false },
-    { "planar", "planar", { { 0 } }, false },
-    { "iaf", "iaf", { { 0 } }, false },
-    { "sylvester", "sylvester", { { 0 } }, false },
-    { "ffjord", "ffjord", { { "trace", "hutchinson" } }, false },
-    { "hollow", "hollow", { { "trace", "exact" } }, false },
-    { "hollow-stochastic", "hollow", { { "trace", "hutchinson" } }, false },
+    { .name = "vae", .posterior = "vae" },
+    { .name = "planar", .posterior = "planar" },
+    { .name = "iaf", .posterior = "iaf" },
+    { .name = "sylvester", .posterior = "sylvester" },
+    { .name = "ffjord", .posterior = "ffjord", .settings = { { "trace", "hutchinson" } } },
+    { .name = "hollow", .posterior = "hollow", .settings = { { "trace", "exact" } } },
+    { .name = "hollow-stochastic", .posterior = "hollow", .settings = { { "trace", "hutchinson" } } },
+    { .name = "hollow-weights", .posterior = "hollow", .settings = { { "code", "weights" } }, .optional = true },
     /* sizes of the hollow network, as the paper searched them */
-    { "hollow-elu", "hollow", { { "activation", "elu" } }, true },
-    { "hollow-64", "hollow", { { "activation", "elu" }, { "features", "64" }, { "width", "64" } }, true },
-    { "hollow-100", "hollow", { { "activation", "elu" }, { "features", "100" }, { "width", "100" } }, true },
-    { "hollow-3-layers", "hollow", { { "activation", "elu" }, { "layers", "3" } }, true },
+    { .name = "hollow-elu", .posterior = "hollow", .settings = { { "activation", "elu" } }, .optional = true },
+    { .name = "hollow-64",
+      .posterior = "hollow",
+      .settings = { { "activation", "elu" }, { "features", "64" }, { "width", "64" } },
+      .optional = true },
+    { .name = "hollow-100",
+      .posterior = "hollow",
+      .settings = { { "activation", "elu" }, { "features", "100" }, { "width", "100" } },
+      .optional = true },
+    { .name = "hollow-3-layers",
+      .posterior = "hollow",
+      .settings = { { "activation", "elu" }, { "layers", "3" } },
+      .optional = true },
 };
 
 enum { SIDE = 8, MADE_ROWS = 1200 };
@@ -228,9 +240,17 @@ static int run_with(const paper_settings *set, bool picture, int (*job)(table1 *
     return result;
 }
 
+static int run_anchor(table1 *t)
+{
+    int result = check_names(t);
+    return result == CLI_OK ? table1_anchor(t) : result;
+}
+
 static int run_table(const paper_settings *set)
 {
-    return run_with(set, false, run_all);
+    if (set->anchor && set->shared)
+        return cli_fail(&paper_command, CLI_WRONG, "--anchor and --shared exclude each other");
+    return run_with(set, false, set->anchor ? run_anchor : run_all);
 }
 
 static int run_picture(const paper_settings *set)

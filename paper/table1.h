@@ -4,13 +4,14 @@
 
 #include "paper.h"
 
-enum { TABLE1_RUNS = 11, TABLE1_HOLLOW = 5 };
+enum { TABLE1_RUNS = 12, TABLE1_HOLLOW = 5 };
 
-/* A posterior to train, and settings of it. An optional one is trained only if --only names it. */
+/* A posterior to train, and settings of it. An optional one is trained only if --only names it. Networks that are taken from another
+ * autoencoder are frozen, unless `thawed`. */
 enum { TABLE1_SETTINGS = 4 };
 typedef struct table1_run {
     const char *name, *posterior, *settings[TABLE1_SETTINGS][2];
-    bool optional;
+    bool optional, thawed;
 } table1_run;
 extern const table1_run table1_runs[TABLE1_RUNS];
 
@@ -55,8 +56,8 @@ void table1_path(const table1 *t, const char *kind, const char *name, const char
 /* Is this one of those asked for by --only? */
 bool table1_wanted(const table1 *t, const table1_run *run);
 
-/* Train one, or load it if it is there, or go on with it. `from`: with its networks frozen; NULL: from scratch. Returns CLI_OK
- * or an exit status, having said what is wrong. (table1_train.c) */
+/* Train one, or load it if it is there, or go on with it. `from`: with its networks; NULL: from scratch. Returns CLI_OK or an exit
+ * status, having said what is wrong. (table1_train.c) */
 int table1_train(table1 *t, const table1_run *run, const char *kind, size_t latent, const hl_vae *from,
                  table1_result *result, hl_vae **vae);
 /* Read the curve of a training; returns whether there is one. */
@@ -68,6 +69,18 @@ bool table1_is_done(const table1 *t, const char *kind, const table1_run *run);
 int table1_evaluate(table1 *t, const char *kind, const table1_run *run, hl_vae *vae, table1_result *result);
 /* The tables of all results that are there. (table1_write.c) */
 int table1_write(table1 *t, const char *kind);
+typedef struct table1_mean {
+    double mean, error;
+} table1_mean;
+/* Mean over rows of -a (b NULL), or of a - b, and its standard error; of IWAE or of the ELBO. */
+table1_mean table1_mean_of(const hl_vae_row_result *a, const hl_vae_row_result *b, bool importance, size_t rows);
+/* Two-tailed t-test at .05. */
+bool table1_is_significant(table1_mean m, size_t rows);
+/* A comma, and the number if it is finite. */
+void table1_print(FILE *out, double value);
+
+/* All parts go on training with each posterior; then one kind of posterior is fitted to every decoder. (table1_anchor.c) */
+int table1_anchor(table1 *t);
 
 /* The posterior of one image, exact and by every model of two latent values, on a grid. (table1_picture.c) */
 int table1_picture(table1 *t);

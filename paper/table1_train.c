@@ -11,17 +11,16 @@
 
 #include "table1.h"
 
-static hl_status make_settings(const table1 *t, const table1_run *run, size_t latent, bool frozen, hl_settings **s)
+static hl_status make_settings(const table1 *t, const table1_run *run, size_t latent, bool given, hl_settings **s)
 {
     char number[3][32];
     snprintf(number[0], sizeof number[0], "%zu", latent);
     snprintf(number[1], sizeof number[1], "%zu", t->epochs);
     snprintf(number[2], sizeof number[2], "%llu", (unsigned long long)t->set->seed);
-    const char *const pairs[][2] = {
-        { "posterior", run->posterior },  { "net", t->net },     { "latent", number[0] },
-        { "epochs", number[1] },          { "seed", number[2] }, { "freeze", frozen ? "on" : NULL },
-        { "warmup", frozen ? "0" : NULL }
-    };
+    const char *const pairs[][2] = { { "posterior", run->posterior }, { "net", t->net },
+                                     { "latent", number[0] },         { "epochs", number[1] },
+                                     { "seed", number[2] },           { "freeze", given && !run->thawed ? "on" : NULL },
+                                     { "warmup", given ? "0" : NULL } };
     hl_status status = hl_settings_create(t->ctx, hl_vae_fit_options(), s);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs && status == HL_OK; i++)
         if (pairs[i][1])

@@ -6,17 +6,12 @@
 
 #include "table1.h"
 
-typedef struct mean_error {
-    double mean, error;
-} mean_error;
-
 static double value_of(const hl_vae_row_result *row, bool importance)
 {
     return importance ? row->iwae : row->elbo;
 }
 
-/* Mean over rows of -a (b NULL), or of a - b, and its standard error. */
-static mean_error mean_of(const hl_vae_row_result *a, const hl_vae_row_result *b, bool importance, size_t rows)
+table1_mean table1_mean_of(const hl_vae_row_result *a, const hl_vae_row_result *b, bool importance, size_t rows)
 {
     double sum = 0, square = 0, n = (double)rows;
     for (size_t i = 0; i < rows; i++)
@@ -25,17 +20,17 @@ static mean_error mean_of(const hl_vae_row_result *a, const hl_vae_row_result *b
         double v = b ? value_of(&a[i], importance) - value_of(&b[i], importance) : -value_of(&a[i], importance);
         square += (v - sum / n) * (v - sum / n);
     }
-    return (mean_error){ sum / n, sqrt(square / (n - 1) / n) };
+    return (table1_mean){ sum / n, sqrt(square / (n - 1) / n) };
 }
 
-/* Two-tailed t-test at .05; the quantile by its expansion in 1 / n. */
-static bool is_significant(mean_error m, size_t rows)
+/* The quantile by its expansion in 1 / n. */
+bool table1_is_significant(table1_mean m, size_t rows)
 {
     double z = 1.959964, n = (double)rows - 1, limit = z + (z * z * z + z) / (4 * n);
     return fabs(m.mean) > limit * m.error;
 }
 
-static void print_number(FILE *out, double value)
+void table1_print(FILE *out, double value)
 {
     if (isfinite(value))
         fprintf(out, ",%.4f", value);
@@ -64,26 +59,26 @@ static void write_line(FILE *out, const table1 *t, size_t k)
     size_t rows[TABLE1_PARTS];
     for (size_t i = 0; i < TABLE1_PARTS; i++)
         rows[i] = t->part[i].rows;
-    mean_error elbo = mean_of(r->row[TABLE1_ALL], NULL, false, rows[TABLE1_ALL]);
+    table1_mean elbo = table1_mean_of(r->row[TABLE1_ALL], NULL, false, rows[TABLE1_ALL]);
     fprintf(out, "%s,%.4f,%.4f", table1_runs[k].name, elbo.mean, elbo.error);
     for (int part = TABLE1_FEW; part >= TABLE1_MORE; part--) {
-        mean_error m = mean_of(r->row[part], NULL, true, rows[part]);
-        print_number(out, m.mean);
-        print_number(out, m.error);
+        table1_mean m = table1_mean_of(r->row[part], NULL, true, rows[part]);
+        table1_print(out, m.mean);
+        table1_print(out, m.error);
     }
-    print_number(out, t->set->shared ? mean_gap(t, r) : NAN);
+    table1_print(out, t->set->shared ? mean_gap(t, r) : NAN);
     for (int part = TABLE1_ALL; part < TABLE1_PARTS; part++) {
         bool none = !first->there || r == first;
-        mean_error m =
-            none ? (mean_error){ NAN, NAN } : mean_of(r->row[part], first->row[part], part != TABLE1_ALL, rows[part]);
-        print_number(out, m.mean);
-        print_number(out, m.error);
-        fprintf(out, ",%s", isnan(m.mean) ? "" : is_significant(m, rows[part]) ? "yes" : "no");
+        table1_mean m = none ? (table1_mean){ NAN, NAN }
+                             : table1_mean_of(r->row[part], first->row[part], part != TABLE1_ALL, rows[part]);
+        table1_print(out, m.mean);
+        table1_print(out, m.error);
+        fprintf(out, ",%s", isnan(m.mean) ? "" : table1_is_significant(m, rows[part]) ? "yes" : "no");
     }
     double effective = 0;
     for (size_t i = 0; i < rows[TABLE1_FEW]; i++)
         effective += r->row[TABLE1_FEW][i].effective / (double)rows[TABLE1_FEW];
-    print_number(out, effective);
+    table1_print(out, effective);
     fprintf(out, ",%.4f,%zu,%.3g,%.4g,%.0f\n", r->validation, r->parameters, r->epochs, r->seconds / r->epochs,
             r->evaluations);
 }

@@ -57,6 +57,9 @@ for posterior in planar iaf sylvester ffjord hollow; do
 done
 expect 0 vae fit "$work/gray.csv" --image 4x6 --dynamic --net small -o "$work/g.hollow" --iters 3 --batch 20 --latent 2 --threads 1
 stderr_has "gray"
+images 60 2 16 >"$work/dark.csv"
+expect 0 vae fit "$work/dark.csv" --image 4x6 -o "$work/g.hollow" --iters 3 --batch 20 --latent 2 --threads 1
+stderr_has "white is 255"
 expect 0 vae fit "$data" --likelihood gaussian -o "$work/real.hollow" --iters 3 --latent 2 --threads 1 --quiet
 expect 0 vae fit "$data" --image 4x6 --from "$model" --freeze --posterior planar -o "$work/f.hollow" --iters 4 --latent 3 --threads 1 --quiet
 
@@ -122,7 +125,9 @@ expect 2 vae fit "$work/bad.csv" -o "$none"
 refused "300 is not a pixel"
 awk 'BEGIN { for (i = 0; i < 20; i++) print "0,1,0.5,1" }' >"$work/half.csv"
 expect 2 vae fit "$work/half.csv" -o "$none"
-refused "0.5 is not a pixel"
+refused "0.5 is not a pixel" "bring gray values between 0 and 1 to 0..255"
+expect 2 vae fit "$data" -o "$none" --net small
+refused "rows of 24 values are not square" "--image HxW"
 expect 2 vae fit "$data" -o "$none" --image 5x5
 refused "24 pixels"
 expect 2 vae fit "$data" -o "$none" --image 24

@@ -131,6 +131,9 @@ static void test_gradients(void **state)
             s.likelihood = variant == 2 ? "gaussian" : "bernoulli";
             if (variant != 1 || i >= 4)
                 check_gradient(ctx, &s, 2, variant == 2);
+            s.code = "weights";
+            if (strcmp(s.posterior, "hollow") == 0)
+                check_gradient(ctx, &s, 2, variant == 2);
         }
     for (size_t i = 0; i < 4; i++) {
         hl_vae_spec s = {
@@ -168,10 +171,11 @@ static double log_abs_det(double *a, size_t n)
 enum { D = 4, ROWS = 3 };
 
 /* z, log |det| and the Jacobian dz/dz0 by D exact derivatives. */
-static void check_log_det(hl_context *ctx, const char *posterior, size_t steps, double tolerance)
+static void check_log_det(hl_context *ctx, const char *posterior, const char *code, size_t steps, double tolerance)
 {
     hl_vae_spec s = posterior_spec(posterior);
     s.trace = "exact";
+    s.code = code;
     hl_vae *v = small_vae(ctx, &s);
     hl_graph *g;
     hl_vae_builder b;
@@ -215,11 +219,65 @@ static void test_log_det(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
     (void)state;
-    check_log_det(ctx, "planar", 0, 1e-10);
-    check_log_det(ctx, "iaf", 0, 1e-10);
-    check_log_det(ctx, "sylvester", 0, 1e-10);
-    check_log_det(ctx, "ffjord", 16, 1e-6);
-    check_log_det(ctx, "hollow", 16, 1e-6);
+    check_log_det(ctx, "planar", NULL, 0, 1e-10);
+    check_log_det(ctx, "iaf", NULL, 0, 1e-10);
+    check_log_det(ctx, "sylvester", NULL, 0, 1e-10);
+    check_log_det(ctx, "ffjord", NULL, 16, 1e-6);
+    check_log_det(ctx, "hollow", "weights", 16, 1e-6);
+    check_log_det(ctx, "hollow", "input", 16, 1e-6);
+    test_context_free(ctx, NULL);
+}
+
+/* The trace of a hollow field, whose weights the code changes, against D exact derivatives; and the code matters. */
+static void test_trace(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (int layers = -1; layers <= 3; layers += layers < 0 ? 2 : 1) {
+        hl_vae_spec s = posterior_spec("hollow");
+        s.layers = layers;
+        s.code = "weights";
+        hl_vae *v = small_vae(ctx, &s);
+        hl_graph *g;
+        hl_vae_builder b;
+        hl_vae_pieces p;
+        hl_node out[2 + D], trace, jacobian[D];
+        hl_plan *plan;
+        double x[ROWS * 5], z[ROWS * D], field[ROWS * D], result[ROWS], column[D][ROWS * D];
+        CHECK_OK(ctx, hl_graph_create(ctx, &g));
+        CHECK_OK(ctx, hl_vae_builder_init(&b, v, g));
+        hl_vae_build_pieces(&b, hl_input(g, "x", 1, &v->dim), &p);
+        hl_node at = hl_input(g, "z", 1, &s.latent);
+        out[0] = hl_vae_build_field(&b, &p, at, HL_NONE, hl_const(g, 0.3), &trace);
+        out[1] = trace;
+        for (size_t i = 0; i < D; i++) {
+            double unit[D] = { 0 };
+            unit[i] = 1;
+            hl_node seed = hl_add(g, hl_const_array(g, 1, &s.latent, unit), hl_scale(g, 1e-300, at));
+            CHECK_OK(ctx, hl_jet(g, 1, 1, &at, &seed, NULL, 1, &out[0], &jacobian[i]));
+            out[2 + i] = jacobian[i];
+        }
+        CHECK_OK(ctx, hl_plan_create(ctx, g, 2 + D, out, &(hl_plan_options){ .dtype = HL_F64 }, &plan));
+        fill_uniform_f64(x, ROWS * 5, 0, 1, 3);
+        hl_random_normals(8, 0, 0, ROWS * D, z);
+        memcpy(z + D, z, D * sizeof *z); /* the second row differs from the first in its code only */
+        CHECK_OK(ctx, hl_plan_run(plan, ROWS, (const void *[]){ x, z }, hl_params_values(v->params),
+                                  (void *[]){ field, result, column[0], column[1], column[2], column[3] }));
+        for (size_t r = 0; r < ROWS; r++) {
+            double sum = 0, off = 0;
+            for (size_t i = 0; i < D; i++) {
+                sum += column[i][r * D + i];
+                off += fabs(column[i][r * D + (i + 1) % D]);
+            }
+            CHECK_NEAR(result[r], sum, 1e-12, "trace");
+            CHECK(fabs(sum) > 1e-4 && off > 1e-6, "there is something to see");
+        }
+        CHECK(fabs(result[0] - result[1]) > 1e-6, "the code changes the trace");
+        hl_plan_free(plan);
+        hl_vae_builder_free(&b);
+        hl_graph_free(g);
+        hl_vae_free(v);
+    }
     test_context_free(ctx, NULL);
 }
 
@@ -247,6 +305,7 @@ static void test_spec(void **state)
         { { .dim = 3, .posterior = "glow" }, "there are vae, planar, iaf, sylvester, ffjord, hollow" },
         { { .dim = 3, .likelihood = "poisson" }, "bernoulli, gaussian" },
         { { .dim = 3, .trace = "brute" }, "exact, hutchinson" },
+        { { .dim = 3, .code = "both" }, "unknown code 'both'; there are input, weights" },
         { { .dim = 3, .latent = 5000 }, "at most 4096" },
         { { .dim = 3, .latent = 2, .columns = 3, .posterior = "sylvester" }, "columns is 3" },
         { { .dim = 3, .layers = 9 }, "layers is 9" },
@@ -281,6 +340,7 @@ static void test_files(void **state)
     for (size_t i = 0; hl_vae_posteriors()[i]; i++) {
         hl_vae_spec s = posterior_spec(hl_vae_posteriors()[i]);
         s.dtype = i % 2 ? HL_F32 : HL_F64;
+        s.code = "weights";
         s.trace = "exact";
         hl_vae *v = small_vae(ctx, &s), *w;
         hl_vae_result a, b;
@@ -319,6 +379,35 @@ static void test_files(void **state)
     hl_vae *w;
     CHECK_STATUS(ctx, hl_vae_load(ctx, path, &w), HL_ERR_IO);
     test_free(bits);
+    test_context_free(ctx, NULL);
+}
+
+/* A file from before the code could change weights. */
+static void test_old_file(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    static char data[1 << 16];
+    size_t size;
+    hl_vae *w;
+    (void)state;
+    hl_vae_spec s = posterior_spec("hollow");
+    s.code = "input";
+    hl_vae *v = small_vae(ctx, &s);
+    CHECK_OK(ctx, hl_vae_write(v, data, sizeof data, &size));
+    assert_true(size <= sizeof data);
+    bool found = false;
+    for (size_t i = 0; i + 4 < size; i++)
+        if (memcmp(data + i, "code", 4) == 0 && memcmp(data + i + 4, "\\\":\\\"input", 9) == 0) {
+            memcpy(data + i, "none", 4);
+            found = true;
+        }
+    CHECK(found, "the entry is there");
+    forget_checksum(data, size);
+    CHECK_OK(ctx, hl_vae_read(ctx, data, size, &w));
+    assert_string_equal(hl_vae_describe(w).code, "input");
+    assert_int_equal(hl_params_size(hl_vae_params(w)), hl_params_size(hl_vae_params(v)));
+    hl_vae_free(w);
+    hl_vae_free(v);
     test_context_free(ctx, NULL);
 }
 
@@ -374,6 +463,7 @@ static void test_copy(void **state)
 static hl_status all_of_it(hl_context *ctx, void *user)
 {
     hl_vae_spec s = posterior_spec(user);
+    s.code = "weights";
     hl_vae *v = NULL, *w = NULL;
     hl_vae_loss *l = NULL;
     static const unsigned char bits[10] = { 1, 0, 0, 1, 1, 0, 1, 0, 0, 0 };
@@ -409,9 +499,9 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_log_det), cmocka_unit_test(test_spec),
-        cmocka_unit_test(test_files),       cmocka_unit_test(test_foreign), cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_log_det),  cmocka_unit_test(test_spec),
+        cmocka_unit_test(test_trace),     cmocka_unit_test(test_old_file), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_foreign),   cmocka_unit_test(test_copy),     cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,9 @@ typedef struct hl_vae_spec {
     int layers;             /* hidden layers of ffjord's network, or of hollow's transformer; default 2; -1: none */
     size_t features;        /* hollow: values of each h_i, even; default 32 */
     size_t width;           /* hollow: units of each transformer layer; default 32 */
-    size_t rank;            /* ffjord: rank of the update of each layer's weights by the code; default 4 */
+    size_t rank;            /* ffjord, hollow: rank of the update of each layer's weights by the code; default 4 */
+    const char *code;       /* hollow: "input" (default): the code is an input of the network; "weights": it changes the
+                             * weights of each layer as well */
     const char *activation; /* ffjord, hollow: "tanh" (default), "elu", "softplus", "swish", "sigmoid" */
     const char *trace; /* ffjord, hollow: "exact" or "hutchinson"; default hutchinson for ffjord, exact for hollow */
     size_t steps;      /* ffjord, hollow: RK4 steps of evaluations; default 0: an adaptive solver */

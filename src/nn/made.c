@@ -61,6 +61,7 @@ static hl_node hidden_layer(const made *m, hl_node y, int layer)
     }
     layer_name(m, name, sizeof name, layer);
     hl_node z = hl_builder_masked(m->b, name, y, m->hidden, in, m->lo, m->hi);
+    z = hl_update_masked(m->b, z, y, layer > 0, m->lo, m->hi);
     if (layer == 0)
         z = hl_add(m->b->g, z, hl_builder_offset(m->b, name, m->hidden, false, m->d));
     else {
@@ -85,7 +86,8 @@ static hl_node output_layer(const made *m, hl_node y, int layer)
     snprintf(bias, sizeof bias, "%s.bias", name);
     hl_node z = hl_builder_masked(m->b, name, y, out, in, m->lo, m->hi);
     z = hl_add(m->b->g, z, hl_builder_param(m->b, bias, 1, &out, 0));
-    return hl_reshape(m->b->g, z, 2, (size_t[]){ m->d, m->units });
+    z = hl_reshape(m->b->g, z, 2, (size_t[]){ m->d, m->units });
+    return hl_update_outputs(m->b, z, y, m->lo, m->hi);
 }
 
 static hl_node direction(hl_builder *b, bool backward, size_t units, uint32_t *lo, uint32_t *hi)

@@ -177,7 +177,8 @@ static hl_status check_nodes(const hl_net *net, hl_graph *g, int order, const hl
     return status == HL_OK ? check_input(g, "context", n->context, net->context > 0, 1, net->context) : status;
 }
 
-hl_status hl_net_build(const hl_net *net, hl_graph *g, int order, hl_diff_mode mode, hl_net_nodes *n)
+hl_status hl_net_build_updated(const hl_net *net, hl_graph *g, int order, hl_diff_mode mode, hl_net_nodes *n,
+                               hl_update *update)
 {
     if (!net || !g || !n)
         return HL_ERR_INVALID;
@@ -190,7 +191,8 @@ hl_status hl_net_build(const hl_net *net, hl_graph *g, int order, hl_diff_mode m
                      .t = n->t,
                      .context = n->context,
                      .node = n->param,
-                     .reuse = n->reuse != 0 };
+                     .reuse = n->reuse != 0,
+                     .update = update };
     hl_term_nodes term[HL_MAX_TERMS];
     hl_node d[HL_MAX_ORDER];
     n->f = build_terms(&b, term);
@@ -198,6 +200,11 @@ hl_status hl_net_build(const hl_net *net, hl_graph *g, int order, hl_diff_mode m
     if (order && g->status == HL_OK)
         hl_net_derive(net, g, term, order, mode, n->d ? n->d : d, &n->divergence);
     return g->status;
+}
+
+hl_status hl_net_build(const hl_net *net, hl_graph *g, int order, hl_diff_mode mode, hl_net_nodes *n)
+{
+    return hl_net_build_updated(net, g, order, mode, n, NULL);
 }
 
 hl_status hl_net_build_tau(const hl_net *net, hl_graph *g, hl_node x, hl_node h, hl_node t, hl_node context,

@@ -44,6 +44,14 @@ struct hl_net {
     void *values;
 };
 
+/* What each row adds to the weights: layer by layer a bias (where the context does not enter already) and U V', bounded
+ * (update.c). All of it comes from one vector a row. */
+typedef struct hl_update {
+    size_t rank;
+    hl_node values; /* [size]; HL_NONE: only count them */
+    size_t size;    /* those used so far */
+} hl_update;
+
 /* While a network is built into a graph: parameters come in a fixed order, and the first building declares them. */
 typedef struct hl_builder {
     hl_net *net; /* written only while declaring */
@@ -53,6 +61,7 @@ typedef struct hl_builder {
     hl_node *node;
     size_t next;
     bool declaring, reuse;
+    hl_update *update; /* NULL: none */
 } hl_builder;
 
 /* The next parameter: declared, made, or taken from the given nodes. */
@@ -66,6 +75,20 @@ hl_node hl_builder_conv(hl_builder *b, const char *name, hl_node y, size_t out, 
                         const unsigned char *taps);
 /* w_t t + w_c context + bias for `units` units: [units] or [dim, units] if each dimension has its own. */
 hl_node hl_builder_offset(hl_builder *b, const char *name, size_t units, bool per_dimension, size_t fan_in);
+
+/* z of a layer with its update by the row; z itself if there is none (update.c).
+ * masked:  z [out] from y [in]; unit n sees lo[n] <= k < hi[n].
+ * outputs: z [dim, units] from y [in]; dimension i sees lo[i * units] <= k < hi[i * units]; U is shared by the dimensions.
+ * shared:  z [dim, units] from y [dim, in] and, if it is not HL_NONE, x [dim, 1]; U and V are shared by the dimensions, but for the
+ *          rows of V that take x, and for U of the last layer, whose outputs are the dimensions themselves. */
+hl_node hl_update_masked(hl_builder *b, hl_node z, hl_node y, bool bias, const uint32_t *lo, const uint32_t *hi);
+hl_node hl_update_outputs(hl_builder *b, hl_node z, hl_node y, const uint32_t *lo, const uint32_t *hi);
+hl_node hl_update_shared(hl_builder *b, hl_node z, hl_node y, hl_node x, bool last);
+/* hl_net_build with an update; and how many values it takes. The conditioner must be made or autoregressive, the transformer
+ * shared. */
+hl_status hl_net_build_updated(const hl_net *net, hl_graph *g, int order, hl_diff_mode mode, hl_net_nodes *n,
+                               hl_update *update);
+hl_status hl_net_update_size(const hl_net *net, size_t rank, size_t *size);
 
 /* A dense layer, weights shared by all leading axes: act(w y + bias), or without act. */
 hl_node hl_builder_dense(hl_builder *b, const char *name, hl_node y, size_t out, size_t in, bool active);

@@ -24,7 +24,8 @@ static hl_node first_layer(hl_builder *b, hl_node h, size_t units)
     hl_node z = hl_builder_product(b, "transformer.0.weight_h", h, units, s->features, fan_in);
     z = hl_add(b->g, z, hl_builder_offset(b, "transformer.0", units, b->term->transformer->per_dimension, fan_in));
     hl_node x = hl_reshape(b->g, b->x, 2, (size_t[]){ s->dim, 1 });
-    return hl_add(b->g, z, hl_mul(b->g, x, column(b, "transformer.0.weight_x", units, fan_in)));
+    z = hl_add(b->g, z, hl_mul(b->g, x, column(b, "transformer.0.weight_x", units, fan_in)));
+    return hl_update_shared(b, z, h, x, units == 1 && s->layers < 0);
 }
 
 static hl_node network_build(hl_builder *b, hl_node h)
@@ -37,8 +38,10 @@ static hl_node network_build(hl_builder *b, hl_node h)
         size_t units = layer < layers ? s->width : 1;
         snprintf(weight, sizeof weight, "transformer.%d.weight", layer);
         snprintf(bias, sizeof bias, "transformer.%d.bias", layer);
-        y = hl_builder_product(b, weight, b->term->activation(b->g, y), units, s->width, s->width);
+        hl_node before = b->term->activation(b->g, y);
+        y = hl_builder_product(b, weight, before, units, s->width, s->width);
         y = hl_add(b->g, y, column(b, bias, units, 0));
+        y = hl_update_shared(b, y, before, HL_NONE, layer == layers);
     }
     return hl_reshape(b->g, y, 1, &s->dim);
 }

@@ -2,7 +2,8 @@
  *
  *   ffjord  a plain network; layer l is  act(W y + w_t t + c + b(code) + U(code) V(code)' y / (r sqrt(inputs))),  U and V of rank
  *           r with entries in (-1, 1): without a bound the field got so stiff that training with few steps broke down
- *   hollow  a hollow network; the code is its context, in the conditioner and in the transformer
+ *   hollow  a hollow network; the code is its context, in the conditioner and in the transformer; with code = "weights" it
+ *           changes the weights of every layer as well, in the same way, under the layer's mask (nn/update.c)
  *
  * The trace is exact (one sweep for hollow, latent sweeps for ffjord), or Hutchinson's e' J e with one probe e per row and solve. */
 #include <math.h>
@@ -132,12 +133,15 @@ static void hollow_heads(hl_vae_builder *b, hl_node code, hl_vae_pieces *p)
                              .layers = v->spec.layers,
                              .activation = v->spec.activation,
                              .dtype = v->spec.dtype };
-        if (hl_net_declare(v->ctx, &spec, &v->field) != HL_OK) {
+        if (hl_net_declare(v->ctx, &spec, &v->field) != HL_OK ||
+            (v->updated && hl_net_update_size(v->field, v->spec.rank, &v->update_size) != HL_OK)) {
             hl_graph_fail(b->g, HL_ERR_NOMEM, "out of memory for the field");
             return;
         }
     }
     hl_vae_add_piece(b, p, code);
+    if (v->updated)
+        hl_vae_head(b, p, "hollow_update", code, v->update_size, 0.3, 0);
 }
 
 /* While declaring, the nodes that the field makes join the builder's. */
@@ -157,7 +161,9 @@ static hl_node hollow_field(hl_vae_builder *b, const hl_node *piece, hl_node z, 
         return HL_BAD;
     take_nodes(b);
     hl_net_nodes n = { .x = z, .t = t, .context = piece[0], .param = b->param + first, .reuse = 1 };
-    if (hl_graph_status(b->g) != HL_OK || hl_net_build(b->vae->field, b->g, exact ? 1 : 0, HL_TAYLOR, &n) != HL_OK)
+    hl_update update = { .rank = b->vae->spec.rank, .values = b->vae->updated ? piece[1] : HL_NONE };
+    if (hl_graph_status(b->g) != HL_OK || hl_net_build_updated(b->vae->field, b->g, exact ? 1 : 0, HL_TAYLOR, &n,
+                                                               b->vae->updated ? &update : NULL) != HL_OK)
         return *trace = HL_BAD;
     *trace = exact ? n.divergence : along_probe(b, n.f, z, probe);
     return n.f;

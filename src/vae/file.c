@@ -23,7 +23,7 @@ static const struct {
 }, texts[] = {
     { "likelihood", offsetof(hl_vae_spec, likelihood) }, { "net", offsetof(hl_vae_spec, net) },
     { "posterior", offsetof(hl_vae_spec, posterior) },   { "activation", offsetof(hl_vae_spec, activation) },
-    { "trace", offsetof(hl_vae_spec, trace) },
+    { "trace", offsetof(hl_vae_spec, trace) },           { "code", offsetof(hl_vae_spec, code) },
 };
 
 enum { SIZES = sizeof sizes / sizeof *sizes, TEXTS = sizeof texts / sizeof *texts };
@@ -94,8 +94,9 @@ static hl_status gather(const void *model, hl_tensors *t)
 static hl_status read_spec(hl_model_entries *r, hl_vae_spec *s)
 {
     hl_model_sizes(r, "image", 3, 1 << 20, s->image);
+    bool before_code = r->object && !hl_json_get(r->object, "code"); /* files from before there was a choice */
     for (size_t i = 0; i < TEXTS; i++)
-        *text_at(s, i) = hl_model_text(r, texts[i].key);
+        *text_at(s, i) = before_code && text_at(s, i) == &s->code ? "input" : hl_model_text(r, texts[i].key);
     for (size_t i = 0; i < SIZES; i++)
         *size_at(s, i) = (size_t)hl_model_integer(r, sizes[i].key, 0, 1 << 20);
     s->layers = (int)hl_model_integer(r, "layers", -1, HL_VAE_MAX_LAYERS);

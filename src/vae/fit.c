@@ -194,9 +194,9 @@ static hl_status describe(job *j)
     hl_text_add(
         &t,
         "image %zux%zux%zu dim %zu net %s posterior %s likelihood %s latent %zu flows %zu columns %zu hidden %zu "
-        "layers %d features %zu width %zu rank %zu activation %s trace %s dtype %s ",
+        "layers %d features %zu width %zu rank %zu activation %s trace %s code %s dtype %s ",
         s.image[0], s.image[1], s.image[2], s.dim, s.net, s.posterior, s.likelihood, s.latent, s.flows, s.columns,
-        s.hidden, s.layers, s.features, s.width, s.rank, s.activation, s.trace, hl_dtype_name(s.dtype));
+        s.hidden, s.layers, s.features, s.width, s.rank, s.activation, s.trace, s.code, hl_dtype_name(s.dtype));
     hl_text_add(
         &t,
         "batch %zu iters %zu importance %zu warmup %g last-lr %g validate-every %zu validation-rows %zu patience %zu "

@@ -6,6 +6,7 @@ static const char *const nets[] = { "fc", "small", "mid", "paper", "linear", NUL
 static const char *const posteriors[] = { "vae", "planar", "iaf", "sylvester", "ffjord", "hollow", NULL };
 static const char *const likelihoods[] = { "bernoulli", "gaussian", NULL };
 static const char *const traces[] = { "exact", "hutchinson", NULL };
+static const char *const codes[] = { "input", "weights", NULL };
 static const char *const optimizers[] = { "adam", "adamax", NULL };
 static const char *const dtypes[] = { "f32", "f64", NULL };
 
@@ -38,7 +39,9 @@ static const hl_option options[] = {
     INTEGER("layers", 1, 8, "2", "hidden layers of the field", "posterior=ffjord|hollow"),
     INTEGER("features", 2, 65536, "32", "values of each h_i", "posterior=hollow"),
     INTEGER("width", 1, 65536, "32", "units of the transformer's layers", "posterior=hollow"),
-    INTEGER("rank", 1, 1024, "4", "rank of the update of weights by the code", "posterior=ffjord"),
+    INTEGER("rank", 1, 1024, "4", "rank of the update of weights by the code", "posterior=ffjord|hollow"),
+    CHOICE("code", "NAME", codes, "input", "what the code changes: only inputs of the field, or its weights as well",
+           "posterior=hollow"),
     CHOICE("activation", "NAME", hl_activation_names, "tanh", "of the field", "posterior=ffjord|hollow"),
     CHOICE("trace", "NAME", traces, "hutchinson for ffjord, else exact", "how the divergence is computed",
            "posterior=ffjord|hollow"),
@@ -85,6 +88,7 @@ hl_vae_spec hl_vae_spec_of(const hl_vae_data *data, const hl_settings *s)
                          .width = hl_settings_integer(s, "width", 0),
                          .rank = hl_settings_integer(s, "rank", 0),
                          .activation = hl_activation_names[hl_settings_choice(s, "activation", 0)],
+                         .code = codes[hl_settings_choice(s, "code", 0)],
                          .trace = hl_settings_text(s, "trace"),
                          .dtype = hl_settings_choice(s, "dtype", 0) ? HL_F64 : HL_F32 };
     for (size_t i = 0; i < 3; i++)

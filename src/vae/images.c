@@ -66,9 +66,11 @@ static hl_status take_memory(hl_images *m)
 static hl_status bad_pixel(const hl_images *m, size_t row, size_t column, double value)
 {
     char place[400];
+    bool share = !m->bits && value > 0 && value < 1;
     hl_table_place(m->table, row, column, place, sizeof place);
-    return hl_fail(m->ctx, HL_ERR_INVALID, "%s: %g is not %s", place, value,
-                   m->bits ? "a byte of 8 pixels" : "a pixel: 0 or 1, or a gray value 0 to 255");
+    return hl_fail(m->ctx, HL_ERR_INVALID, "%s: %g is not %s%s", place, value,
+                   m->bits ? "a byte of 8 pixels" : "a pixel: 0 or 1, or a gray value 0 to 255",
+                   share ? "; bring gray values between 0 and 1 to 0..255 and round them" : "");
 }
 
 /* A row of the table as bytes or doubles. */

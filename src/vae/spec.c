@@ -18,6 +18,7 @@ static const char *const net_names[] = { "fc", "small", "mid", "paper", "linear"
 static const char *const posterior_names[] = { "vae", "planar", "iaf", "sylvester", "ffjord", "hollow", NULL };
 static const char *const likelihoods[] = { "bernoulli", "gaussian", NULL };
 static const char *const traces[] = { "exact", "hutchinson", NULL };
+static const char *const codes[] = { "input", "weights", NULL };
 
 const char *const *hl_vae_nets(void)
 {
@@ -68,7 +69,10 @@ static hl_status set_dim(hl_vae *v)
         return hl_fail(v->ctx, HL_ERR_INVALID, "dim is %zu, but the image has %zu pixels", s->dim, pixels);
     s->dim = v->dim;
     if (v->net->images && !image)
-        return hl_fail(v->ctx, HL_ERR_INVALID, "net %s needs an image: channels, height and width", v->net->name);
+        return hl_fail(v->ctx, HL_ERR_INVALID,
+                       "net %s needs an image, and rows of %zu values are not square: give its height and width "
+                       "(--image HxW), or channels, height and width",
+                       v->net->name, v->dim);
     if (v->net->images && (s->image[1] < 4 || s->image[2] < 4))
         return hl_fail(v->ctx, HL_ERR_INVALID, "net %s needs images of at least 4 x 4 pixels", v->net->name);
     return HL_OK;
@@ -83,7 +87,8 @@ static hl_status set_names(hl_vae *v)
     bool ffjord = s->likelihood && strcmp(s->posterior, "ffjord") == 0;
     s->trace = s->likelihood ? choose(v->ctx, "trace", s->trace, traces, ffjord ? "hutchinson" : "exact") : NULL;
     s->activation = s->trace ? choose(v->ctx, "activation", s->activation, hl_activation_names, "tanh") : NULL;
-    if (!s->activation)
+    s->code = s->activation ? choose(v->ctx, "code", s->code, codes, "input") : NULL;
+    if (!s->code)
         return HL_ERR_INVALID;
     for (v->net = hl_vae_net_list; strcmp(v->net->name, s->net) != 0;)
         v->net++;
@@ -91,6 +96,7 @@ static hl_status set_names(hl_vae *v)
         if (strcmp(hl_vae_posterior_list[i]->name, s->posterior) == 0)
             v->posterior = hl_vae_posterior_list[i];
     v->gaussian = strcmp(s->likelihood, "gaussian") == 0;
+    v->updated = v->posterior == &hl_vae_posterior_hollow && strcmp(s->code, "weights") == 0;
     v->hutchinson = v->posterior->field && strcmp(s->trace, "hutchinson") == 0;
     return HL_OK;
 }
@@ -115,9 +121,9 @@ static hl_status set_sizes(hl_vae *v)
     if (status == HL_OK)
         status = check_size(ctx, "rank", &s->rank, 4, 1024);
     if (status == HL_OK)
-        status = s->steps > MOST_STEPS ? hl_fail(ctx, HL_ERR_INVALID, "steps is %zu; it must be in 0..%d", s->steps,
-                                                 (int)MOST_STEPS)
-                                       : HL_OK;
+        status = s->steps > MOST_STEPS
+                     ? hl_fail(ctx, HL_ERR_INVALID, "steps is %zu; it must be in 0..%d", s->steps, (int)MOST_STEPS)
+                     : HL_OK;
     s->layers = s->layers == 0 ? 2 : s->layers;
     if (status == HL_OK && (s->layers < -1 || s->layers > HL_VAE_MAX_LAYERS))
         status = hl_fail(ctx, HL_ERR_INVALID, "layers is %d; it must be in 1..%d, or -1 for none", s->layers,

@@ -35,8 +35,10 @@ struct hl_vae {
     const hl_vae_net *net;
     const hl_vae_posterior *posterior;
     bool gaussian, hutchinson;
+    bool updated; /* the code changes the weights of a hollow field */
     size_t dim;
-    hl_net *field; /* of posterior hollow, for its structure and its first values; else NULL */
+    hl_net *field;      /* of posterior hollow, for its structure and its first values; else NULL */
+    size_t update_size; /* values of the field's update by the code; 0 without one */
     hl_params *params;
     double *deviation; /* [params] of the first values; < 0: taken from `field` */
     double *offset;    /* [params] added to all first values */

@@ -798,6 +798,7 @@ hl_vae_spec._fields_ = [
     ("features", c_size_t),
     ("width", c_size_t),
     ("rank", c_size_t),
+    ("code", c_char_p),
     ("activation", c_char_p),
     ("trace", c_char_p),
     ("steps", c_size_t),

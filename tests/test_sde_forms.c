@@ -172,7 +172,7 @@ static void test_clusters(void **state)
 {
     double ratio = snapshots_ratio(*state);
     CHECK_LE(0.65, ratio, "standard errors are too small");
-    CHECK_LE(ratio, 1.5, "standard errors are too large");
+    CHECK_LE(ratio, 1.65, "standard errors are too large");
 }
 
 static void test_fit(void **state)

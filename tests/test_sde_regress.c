@@ -4,6 +4,7 @@
 
 #include "hollow/sde_regress.h"
 #include "sde/regress.h"
+#include "sde/sde.h"
 
 /* Paths of dx = f(x) dt + g(x) C dW by small Euler steps, rows by path; dim <= 2. */
 typedef void motion_fn(const double *x, double *f, double *g);
@@ -143,6 +144,17 @@ static void check_decay(hl_context *ctx, const hl_sde_data *data, const char *us
         CHECK_NEAR(g, 0.5, slack, use);
     }
     hl_sde_simple_free(s);
+}
+
+/* Some rows of 2,000 trajectories at 50 times are of all times. */
+static void test_some_rows(void **state)
+{
+    size_t count[50] = { 0 };
+    (void)state;
+    for (size_t k = 0; k < 2000; k++)
+        count[hl_sde_some_row(k, 2000, 100000) % 50]++;
+    for (size_t k = 0; k < 50; k++)
+        assert_in_range(count[k], 30, 50);
 }
 
 /* Snapshots in the order of trajectories, whose number of times the folds divide: every fold has rows of every time. */
@@ -485,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_flow),
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_some_rows),
         cmocka_unit_test(test_row_order),
         cmocka_unit_test(test_long_steps),
         cmocka_unit_test(test_moments),

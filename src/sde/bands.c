@@ -99,6 +99,7 @@ static hl_candidate union_of(const rivals *r)
         for (size_t part = 0; part < 2; part++) {
             all.degree[part] = c->degree[part] > all.degree[part] ? c->degree[part] : all.degree[part];
             all.bumps[part] = c->bumps[part] > all.bumps[part] ? c->bumps[part] : all.bumps[part];
+            all.first[part] = c->first[part] < all.first[part] ? c->first[part] : all.first[part];
         }
     }
     return all;

@@ -7,10 +7,11 @@
 
 hl_status hl_basis_create(hl_context *ctx, size_t inputs, size_t products, size_t bumps, hl_basis *b)
 {
-    *b = (hl_basis){ .inputs = inputs, .products = products, .bumps = bumps, .width = 1 };
+    *b = (hl_basis){ .inputs = inputs, .products = products, .bumps = bumps };
     b->factor = hl_calloc(ctx, products, sizeof *b->factor);
     b->centre = hl_calloc(ctx, hl_size_mul(bumps, inputs), sizeof *b->centre);
-    return b->factor && b->centre ? HL_OK : HL_ERR_NOMEM;
+    b->scale = hl_calloc(ctx, hl_size_mul(bumps, inputs), sizeof *b->scale);
+    return b->factor && b->centre && b->scale ? HL_OK : HL_ERR_NOMEM;
 }
 
 hl_status hl_basis_copy(hl_context *ctx, const hl_basis *from, size_t products, size_t bumps, hl_basis *b)
@@ -20,7 +21,7 @@ hl_status hl_basis_copy(hl_context *ctx, const hl_basis *from, size_t products, 
         return status;
     memcpy(b->factor, from->factor, products * sizeof *b->factor);
     memcpy(b->centre, from->centre, bumps * from->inputs * sizeof *b->centre);
-    b->width = from->width;
+    memcpy(b->scale, from->scale, bumps * from->inputs * sizeof *b->scale);
     return HL_OK;
 }
 
@@ -28,6 +29,7 @@ void hl_basis_free(hl_context *ctx, hl_basis *b)
 {
     hl_free(ctx, b->factor);
     hl_free(ctx, b->centre);
+    hl_free(ctx, b->scale);
     *b = (hl_basis){ 0 };
 }
 
@@ -53,7 +55,7 @@ void hl_basis_eval(const hl_basis *b, const double *z, double *value)
     for (size_t a = 0; a < b->bumps; a++) {
         double square = 0;
         for (size_t i = 0; i < b->inputs; i++) {
-            double gap = (z[i] - b->centre[a * b->inputs + i]) / b->width;
+            double gap = (z[i] - b->centre[a * b->inputs + i]) * b->scale[a * b->inputs + i];
             square += gap * gap;
         }
         value[b->products + a] = exp(-0.5 * square);

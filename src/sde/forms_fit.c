@@ -389,7 +389,7 @@ static double misfit(const fitter *w, const double *target, double *normal)
     for (size_t k = 0; k < rows; k++)
         for (size_t part = 0; part < 2; part++) {
             const functions *u = &w->functions[part];
-            double x[MOST_COLUMNS], t = place(w->s, p->z + k * p->rows / rows * p->inputs, x);
+            double x[MOST_COLUMNS], t = place(w->s, p->z + hl_sde_some_row(k, rows, p->rows) * p->inputs, x);
             for (size_t i = 0; i < d; i++) {
                 if (!hl_sde_forms_has(w->forms, (int)part, i))
                     continue;
@@ -447,7 +447,8 @@ static hl_status start(fitter *w)
     double unit = unit_of(s);
     hl_status status = target ? HL_OK : HL_ERR_NOMEM;
     for (size_t k = 0; k < rows && status == HL_OK; k++) {
-        double x[MOST_COLUMNS], t = place(s, p->z + k * p->rows / rows * p->inputs, x), *f = target + k * 2 * d;
+        double x[MOST_COLUMNS], t = place(s, p->z + hl_sde_some_row(k, rows, p->rows) * p->inputs, x),
+                                *f = target + k * 2 * d;
         status = hl_sde_simple_eval(s, 1, &t, x, f, f + d);
         for (size_t i = 0; i < d; i++) {
             double g = f[d + i] / s->deviation[i];
@@ -485,7 +486,7 @@ static size_t negative(fitter *w, size_t flip)
     size_t rows = p->rows < START_ROWS ? p->rows : START_ROWS, count = 0, other = 0;
     double x[MOST_COLUMNS], work[HL_EXPRESSION_WORK], *value = w->forms->value;
     for (size_t k = 0; k < rows; k++) {
-        double t = place(w->s, p->z + k * p->rows / rows * p->inputs, x);
+        double t = place(w->s, p->z + hl_sde_some_row(k, rows, p->rows) * p->inputs, x);
         for (int part = 0; part < 2; part++)
             for (size_t i = 0; i < p->dim; i++) {
                 if (!hl_sde_forms_has(w->forms, part, i))

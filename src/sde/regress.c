@@ -11,11 +11,12 @@
 #include "sde/regress.h"
 #include "sde/sde.h"
 
-enum { ROUNDS = 3, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 400 };
+enum { ROUNDS = 4, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 400 };
 enum { FULL_CUBIC = 3, FULL_QUADRATIC = 6 };                  /* most columns with all such products */
+enum { LINE_BUMPS = 8 };                                      /* Gaussians of one input */
 enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
 static const double drift_width = 0.7, noise_width = 1, floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
-static const double longest_transition = 0.5;
+static const double longest_transition = 0.5, line_tail = 0.02, line_width = 1.2;
 
 /* ---- data ---- */
 
@@ -108,6 +109,7 @@ static void set_pairs(hl_regress *p, const hl_sde_data *data, const size_t *plac
     size_t units = linked ? paths : p->rows, most = units / HL_REGRESS_FOLDS;
     p->groups = blocks ? BLOCKS * BLOCK_PARTS : most < MOST_GROUPS ? most : MOST_GROUPS;
     p->groups = p->groups ? p->groups : 1;
+    p->shared = linked ? (double)p->rows / (double)paths : 0;
     for (size_t r = 0; r < p->rows; r++) {
         path += r > 0 && data->trajectory && data->trajectory[r] != data->trajectory[r - 1];
         size_t part = r * HL_REGRESS_FOLDS * BLOCKS * BLOCK_PARTS / p->rows;
@@ -246,17 +248,19 @@ static size_t list_products(size_t n, int degree, int mixed, hl_basis *b)
     return count;
 }
 
-/* Centres far from each other among some of the rows. */
-static void spread_centres(const hl_regress *p, hl_basis *b, double *gap)
+/* The Gaussians from `first` on: centres far from each other among some of the rows. */
+static void spread_centres(const hl_regress *p, hl_basis *b, size_t first, double width, double *gap)
 {
     size_t n = p->rows < SPREAD_ROWS ? p->rows : SPREAD_ROWS, m = p->inputs, best = 0;
     for (size_t k = 0; k < n; k++)
         gap[k] = INFINITY;
-    for (size_t c = 0; c < b->bumps; c++) {
-        const double *z = p->z + best * p->rows / n * m;
+    for (size_t k = first * m; k < b->bumps * m; k++)
+        b->scale[k] = 1 / width;
+    for (size_t c = first; c < b->bumps; c++) {
+        const double *z = p->z + hl_sde_some_row(best, n, p->rows) * m;
         memcpy(b->centre + c * m, z, m * sizeof *z);
         for (size_t k = 0; k < n; k++) {
-            const double *y = p->z + k * p->rows / n * m;
+            const double *y = p->z + hl_sde_some_row(k, n, p->rows) * m;
             double square = 0;
             for (size_t i = 0; i < m; i++)
                 square += (y[i] - z[i]) * (y[i] - z[i]);
@@ -269,23 +273,42 @@ static void spread_centres(const hl_regress *p, hl_basis *b, double *gap)
     }
 }
 
+/* LINE_BUMPS Gaussians of each input alone, evenly over most of its values. */
+static void set_lines(const hl_regress *p, hl_basis *b, double *value)
+{
+    size_t n = p->rows < SPREAD_ROWS ? p->rows : SPREAD_ROWS, m = p->inputs, tail = (size_t)(line_tail * (double)n);
+    for (size_t i = 0; i < m; i++) {
+        for (size_t k = 0; k < n; k++)
+            value[k] = p->z[hl_sde_some_row(k, n, p->rows) * m + i];
+        hl_sort(value, n);
+        double low = value[tail], gap = fmax((value[n - 1 - tail] - low) / (LINE_BUMPS - 1), 1e-3);
+        for (size_t k = 0; k < LINE_BUMPS; k++) {
+            size_t at = (i * LINE_BUMPS + k) * m + i;
+            b->centre[at] = low + (double)k * gap;
+            b->scale[at] = 1 / (line_width * gap);
+        }
+    }
+}
+
 static hl_status make_basis(hl_regress *p)
 {
     size_t n = p->inputs, bumps = p->dim == 1 ? 12 : p->dim <= FULL_CUBIC ? 24 : 0;
     bool linear = strcmp(p->options.form, "linear") == 0;
     if (linear || strcmp(p->options.form, "poly3") == 0)
         bumps = 0;
+    p->lines = bumps && p->dim > 1 ? LINE_BUMPS * n : 0;
     double *gap = hl_calloc(p->ctx, SPREAD_ROWS, sizeof *gap);
     hl_status status = gap ? HL_OK : HL_ERR_NOMEM;
     for (size_t part = 0; part < 2 && status == HL_OK; part++) {
         int degree = part ? 2 : linear ? 1 : 3;
         int mixed = p->dim <= FULL_CUBIC ? 3 : p->dim <= FULL_QUADRATIC && !part ? 2 : 1;
-        size_t products = list_products(n, degree, mixed, NULL);
-        status = hl_basis_create(p->ctx, n, products, part ? bumps / 2 : bumps, &p->basis[part]);
+        size_t products = list_products(n, degree, mixed, NULL), lines = part ? 0 : p->lines;
+        status = hl_basis_create(p->ctx, n, products, part ? bumps / 2 : lines + bumps, &p->basis[part]);
         if (status == HL_OK) {
             list_products(n, degree, mixed, &p->basis[part]);
-            spread_centres(p, &p->basis[part], gap);
-            p->basis[part].width = part ? noise_width : drift_width;
+            if (lines)
+                set_lines(p, &p->basis[part], gap);
+            spread_centres(p, &p->basis[part], lines, part ? noise_width : drift_width, gap);
             p->size[part] = hl_basis_size(&p->basis[part]);
         }
     }
@@ -308,31 +331,34 @@ static size_t list_candidates(const hl_regress *p, hl_candidate *c)
     const struct {
         const char *name, *form;
         int degree;
-        bool own;
+        bool own, lines;
         size_t bumps;
-    } drifts[] = { { "linear", "linear", 1, false, 0 },       { "additive", "poly3", 3, true, 0 },
-                   { "cubic", "poly3", 3, false, 0 },         { "radial", "radial", 1, false, 8 },
-                   { "radial", "radial", 1, false, 16 },      { "radial", "radial", 1, false, 24 },
-                   { "cubic radial", "radial", 3, false, 24 } },
-      noises[] = { { "constant", "", 0, false, 0 },
-                   { "linear", "", 1, false, 0 },
-                   { "own quadratic", "", 2, true, 0 },
-                   { "quadratic", "", 2, false, 0 },
-                   { "radial", "", 1, false, 12 } };
+    } drifts[] = { { "linear", "linear", 1, false, false, 0 },  { "additive", "poly3", 3, true, false, 0 },
+                   { "cubic", "poly3", 3, false, false, 0 },    { "sum of radial", "radial", 1, false, true, 0 },
+                   { "radial", "radial", 1, false, false, 8 },  { "radial", "radial", 1, false, false, 16 },
+                   { "radial", "radial", 1, false, false, 24 }, { "cubic radial", "radial", 3, false, false, 24 } },
+      noises[] = { { "constant", "", 0, false, false, 0 },
+                   { "linear", "", 1, false, false, 0 },
+                   { "own quadratic", "", 2, true, false, 0 },
+                   { "quadratic", "", 2, false, false, 0 },
+                   { "radial", "", 1, false, false, 12 } };
     bool off = strcmp(p->options.noise, "full") != 0, on = p->entries > p->dim;
-    size_t count = 0, most = p->basis[0].bumps;
+    size_t count = 0, most = p->basis[0].bumps - p->lines;
     for (size_t f = 0; f < sizeof drifts / sizeof *drifts; f++)
         for (size_t g = 0; g < sizeof noises / sizeof *noises; g++)
             for (int crossed = !off && on; crossed <= (on ? 1 : 0); crossed++) {
                 size_t bumps = drifts[f].bumps < most ? drifts[f].bumps : most;
                 bool twin = p->dim == 1 && (drifts[f].own || noises[g].own || drifts[f].bumps == 16);
-                bool idle = (drifts[f].bumps && !most) || (noises[g].bumps && !bumps);
+                bool idle = (drifts[f].bumps && !most) || (drifts[f].lines && !p->lines) ||
+                            (noises[g].bumps && !bumps && !drifts[f].lines);
                 if (twin || idle || !wanted(p, drifts[f].form) || count == HL_REGRESS_CANDIDATES)
                     continue;
                 c[count++] = (hl_candidate){ .name = { drifts[f].name, noises[g].name },
                                              .degree = { drifts[f].degree, noises[g].degree },
                                              .own = { drifts[f].own, noises[g].own },
-                                             .bumps = { bumps, noises[g].bumps ? p->basis[1].bumps : 0 },
+                                             .first = { drifts[f].lines ? 0 : p->lines, 0 },
+                                             .bumps = { drifts[f].lines || bumps ? p->lines + bumps : 0,
+                                                        noises[g].bumps ? p->basis[1].bumps : 0 },
                                              .crossed = crossed };
             }
     return count;
@@ -421,12 +447,6 @@ static hl_status rounds(hl_regress *p, sources *s, bool weak, bool steps)
     return status;
 }
 
-static int by_step(const void *a, const void *b)
-{
-    double p = *(const double *)a, q = *(const double *)b;
-    return (p > q) - (p < q);
-}
-
 /* Sets p->longest by the estimate, but so that a tenth of the pairs is used. Are most of them close? */
 static hl_status set_longest(hl_regress *p, bool *most)
 {
@@ -438,7 +458,7 @@ static hl_status set_longest(hl_regress *p, bool *most)
     p->rate = p->plain ? 0 : r;
     for (size_t k = 0; k < p->pairs; k++)
         step[k] = p->pair[k].step;
-    qsort(step, p->pairs, sizeof *step, by_step);
+    hl_sort(step, p->pairs);
     *most = step[p->pairs / 2] * r <= close_step;
     p->longest = fmax((p->rate > 0 ? longest_transition : longest_step) / r, step[p->pairs / 10]);
     hl_free(p->ctx, scratch);
@@ -532,14 +552,15 @@ static hl_status pack_part(const hl_regress *p, hl_sde_simple *s, size_t part)
     for (size_t k = 0; k < kept && status == HL_OK; k++) {
         if (k < products)
             memcpy(to->factor[k], b->factor[index[k]], sizeof *to->factor);
-        else
-            memcpy(to->centre + (k - products) * p->inputs, b->centre + (index[k] - b->products) * p->inputs,
-                   p->inputs * sizeof *to->centre);
+        else {
+            size_t at = (k - products) * p->inputs, source = (index[k] - b->products) * p->inputs;
+            memcpy(to->centre + at, b->centre + source, p->inputs * sizeof *to->centre);
+            memcpy(to->scale + at, b->scale + source, p->inputs * sizeof *to->scale);
+        }
         for (size_t i = 0; i < p->dim; i++)
             s->coefficient[part][i * kept + k] =
                 p->theta[(part ? hl_regress_noise(p, i) : hl_regress_drift(p, i)) + index[k]];
     }
-    to->width = b->width;
     s->report.functions[part] = kept;
     hl_free(p->ctx, index);
     return status;

@@ -13,16 +13,15 @@
 #include "base/linear.h"
 #include "hollow/sde_regress.h"
 
-enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3, HL_REGRESS_CANDIDATES = 64 };
+enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3, HL_REGRESS_CANDIDATES = 80 };
 
 /* ---- dictionaries (basis.c) ---- */
 
-/* Functions of the inputs: products of at most three of them, then Gaussians. */
+/* Functions of the inputs: products of at most three of them, then Gaussians of some or all of them. */
 typedef struct hl_basis {
     size_t inputs, products, bumps;
     unsigned short (*factor)[HL_BASIS_FACTORS]; /* [products]: number of the input + 1, or 0 */
-    double *centre;                             /* [bumps][inputs] */
-    double width;
+    double *centre, *scale; /* [bumps][inputs]; scale: 1 / width, 0 for an input that does not count */
     /* NULL, or what gives the values of all `products` instead */
     void (*custom)(const void *user, const double *z, double *value);
     const void *user;
@@ -96,7 +95,9 @@ typedef struct hl_regress {
     unsigned char *fold;               /* [rows] */
     unsigned short *group;             /* [rows]: parts of folds that are resampled; group % folds is the fold */
     size_t groups;                     /* of each fold */
+    double shared;                     /* mean rows of a trajectory; 0 without ids */
     hl_basis basis[2];
+    size_t lines; /* Gaussians of the drift that depend on one input; its first */
     size_t size[2], columns;
     size_t cross_size;  /* functions of an entry off the diagonal: the first of A's */
     size_t (*entry)[2]; /* [entries]: i, j */
@@ -177,12 +178,12 @@ hl_status hl_steps_rows(hl_steps *steps, hl_conditions *c, size_t first);
 
 /* ---- choice (regress_choose.c) ---- */
 
-/* Which functions a candidate has: products up to a degree, and the first so many Gaussians. */
+/* Which functions a candidate has: products up to a degree, and Gaussians first .. bumps - 1. */
 typedef struct hl_candidate {
     const char *name[2];
     int degree[2];
     bool own[2]; /* beyond degree 1 only powers of the component's own column */
-    size_t bumps[2];
+    size_t first[2], bumps[2];
     bool crossed; /* entries of A off the diagonal */
 } hl_candidate;
 

@@ -96,7 +96,8 @@ static bool has(const hl_regress *p, const hl_candidate *c, size_t part, size_t 
     if ((part == 0 || entry < p->dim) && !p->open[part][entry])
         return false;
     if (function >= b->products)
-        return (part == 0 || entry < p->dim) && function - b->products < c->bumps[part];
+        return (part == 0 || entry < p->dim) && function - b->products >= c->first[part] &&
+               function - b->products < c->bumps[part];
     int degree = hl_basis_degree(b, function);
     if (degree > c->degree[part])
         return false;

@@ -55,7 +55,7 @@ static hl_status compare(hl_sde *s, const hl_sde_simple *simple, const hl_sde_da
         return HL_ERR_NOMEM;
     double *x = t + rows, *f = x + rows * d, *g = f + rows * d, *a = g + rows * d, *b = a + rows * d;
     for (size_t k = 0; k < rows; k++) {
-        size_t r = k * data->rows / rows;
+        size_t r = hl_sde_some_row(k, rows, data->rows);
         t[k] = data->t[r];
         memcpy(x + k * d, data->x + r * d, d * sizeof *x);
     }
@@ -122,7 +122,7 @@ hl_status hl_sde_band_width(hl_sde *s, const hl_sde_data *data, double *share)
         double *x = t + rows, *f = x + wide, *g = f + wide;
         hl_sde_band_values b = { g + wide, g + 2 * wide, g + 3 * wide, g + 4 * wide, inside };
         for (size_t k = 0; k < rows; k++) {
-            size_t r = k * data->rows / rows;
+            size_t r = hl_sde_some_row(k, rows, data->rows);
             t[k] = data->t[r];
             memcpy(x + k * d, data->x + r * d, d * sizeof *x);
         }

@@ -6,8 +6,10 @@
  * by cosines c_k(t) and summed over the intervals: sum_l d_kl E[phi](t_l) = sum_l w_kl E[L phi](t_l). Few cosines see all of a
  * smooth change, and average the noise of the regressors, whose squares would make the estimate too small.
  *
- * A row's noise is that of sum_l (d_kl phi - w_kl L phi), averaged over the rows of time l. Its covariance over test functions
- * and cosines follows from the covariances of (phi, L phi) at each time; its Cholesky factor makes the rows independent. */
+ * A row's noise is that of sum_l (d_kl phi - w_kl L phi), averaged over the rows of time l. If the rows of different times are independent, its
+ * covariance over test functions and cosines follows from the covariances of (phi, L phi) at each time. If they are the same trajectories, the
+ * noise is a martingale, whose covariance is the integral of c_j c_k E[grad phi . A grad phi']; if a share is, it is the weighted mean of both. The
+ * scatter of the folds tells which it is. The Cholesky factor of the covariance makes the rows independent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@
 enum { MOST_TIMES = 60, LEAST_TIMES = 3, LEAST_ROWS = 40, MOST_WAVES = 12 };
 enum { TRIAL_BUMPS = 60, MOST_TESTS = 56, NARROW_DIM = 2, TRIAL_ROWS = 4000, COVARIANCE_ROWS = 400, STREAM_TEST = 31 };
 static const double test_width = 0.7, narrow = 0.5, test_variance = 1e-4, covariance_floor = 1e-3, least_seen = 1e-5;
+static const double most_shared = 0.95; /* the rest stands for errors of the quadrature */
 
 /* A test function: the product of one or two columns, or a Gaussian. */
 typedef struct test {
@@ -40,7 +43,11 @@ struct hl_weak {
                        * [threads][tests][columns + 2] */
     double *count;    /* [FOLDS][times] */
     double *variance; /* [times][2 tests][2 tests] of phi and L phi, then their mean */
-    double *factor;   /* of the rows' covariance */
+    double *bracket;  /* [times][tests][tests]: E[grad phi . A grad phi'] */
+    double *wave;     /* [waves][times]: cosines of the intervals */
+    double *factor;   /* of the rows' covariance; of the one that is compared with it */
+    double *residual; /* [FOLDS][rows]: less their mean */
+    double share;     /* of the rows of a time that are of the same trajectories as those of another */
     double *scratch;  /* for each thread */
     size_t scratch_size;
     double *rows; /* of a job */
@@ -340,16 +347,22 @@ static hl_status make_arrays(hl_weak *w)
     size_t team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1, m = w->times, r = w->tests;
     size_t cells =
         hl_size_mul(hl_size_mul(HL_REGRESS_FOLDS * m + team, r), cell_width(w)); /* and one for each thread */
-    w->scratch_size = p->size[0] + p->size[1] + p->dim + 2 * p->entries + p->dim + 4 * r;
+    w->scratch_size = p->size[0] + p->size[1] + p->dim + 2 * p->entries + p->dim + (4 + 2 * p->dim) * r;
     w->cell = hl_calloc(ctx, cells, sizeof *w->cell);
     w->count = hl_calloc(ctx, HL_REGRESS_FOLDS * m, sizeof *w->count);
     w->waves = m - 1 < MOST_WAVES ? m - 1 : MOST_WAVES;
     w->weight = hl_calloc(ctx, w->waves * m, sizeof *w->weight);
     w->jump = hl_calloc(ctx, w->waves * m, sizeof *w->jump);
     w->variance = hl_calloc(ctx, (m + 1) * 4 * r * r, sizeof *w->variance);
-    w->factor = hl_calloc(ctx, hl_size_mul(w->waves * r, w->waves * r), sizeof *w->factor);
+    w->wave = hl_calloc(ctx, w->waves * m, sizeof *w->wave);
+    w->bracket = hl_calloc(ctx, m * r * r, sizeof *w->bracket);
+    w->residual = hl_calloc(ctx, (HL_REGRESS_FOLDS + 1) * w->waves * r, sizeof *w->residual);
+    w->factor = hl_calloc(ctx, hl_size_mul(2 * w->waves * r, w->waves * r), sizeof *w->factor);
     w->scratch = hl_calloc(ctx, team * w->scratch_size, sizeof *w->scratch);
-    return w->cell && w->count && w->weight && w->jump && w->variance && w->factor && w->scratch ? HL_OK : HL_ERR_NOMEM;
+    return w->cell && w->count && w->weight && w->jump && w->variance && w->wave && w->bracket && w->residual &&
+                   w->factor && w->scratch
+               ? HL_OK
+               : HL_ERR_NOMEM;
 }
 
 hl_status hl_weak_create(hl_regress *p, hl_weak **weak)
@@ -368,7 +381,7 @@ hl_status hl_weak_create(hl_regress *p, hl_weak **weak)
         hl_weak_free(w);
         return status;
     }
-    hl_weak_waves(w->times, w->at, w->waves, w->weight, w->jump, NULL);
+    hl_weak_waves(w->times, w->at, w->waves, w->weight, w->jump, w->wave);
     run(w, sum_job);
     for (size_t k = 0; k < HL_REGRESS_FOLDS * w->times; k++)
         if (w->count[k] == 0) { /* a fold without rows at some time: too few trajectories */
@@ -384,8 +397,8 @@ void hl_weak_free(hl_weak *w)
     if (!w)
         return;
     hl_context *ctx = w->p->ctx;
-    void *const blocks[] = { w->index, w->start,    w->at,     w->weight,  w->cell,
-                             w->count, w->variance, w->factor, w->scratch, w->jump };
+    void *const blocks[] = { w->index,  w->start,   w->at,   w->weight, w->cell,    w->count,   w->variance,
+                             w->factor, w->scratch, w->jump, w->wave,   w->bracket, w->residual };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(ctx, blocks[i]);
     hl_free(ctx, w);
@@ -398,8 +411,21 @@ size_t hl_weak_count(const hl_weak *w)
 
 /* ---- covariance of the rows ---- */
 
-/* phi and L phi of all tests at row r, to v [2 tests]. */
-static void row_values(const hl_weak *w, size_t r, double *v, double *value)
+/* A times the gradient, with A no less than 0. */
+static void turn(const hl_regress *p, const double *a, const double *slope, double *to)
+{
+    for (size_t i = 0; i < p->dim; i++)
+        to[i] = fmax(a[i], 0) * slope[i];
+    for (size_t e = p->dim; e < p->entries; e++) {
+        size_t i = p->entry[e][0], j = p->entry[e][1];
+        double most = sqrt(fmax(a[i], 0) * fmax(a[j], 0)), c = fmax(-most, fmin(most, a[e]));
+        to[i] += c * slope[j];
+        to[j] += c * slope[i];
+    }
+}
+
+/* phi and L phi of all tests at row r, to v [2 tests]; their gradients, and A times them, to `gradient` [2][tests][dim]. */
+static void row_values(const hl_weak *w, size_t r, double *v, double *gradient, double *value)
 {
     const hl_regress *p = w->p;
     double *slope = value + p->size[0] + p->size[1], *bend = slope + p->dim, *f = bend + p->entries, *a = f + p->dim;
@@ -413,7 +439,15 @@ static void row_values(const hl_weak *w, size_t r, double *v, double *value)
         for (size_t e = 0; p->started && e < p->entries; e++)
             sum += (e < p->dim ? 0.5 : 1) * bend[e] * a[e];
         v[w->tests + k] = sum;
+        memcpy(gradient + k * p->dim, slope, p->dim * sizeof *slope);
+        if (p->started)
+            turn(p, a, slope, gradient + (w->tests + k) * p->dim);
     }
+}
+
+static double rows_of(const hl_weak *w, size_t time)
+{
+    return (double)(w->start[time + 1] - w->start[time]);
 }
 
 static void covariance_job(void *user, int thread)
@@ -421,15 +455,19 @@ static void covariance_job(void *user, int thread)
     hl_weak *w = user;
     const hl_regress *p = w->p;
     size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1, r2 = 2 * w->tests;
-    double *value = w->scratch + (size_t)thread * w->scratch_size, *v = value + w->scratch_size - 4 * w->tests,
-           *mean = v + r2;
+    double *value = w->scratch + (size_t)thread * w->scratch_size;
+    double *gradient = value + w->scratch_size - r2 * (2 + p->dim), *v = gradient + r2 * p->dim, *mean = v + r2;
     for (size_t t = (size_t)thread; t < w->times; t += team) {
-        double *s = w->variance + t * r2 * r2;
+        double *s = w->variance + t * r2 * r2, *bracket = w->bracket + t * w->tests * w->tests;
         size_t stride = (w->start[t + 1] - w->start[t]) / COVARIANCE_ROWS + 1, n = 0;
         memset(s, 0, r2 * r2 * sizeof *s);
         memset(mean, 0, r2 * sizeof *mean);
+        memset(bracket, 0, w->tests * w->tests * sizeof *bracket);
         for (size_t q = w->start[t]; q < w->start[t + 1]; q += stride, n++) {
-            row_values(w, w->index[q], v, value);
+            row_values(w, w->index[q], v, gradient, value);
+            for (size_t k = 0; k < w->tests * w->tests && p->started; k++)
+                bracket[k] +=
+                    hl_dot(p->dim, gradient + k / w->tests * p->dim, gradient + (w->tests + k % w->tests) * p->dim);
             for (size_t k = 0; k < r2; k++) {
                 mean[k] += v[k];
                 hl_axpy(k + 1, v[k], v, s + k * r2);
@@ -438,12 +476,9 @@ static void covariance_job(void *user, int thread)
         for (size_t k = 0; k < r2; k++)
             for (size_t l = 0; l <= k; l++)
                 s[k * r2 + l] = s[l * r2 + k] = (s[k * r2 + l] - mean[k] * mean[l] / (double)n) / (double)n;
+        for (size_t k = 0; k < w->tests * w->tests; k++)
+            bracket[k] /= (double)n * rows_of(w, t);
     }
-}
-
-static double rows_of(const hl_weak *w, size_t time)
-{
-    return (double)(w->start[time + 1] - w->start[time]);
 }
 
 /* Each time's covariance is drawn to the mean of all, and divided by its number of rows. */
@@ -468,8 +503,17 @@ static void shrink(hl_weak *w)
 static void add_block(hl_weak *w, size_t j, size_t k)
 {
     size_t r = w->tests, m = w->times, n = w->waves * r;
+    for (size_t l = 0; l + 1 < m && w->share > 0; l++) {
+        double c = 0.5 * w->share * w->wave[j * m + l] * w->wave[k * m + l] * (w->at[l + 1] - w->at[l]);
+        for (size_t a = 0; a < r; a++) {
+            double *to = w->factor + (j * r + a) * n + k * r;
+            hl_axpy(r, c, w->bracket + (l * r + a) * r, to);
+            hl_axpy(r, c, w->bracket + ((l + 1) * r + a) * r, to);
+        }
+    }
     for (size_t l = 0; l < m; l++) {
-        double dj = w->jump[j * m + l], dk = w->jump[k * m + l], wj = -w->weight[j * m + l], wk = -w->weight[k * m + l];
+        double own = sqrt(1 - w->share), dj = own * w->jump[j * m + l], dk = own * w->jump[k * m + l];
+        double wj = -own * w->weight[j * m + l], wk = -own * w->weight[k * m + l];
         const double *s = w->variance + l * 4 * r * r;
         for (size_t a = 0; a < r; a++) {
             double *to = w->factor + (j * r + a) * n + k * r;
@@ -492,13 +536,12 @@ static void block_job(void *user, int thread)
 
 /* The Cholesky factor of the rows' covariance; a diagonal is added until there is one. Without an estimate: as if the
  * rows were independent. */
-static hl_status factor(hl_weak *w)
+static hl_status factor_share(hl_weak *w, double share)
 {
     size_t n = w->waves * w->tests;
-    run(w, covariance_job);
-    shrink(w);
     for (double more = 1e-9; more < 1; more *= 100) {
         memset(w->factor, 0, n * n * sizeof *w->factor);
+        w->share = share;
         run(w, block_job);
         for (size_t i = 0; i < n; i++) {
             w->factor[i * n + i] *= 1 + more;
@@ -540,20 +583,85 @@ static void rows_job(void *user, int thread)
         for (size_t j = 0; j < w->waves; j++)
             for (size_t l = 0; l < m; l++)
                 add_wave(w, j, l, 1 / w->count[q * m + l], cell_of(w, q, l), to);
-        hl_solve_lower_rows(w->waves * r, w->factor, w->waves * r, columns, to);
     }
+}
+
+static void whiten_job(void *user, int thread)
+{
+    hl_weak *w = user;
+    size_t team = w->p->ctx->team ? (size_t)hl_team_size(w->p->ctx->team) : 1, n = w->waves * w->tests;
+    size_t columns = w->p->columns + 1;
+    for (size_t q = (size_t)thread; q < HL_REGRESS_FOLDS; q += team)
+        hl_solve_lower_rows(n, w->factor, n, columns, w->rows + (q * w->total + w->first) * columns);
+}
+
+/* ---- which covariance ---- */
+
+/* What the estimate leaves of each fold's rows, less the mean over the folds. */
+static void set_residuals(hl_weak *w)
+{
+    size_t n = w->waves * w->tests, columns = w->p->columns + 1;
+    double *mean = w->residual + HL_REGRESS_FOLDS * n;
+    memset(mean, 0, n * sizeof *mean);
+    for (size_t k = 0; k < HL_REGRESS_FOLDS * n; k++) {
+        const double *row = w->rows + (k / n * w->total + w->first + k % n) * columns;
+        w->residual[k] = row[columns - 1] - hl_dot(columns - 1, row, w->p->theta);
+        mean[k % n] += w->residual[k] / HL_REGRESS_FOLDS;
+    }
+    for (size_t k = 0; k < HL_REGRESS_FOLDS * n; k++)
+        w->residual[k] -= mean[k % n];
+}
+
+/* -2 log likelihood of the residuals' scatter, whose covariance is FOLDS times that of the rows. */
+static double scatter(hl_weak *w)
+{
+    size_t n = w->waves * w->tests;
+    double sum = 0, *e = w->residual + HL_REGRESS_FOLDS * n;
+    for (size_t i = 0; i < n; i++)
+        sum += 2 * (HL_REGRESS_FOLDS - 1) * log(w->factor[i * n + i]);
+    for (size_t q = 0; q < HL_REGRESS_FOLDS; q++) {
+        memcpy(e, w->residual + q * n, n * sizeof *e);
+        hl_solve_lower(n, w->factor, n, e);
+        sum += hl_dot(n, e, e) / HL_REGRESS_FOLDS;
+    }
+    return sum;
+}
+
+/* The factor of the likelier covariance: of independent rows, or of trajectories as far as they are known to be, or may be, the same. */
+static hl_status factor(hl_weak *w)
+{
+    const hl_regress *p = w->p;
+    size_t n = w->waves * w->tests;
+    double most = p->shared > 0 ? fmin(p->shared / (double)w->times, most_shared) : most_shared;
+    double *other = w->factor + n * n;
+    run(w, covariance_job);
+    shrink(w);
+    if (!p->started)
+        return factor_share(w, 0);
+    set_residuals(w);
+    hl_status status = factor_share(w, most);
+    if (status != HL_OK)
+        return status;
+    double same = scatter(w);
+    memcpy(other, w->factor, n * n * sizeof *other);
+    status = factor_share(w, 0);
+    if (status == HL_OK && same < scatter(w)) {
+        memcpy(w->factor, other, n * n * sizeof *other);
+        w->share = most;
+    }
+    return status;
 }
 
 hl_status hl_weak_rows(hl_weak *w, hl_conditions *c, size_t first)
 {
-    hl_status status = factor(w);
-    if (status != HL_OK)
-        return status;
     w->rows = c->rows;
     w->total = c->count;
     w->first = first;
     run(w, rows_job);
-    return HL_OK;
+    hl_status status = factor(w);
+    if (status == HL_OK)
+        run(w, whiten_job);
+    return status;
 }
 
 /* ---- groups ---- */

@@ -2,6 +2,8 @@
 #ifndef HL_SDE_H
 #define HL_SDE_H
 
+#include <math.h>
+
 #include "base/linear.h"
 #include "exec/plan.h"
 #include "flow/flow.h"
@@ -201,6 +203,13 @@ hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t dim, d
                          double *mean, double *deviation);
 hl_context *hl_sde_fit_context(const hl_sde_fit *fit);
 size_t hl_sde_fit_iteration(const hl_sde_fit *fit); /* done so far */
+/* Row k of some that stand for all: even, and without a period that trajectories of equal length could share. */
+static inline size_t hl_sde_some_row(size_t k, size_t some, size_t rows)
+{
+    const double golden = 0.6180339887498949;
+    double at = golden * ((double)k + 0.5);
+    return some >= rows ? k : (size_t)((at - floor(at)) * (double)rows);
+}
 /* Mean and deviation of a column of x (rows x dim); a column that is constant has deviation 0. */
 void hl_sde_column_scale(size_t rows, size_t dim, size_t column, const double *x, double *mean, double *deviation);
 

@@ -1,7 +1,7 @@
 /* simple.c - the part of a model that is a regression: copies, as graph, and as text for files.
  *
  *   {"inputs": 2, "first": 0, "last": 5, "mean": [..], "deviation": [..], "least": [..], "correlation": [[..], ..], "form": "cubic, constant",
- *    "drift": {"products": [[1, 2, 0], ..], "centres": [[..], ..], "width": 0.7, "coefficients": [[..], ..]}, "diffusion": {..},
+ *    "drift": {"products": [[1, 2, 0], ..], "centres": [[..], ..], "scales": [[..], ..], "coefficients": [[..], ..]}, "diffusion": {..},
  *    "replicates": {"count": 40, "quantile": 1.7, "radius": 0.2, "points": [[..], ..], "drift": {..}, "diffusion": {..}}}
  *
  * where the last is not there without bands, and has count x dim rows of coefficients. */
@@ -79,7 +79,8 @@ static hl_node functions(hl_context *ctx, const hl_basis *b, hl_graph *g, hl_nod
     if (!b->bumps)
         return y;
     hl_node gap = hl_sub(g, hl_reshape(g, z, 2, (size_t[]){ 1, b->inputs }), hl_const_array(g, 2, shape, b->centre));
-    hl_node bump = hl_exp(g, hl_scale(g, -0.5 / (b->width * b->width), hl_sum(g, hl_mul(g, gap, gap), -1)));
+    gap = hl_mul(g, gap, hl_const_array(g, 2, shape, b->scale));
+    hl_node bump = hl_exp(g, hl_scale(g, -0.5, hl_sum(g, hl_mul(g, gap, gap), -1)));
     return hl_concat(g, 2, (hl_node[]){ y, bump }, 0);
 }
 
@@ -126,7 +127,7 @@ static void put_part(hl_json_writer *w, const char *key, const hl_basis *b, size
     }
     hl_json_close(w, ']');
     put_rows(w, "centres", b->bumps, b->inputs, b->centre);
-    hl_json_put_real(w, "width", b->width);
+    put_rows(w, "scales", b->bumps, b->inputs, b->scale);
     put_rows(w, "coefficients", rows, hl_basis_size(b), coefficient);
     hl_json_close(w, '}');
 }
@@ -203,11 +204,24 @@ static bool get_products(const hl_json *j, hl_basis *b)
     return true;
 }
 
+/* One for each input, or, in files of earlier versions, one width for all. */
+static bool get_scales(const hl_json *j, hl_basis *b)
+{
+    const hl_json *width = hl_json_get(j, "width"), *scales = hl_json_get(j, "scales");
+    if (scales)
+        return get_rows(scales, b->bumps, b->inputs, b->scale);
+    if (!hl_json_is_number(width) || !(width->number > 0))
+        return false;
+    for (size_t k = 0; k < b->bumps * b->inputs; k++)
+        b->scale[k] = 1 / width->number;
+    return true;
+}
+
 /* HL_ERR_FORMAT without a message if it is wrong. */
 static hl_status get_part(hl_context *ctx, const hl_json *j, size_t inputs, size_t rows, hl_basis *b,
                           double **coefficient)
 {
-    const hl_json *products = hl_json_get(j, "products"), *centres = hl_json_get(j, "centres"), *width;
+    const hl_json *products = hl_json_get(j, "products"), *centres = hl_json_get(j, "centres");
     if (!products || products->kind != HL_JSON_ARRAY || !centres || centres->kind != HL_JSON_ARRAY ||
         products->count < 1 || products->count > MOST_FUNCTIONS || centres->count > MOST_FUNCTIONS)
         return HL_ERR_FORMAT;
@@ -219,11 +233,8 @@ static hl_status get_part(hl_context *ctx, const hl_json *j, size_t inputs, size
     *coefficient = hl_calloc(ctx, hl_size_mul(rows, hl_basis_size(b)), sizeof **coefficient);
     if (!*coefficient)
         return HL_ERR_NOMEM;
-    width = hl_json_get(j, "width");
-    bool good = get_products(products, b) && get_rows(centres, b->bumps, b->inputs, b->centre) &&
-                hl_json_is_number(width) && width->number > 0 &&
+    bool good = get_products(products, b) && get_rows(centres, b->bumps, b->inputs, b->centre) && get_scales(j, b) &&
                 get_rows(hl_json_get(j, "coefficients"), rows, hl_basis_size(b), *coefficient);
-    b->width = good ? width->number : 1;
     return good ? HL_OK : HL_ERR_FORMAT;
 }
 

@@ -145,10 +145,10 @@ static hl_status run_chunk(hl_simulator *s, size_t first, size_t rows, uint64_t 
             for (size_t r = 0; r < rows; r++) /* not added up, so that nothing adds up */
                 s->time[r] = t[r] + interval * (double)i + stride.h * (double)k;
             draw(s, &b, rows, first_path, above + s->level, (uint64_t)i * steps + k);
-            if (s->method->step(s->method, &stride))
+            bool stepped = s->method->step(s->method, &stride) == 0; /* coefficients that are networks stop, too */
+            status = hl_check_stop(s->ctx);
+            if (!stepped && status == HL_OK)
                 status = hl_fail(s->ctx, HL_ERR_CALLBACK, "the coefficients' callback stopped the run");
-            else
-                status = hl_check_stop(s->ctx);
         }
         if (status == HL_OK)
             status = check_finite(s, first, rows, y, s->time);

@@ -181,12 +181,12 @@ F(ring)
 
 static const double one[] = { 1 }, four[] = { 4 }, b1_y0[] = { 1, 3 }, b2_y0[] = { 2, 0, 1 }, b3_y0[] = { 1, 0, 0 },
                     b4_y0[] = { 3, 0, 0 }, b5_y0[] = { 0, 1, 1 }, unit[51] = { 1 }, ring_y0[15] = { 0 };
-/* As published with the test set. */
-static const double ring_y1[] = { -0.2339057358486745e-1, -0.7367485485540825e-2, 0.2582956709291169,
-                                  -0.4064465721283450,    -0.4039455665149794,    0.2607966765422943,
-                                  0.1106761861269975,     0.2939904342435596e-6,  -0.2840029933642329e-7,
-                                  0.7267198267264553e-3,  0.7929487196960840e-3,  -0.7255283495698965e-3,
-                                  -0.7941401968526521e-3, 0.7088495416976114e-4,  0.2390059075236570e-4 };
+/* By scripts/ring_answer.c at 1e-12. At 1e-13 it differs by less than 1e-10, and so do the published values. */
+static const double ring_y1[] = { -0.023390573584608065,   -0.0073674854859563004, 0.25829567098188561,
+                                  -0.40644657207654594,    -0.40394556646333241,   0.26079667659508682,
+                                  0.11067618612761362,     2.939904342374851e-07,  -2.840029933351944e-08,
+                                  0.0007267198267239879,   0.00079294871971245589, -0.00072552834958767654,
+                                  -0.00079414019684876541, 7.0884954168785142e-05, 2.3900590752992018e-05 };
 static const double e1_y0[] = { .6713967071418030, .09540051444747446 }, e2_y0[] = { 2, 0 }, e3_y0[] = { 0, 0 },
                     e4_y0[] = { 30, 0 }, e5_y0[] = { 0, 0 };
 /* 1 - e, 0, 0, sqrt((1 + e) / (1 - e)) */
@@ -285,6 +285,8 @@ honest_run honest_problem_run(hl_context *ctx, size_t k, const char *method, siz
     return run;
 }
 
+static const double RING_AMPLIFICATION = 69.2; /* by scripts/ring_answer.c 1e-12 1e-6 */
+
 /* From one start and from another that differs by a tolerance of 1e-6, in alternating directions; the same steps would be best, and
  * finer ones come close. */
 double honest_problem_amplification(hl_context *ctx, size_t k)
@@ -292,6 +294,8 @@ double honest_problem_amplification(hl_context *ctx, size_t k)
     const stiff_problem *p = honest_problem_get(k);
     double y0[STIFF_MAX], moved[STIFF_MAX], y[STIFF_MAX], z[STIFF_MAX];
     stiff_problem a = *p, b = *p;
+    if (p->f == ring) /* too many evaluations for a solver with a budget */
+        return RING_AMPLIFICATION;
     hl_ode_counts counts;
     stiff_problem_start(p, y0);
     for (size_t i = 0; i < p->n; i++)

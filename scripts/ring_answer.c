@@ -1,10 +1,11 @@
-/* ring_answer.c - the ring modulator of problems/honest_problem.c at t = 1e-3, for scripts/honest_answers.py: the values published with the test
- * set have 6 digits. Prints one value a line.
+/* ring_answer.c - the ring modulator of problems/honest_problem.c at t = 1e-3, for problems/honest_problem.c and scripts/honest_answers.py. Prints one
+ * value a line.
  *
- *     cc -O2 scripts/ring_answer.c -lm -o ring_answer && ./ring_answer TOLERANCE
+ *     cc -O2 scripts/ring_answer.c -lm -o ring_answer && ./ring_answer TOLERANCE [MOVED]
  *
  * Extrapolation of the explicit midpoint rule (Gragg, Bulirsch, Stoer) of order 2 COLUMNS, with sums that are compensated: stability
- * keeps steps so small that what is left are rounding errors. Minutes. */
+ * keeps steps so small that what is left are rounding errors. A minute. With MOVED, the values of the start are not 0 but +MOVED and -MOVED in
+ * turn, as honest_problem_amplification moves them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,8 +87,11 @@ static double step(double t, double h, double tolerance, const double *y, double
 int main(int count, char **argument)
 {
     double y[N] = { 0 }, lost[N] = { 0 }, next[N], t = 0, h = 1e-12, end = 1e-3;
-    double tolerance = count > 1 ? strtod(argument[1], NULL) : 1e-16;
+    double tolerance = count > 1 ? strtod(argument[1], NULL) : 1e-13;
+    double moved = count > 2 ? strtod(argument[2], NULL) : 0;
     size_t steps = 0;
+    for (int i = 0; i < N; i++)
+        y[i] = i % 2 ? -moved : moved;
     while (t < end) {
         double left = end - t, taken = h < left ? h : left;
         double error = step(t, taken, tolerance, y, next);

@@ -69,6 +69,14 @@ static int help(int argc, char **argv)
     return command->run(1, (char *[]){ "--help", NULL });
 }
 
+/* Commands that several ranks share. */
+static bool is_shared(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "", *next = argc > 2 ? argv[2] : "";
+    return strcmp(name, "fit") == 0 ||
+           ((strcmp(name, "vae") == 0 || strcmp(name, "sde") == 0) && strcmp(next, "fit") == 0);
+}
+
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2)
@@ -85,16 +93,14 @@ static int dispatch(int argc, char **argv)
     const cli_command *command = cli_find_command(commands, name);
     if (!command)
         return cli_unknown(NULL, commands, name);
-    bool shared = command == &cli_fit ||
-                  ((command == &cli_vae || command == &cli_sde) && argc > 2 && strcmp(argv[2], "fit") == 0);
-    int refused = shared ? CLI_OK : cli_refuse_ranks(command);
+    int refused = is_shared(argc, argv) ? CLI_OK : cli_refuse_ranks(command, argc - 2, argv + 2);
     return refused ? refused : command->run(argc - 2, argv + 2);
 }
 
 int main(int argc, char **argv)
 {
     cli_catch_interrupt();
-    int status = cli_ranks_start();
+    int status = is_shared(argc, argv) ? cli_ranks_start() : CLI_OK;
     if (status == CLI_OK)
         status = dispatch(argc, argv);
     cli_unlock();

@@ -102,8 +102,8 @@ typedef struct cli_exchange {
     double processor, compute; /* processor seconds in exchanges, mostly waiting; and outside of them */
 } cli_exchange;
 cli_exchange cli_exchanged(void);
-/* CLI_WRONG, having said so, if there are several ranks: for commands that would do the same on each. */
-int cli_refuse_ranks(const cli_command *command);
+/* CLI_WRONG, having said so, if several were started of a command that would do the same on each: unless its arguments choose a part. */
+int cli_refuse_ranks(const cli_command *command, int argc, char **argv);
 
 /* ---- messages (support.c) ---- */
 

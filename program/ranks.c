@@ -34,6 +34,21 @@ static size_t started(const char *const *names)
     return 0;
 }
 
+/* How many of it there are, by mpirun or by srun with an interface for MPI; 0: nobody says so. */
+static size_t started_ranks(void)
+{
+    static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", NULL };
+    static const char *const tasks[] = { "SLURM_STEP_NUM_TASKS", NULL };
+    size_t count = started(sizes);
+    return count || !getenv("PMIX_RANK") ? count : started(tasks);
+}
+
+static size_t started_number(void)
+{
+    static const char *const numbers[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL };
+    return started(numbers);
+}
+
 static int silence(void)
 {
     kept = tmpfile();
@@ -75,9 +90,7 @@ cli_exchange cli_exchanged(void)
 
 int cli_ranks_start(void)
 {
-    static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", NULL };
-    static const char *const numbers[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", NULL };
-    size_t count = started(sizes);
+    size_t count = started_ranks();
     char path[PATH_MAX + 64];
     if (count < 2)
         return CLI_OK;
@@ -90,7 +103,7 @@ int cli_ranks_start(void)
     }
     if (!start || !end || !abort_all) {
         const char *why = library || !*path ? "" : dlerror();
-        if (started(numbers) == 0) /* one of them says it */
+        if (started_number() == 0) /* one of them says it */
             cli_fail(NULL, CLI_WRONG,
                      "started as %zu ranks, but this hollow was built without MPI%s%s; install an MPI (Debian: "
                      "libopenmpi-dev) and build again, or start one process",
@@ -99,6 +112,13 @@ int cli_ranks_start(void)
     }
     if (start(&plain, &near) != 0)
         return cli_fail(NULL, CLI_FAILED, "MPI could not be started");
+    if (plain.size != count) { /* they do not know of each other */
+        if (started_number() == 0)
+            cli_fail(NULL, CLI_FAILED, "started as %zu ranks, but MPI has %zu; start it by the mpirun of the same MPI",
+                     count, plain.size);
+        end = NULL;
+        return CLI_FAILED;
+    }
     ranks = (hl_ranks){ plain.rank, plain.size, gather, NULL };
     const char *slow = getenv("HOLLOW_EXCHANGE_DELAY");
     delay = slow ? fmax(0, fmin(strtod(slow, NULL), 10)) : 0;
@@ -132,6 +152,11 @@ int cli_threads(void)
 
 int cli_use_ranks(const cli_command *command, hl_context *ctx)
 {
+    static const char *const tasks[] = { "SLURM_STEP_NUM_TASKS", NULL };
+    if (ranks.size < 2 && started_ranks() == 0 && started(tasks) > 1 && started_number() == 0)
+        cli_say(command,
+                "srun started %zu of it, each for itself; 'mpirun' or 'srun --mpi=pmix' lets them share one fit",
+                started(tasks));
     if (ranks.size < 2)
         return CLI_OK;
     hl_status status = hl_context_set_ranks(ctx, &ranks);
@@ -142,14 +167,19 @@ int cli_use_ranks(const cli_command *command, hl_context *ctx)
     return status == HL_OK ? CLI_OK : cli_fail_library(command, ctx, status);
 }
 
-int cli_refuse_ranks(const cli_command *command)
+int cli_refuse_ranks(const cli_command *command, int argc, char **argv)
 {
-    if (ranks.size < 2)
+    for (int i = 0; i < argc; i++)
+        if (strncmp(argv[i], "--part", 6) == 0 || strncmp(argv[i], "--first", 7) == 0)
+            return CLI_OK;
+    if (started_ranks() < 2)
         return CLI_OK;
+    if (started_number() > 0)
+        return CLI_WRONG;
     return cli_fail(command, CLI_WRONG,
-                    "mpirun started %zu of it, which would all do the same; 'hollow fit', 'hollow sde fit' and 'hollow "
+                    "%zu of it were started, which would all do the same; 'hollow fit', 'hollow sde fit' and 'hollow "
                     "vae fit' run "
                     "on several ranks; "
                     "for scoring and sampling in parts see --part of logp and --first of sample",
-                    ranks.size);
+                    started_ranks());
 }

@@ -154,6 +154,21 @@ ranks 2 logp "$work/one" "$work/two.csv"
 if [ $got = 2 ]; then pass; else fail "$command: status $got instead of 2"; fi
 stderr_has "--part"
 
+# With parts each process has its own work.
+"$hollow" logp "$work/one" "$work/two.csv" --quiet --out "$work/whole.csv"
+command="mpirun -n 2 hollow logp --part"
+# shellcheck disable=SC2016
+mpirun --oversubscribe -n 2 sh -c '"$1" logp "$2/one" "$2/two.csv" --quiet --part $((OMPI_COMM_WORLD_RANK + 1))/2 --out "$2/part$OMPI_COMM_WORLD_RANK.csv"' \
+    sh "$hollow" "$work" >"$out" 2>"$err"
+if cat "$work/part0.csv" "$work/part1.csv" | cmp -s - "$work/whole.csv"; then pass; else fail "$command: not the whole"; fi
+
+# Ranks that MPI does not know of, as from the mpirun of another MPI, do not all train the same model.
+command="hollow fit as one of two ranks without mpirun"
+PMI_SIZE=2 PMI_RANK=0 "$hollow" fit "$work/two.csv" -o "$work/many" --iters 2 >"$out" 2>"$err"
+got=$?
+if [ $got = 1 ] && [ ! -f "$work/many" ]; then pass; else fail "$command: status $got"; fi
+stderr_has "but MPI has 1"
+
 # Ranks that see different files.
 command="mpirun with two tables"
 table 400 2 >"$work/other.csv"

@@ -1,4 +1,5 @@
 /* report.c - `hollow report`: a page that says whether a model is good. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,12 +67,27 @@ typedef struct job {
 
 /* ---- data ---- */
 
-/* The rows that are looked at, one after the other: what is in memory does not grow with the table. */
+/* A row of the table in its columns for the model; a number that is not finite is an error. */
+static int read_row(const job *j, size_t row, size_t columns, const size_t *index, double *to)
+{
+    hl_status status = hl_table_read_columns(j->table, row, 1, columns, index, to);
+    for (size_t i = 0; i < columns && status == HL_OK; i++)
+        if (!isfinite(to[i]))
+            return cli_fail(&cli_report, CLI_WRONG,
+                            "%s: row %zu, column '%s': %s is not a number to compute with; correct it, or leave such "
+                            "rows out (--drop-missing)",
+                            j->path[1], row + 1, hl_table_name(j->table, index[i]),
+                            isnan(to[i]) ? "nan" : "an infinite value");
+    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_report, j->ctx, status);
+}
+
+/* The rows that are looked at, one after the other: neither time nor memory grow with the table. */
 static int read_rows(job *j)
 {
     size_t dim = hl_density_dim(j->model), context = hl_density_context(j->model);
     hl_table_options table = { .columns = j->set->source.how.columns,
                                .drop_missing = j->set->source.drop,
+                               .unchecked = 1,
                                .array = j->set->source.how.array };
     hl_status status = cli_open_data(j->ctx, j->path[1], &table, j->model, 0, &j->table);
     if (status != HL_OK)
@@ -90,12 +106,12 @@ static int read_rows(job *j)
     if (result != CLI_OK)
         return result;
     j->rows = hl_report_pick(j->total, most, j->set->seed, j->index);
-    for (size_t r = 0; r < j->rows && status == HL_OK; r++) {
-        status = hl_table_read_columns(j->table, j->index[r], 1, dim, j->x_index, j->x + r * dim);
-        if (status == HL_OK && context)
-            status = hl_table_read_columns(j->table, j->index[r], 1, context, j->c_index, j->c + r * context);
+    for (size_t r = 0; r < j->rows && result == CLI_OK; r++) {
+        result = read_row(j, j->index[r], dim, j->x_index, j->x + r * dim);
+        if (result == CLI_OK && context)
+            result = read_row(j, j->index[r], context, j->c_index, j->c + r * context);
     }
-    return status == HL_OK ? CLI_OK : cli_fail_library(&cli_report, j->ctx, status);
+    return result;
 }
 
 static int read_observations(job *j)

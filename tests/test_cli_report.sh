@@ -157,6 +157,14 @@ stderr_has "is an autoencoder: its report needs DATA"
 
 # ---- what is wrong ----
 
+if python3 -c 'import numpy' 2>/dev/null; then
+    python3 -c "import numpy; x = numpy.ones((30, 3)); x[4, 1] = numpy.nan; numpy.save('$work/nan.npy', x)"
+    expect 2 report "$model" "$work/nan.npy" -o "$page"
+    stderr_has "row 5, column 'x2': nan is not a number to compute with"
+    expect 0 report "$model" "$work/nan.npy" --drop-missing --json
+    json "$out" "j['rows'] == 29"
+fi
+
 rm -f "$page"
 expect 2 report "$model" "$work/none.csv" -o "$page"
 expect 2 report "$work/new.csv" "$model" -o "$page"

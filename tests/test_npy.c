@@ -268,6 +268,11 @@ static void test_not_finite(void **state)
     check_message(ctx, "a.npy: row 2, column 'x1': nan is not a number to compute with; correct it, or leave");
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npy", &(hl_table_options){ .columns = "2" }, &t), HL_ERR_NOT_FINITE);
     check_message(ctx, "a.npy: row 4, column 'x2': an infinite value is not");
+    CHECK_OK(ctx, hl_table_open(ctx, "a.npy", &(hl_table_options){ .unchecked = 1 }, &t));
+    CHECK_OK(ctx, hl_table_read_rows(t, 0, 3, out));
+    assert_true(hl_table_rows(t) == 6 && isnan(out[2]) && out[3] == 4);
+    hl_table_free(t);
+    dropping.unchecked = 1; /* without effect */
     CHECK_OK(ctx, hl_table_open(ctx, "a.npy", &dropping, &t));
     assert_int_equal(hl_table_rows(t), 3);
     assert_int_equal(hl_table_dropped(t), 3);

@@ -348,6 +348,65 @@ static void test_hostile(void **state)
     hl_context_free(ctx);
 }
 
+/* Draws are those of hl_density_sample, and their log p is that of hl_density_logp to the accuracy of the solver. */
+static void test_draw(void **state)
+{
+    (void)state;
+    enum { N = 60 };
+    hl_context *ctx = make_context(1);
+    for (int kind = 0; kind < 4; kind++) { /* a flow; a flow and a mixture; the same with a form; rounded */
+        hl_density *m = kind ? make_model(ctx, 0.5, 0.5, "a") : NULL;
+        const hl_density_column columns[DIM] = { { "a", 1, 2 }, { "b", -3, 0.5 }, { "c", 100, 30 } };
+        hl_flow_spec flow = { .kind = "cnf", .net = { .dim = DIM, .hidden = 8, .features = 4, .width = 8 } };
+        if (!m)
+            CHECK_OK(ctx, hl_density_create_columns(ctx, DIM, 0, columns, &m));
+        CHECK_OK(ctx, hl_density_add_flow(m, &flow));
+        CHECK_OK(ctx, hl_flow_init(m->flow, 3));
+        hl_density_weigh(m, kind ? 0.6 : 1);
+        CHECK_OK(ctx, hl_density_set_solver(m, &(hl_flow_solver){ .rtol = 1e-6, .atol = 1e-6 }));
+        hl_column_form form[DIM] = { hl_column_form_none(), hl_column_form_none(), hl_column_form_none() };
+        form[2].step = kind == 3 ? 5 : 0;
+        if (kind > 1)
+            CHECK_OK(ctx, hl_density_set_forms(m, form));
+        double x[2][N * DIM], logp[2][N];
+        CHECK_OK(ctx, hl_density_draw(m, 4, N, NULL, x[0], logp[0]));
+        CHECK_OK(ctx, hl_density_sample(m, 4, 0, N, NULL, x[1]));
+        CHECK_OK(ctx, hl_density_logp(m, N, x[1], NULL, logp[1]));
+        for (size_t r = 0; r < N; r++) {
+            CHECK_NEAR(logp[0][r], logp[1][r], 2e-4, "log p of a draw");
+            for (size_t i = 0; i < DIM; i++)
+                CHECK_NEAR(x[0][r * DIM + i], x[1][r * DIM + i], 1e-4 * fabs(x[1][r * DIM + i]), "a draw");
+        }
+        hl_density_free(m);
+    }
+    hl_context_free(ctx);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void test_sort(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    double a[N], b[N];
+    uint64_t room[2 * N];
+    for (int kind = 0; kind < 4; kind++) {
+        for (size_t i = 0; i < N; i++) {
+            double z = hl_random_normal(3, 5, i);
+            a[i] = b[i] = kind == 0 ? z : kind == 1 ? exp(100 * z) * (i % 3 ? 1 : -1) : kind == 2 ? round(z) : 7;
+        }
+        hl_sort_finite(N, a, room);
+        qsort(b, N, sizeof *b, ascending);
+        for (size_t i = 0; i < N; i++)
+            CHECK_NEAR(a[i], b[i], 0, "in order");
+    }
+    hl_sort_finite(0, a, room);
+}
+
 static void test_pick(void **state)
 {
     (void)state;
@@ -421,7 +480,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statistics), cmocka_unit_test(test_digest),
-        cmocka_unit_test(test_pick),       cmocka_unit_test(test_right),
+        cmocka_unit_test(test_pick),       cmocka_unit_test(test_draw),
+        cmocka_unit_test(test_sort),       cmocka_unit_test(test_right),
         cmocka_unit_test(test_wrong),      cmocka_unit_test(test_memorised),
         cmocka_unit_test(test_rows),       cmocka_unit_test_teardown(test_names, empty_directory),
         cmocka_unit_test(test_threads),    cmocka_unit_test(test_hostile),

@@ -93,7 +93,7 @@ typedef struct hl_report_row {
     size_t row; /* of the table, from 0 */
     double logp;
     /* The columns responsible, the first the most: log p rises by `gain` if this column alone gets the value `expected`, which follows
-     * from the others. `slope` is d log p / dx times the column's deviation. Of these, `causes` are filled. */
+     * from the others. `slope` is d log p / dx times the column's deviation, of the 16 lowest rows, else 0. Of these, `causes` are filled. */
     size_t causes, column[HL_REPORT_CAUSES];
     double gain[HL_REPORT_CAUSES], expected[HL_REPORT_CAUSES], slope[HL_REPORT_CAUSES];
 } hl_report_row;

@@ -41,6 +41,9 @@ typedef struct hl_table_options {
     /* Nonzero: all ranks of the context (hollow/ranks.h) open the same file together. Each looks at its part of the rows of an array, or at
      * all with drop_missing; an error of one is an error of all. */
     int shared;
+    /* Nonzero: the numbers of arrays are not looked at before they are read, and those that are not finite are handed out. For a few rows of a large
+     * table; without effect on csv and with drop_missing. */
+    int unchecked;
     int names; /* nonzero: `columns` are names, never numbers; a file without names must have as many columns, by place */
     /* csv: more such columns, "city,sex", by names or numbers. labels_only: they hold texts whatever their first value looks like. */
     const char *label_columns;

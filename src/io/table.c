@@ -364,6 +364,7 @@ static hl_status check_arrays(hl_table *t)
 
     for (size_t i = 0; i < t->array_count; i++)
         floats |= t->arrays[i].kind == 'f';
+    floats = floats && (!t->options.unchecked || t->options.drop_missing);
     for (size_t first = start; floats && !status && first < rows; first += step) {
         size_t n = rows - first < step ? rows - first : step;
 

@@ -10,6 +10,15 @@
 
 enum { PERMUTATIONS = 199, COPY_PERMUTATIONS = 1999, STREAM_PERMUTE = 61, STREAM_COPIES = 62 };
 
+/* Permutations end after ENOUGH that are above what was observed: p is then their share of those tried (Besag and Clifford 1991). Most end early,
+ * as models that are right have a p anywhere between 0 and 1, and small p are as exact as before. */
+enum { ENOUGH = 20 };
+
+static double share_above(size_t above, size_t tried)
+{
+    return above < ENOUGH ? (1.0 + (double)above) / (1.0 + (double)tried) : (double)above / (double)tried;
+}
+
 double hl_kolmogorov_p(double k)
 {
     double sum = 0;
@@ -35,6 +44,41 @@ double hl_ks_p(double distance, double n, double m)
 double hl_ks_band(double n, double m)
 {
     return 1.3581015157 / ks_factor(n, m);
+}
+
+/* By the bits of the values, a byte at a time from the lowest, where -0 and the negative ones come before. */
+void hl_sort_finite(size_t n, double *values, uint64_t *room)
+{
+    enum { BYTES = 8, VALUES = 256 };
+    static const uint64_t sign = (uint64_t)1 << 63;
+    size_t count[BYTES][VALUES] = { { 0 } };
+    uint64_t *from = room, *to = room + n;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        from[i] = bits & sign ? ~bits : bits | sign;
+        for (size_t b = 0; b < BYTES; b++)
+            count[b][from[i] >> 8 * b & 255]++;
+    }
+    for (size_t b = 0; b < BYTES; b++) {
+        size_t first = 0;
+        if (n && count[b][from[0] >> 8 * b & 255] == n)
+            continue;
+        for (size_t v = 0; v < VALUES; v++) {
+            size_t these = count[b][v];
+            count[b][v] = first;
+            first += these;
+        }
+        for (size_t i = 0; i < n; i++)
+            to[count[b][from[i] >> 8 * b & 255]++] = from[i];
+        uint64_t *kept = from;
+        from = to;
+        to = kept;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = from[i] & sign ? from[i] & ~sign : ~from[i];
+        memcpy(&values[i], &bits, sizeof bits);
+    }
 }
 
 double hl_ks_distance(size_t n, const double *a, size_t m, const double *b)
@@ -88,50 +132,81 @@ double hl_chi2_quantile(double d, double p)
     return d * root * root * root;
 }
 
-/* ---- energy distance ---- */
+/* ---- distances of rows ---- */
 
-static double pair_distance(size_t dim, const double *a, const double *b)
+/* Rows by columns, LANES of them beside each other, so that distances to them are vectors: [group][column][lane]. */
+enum { LANES = 16 };
+
+/* Squares of what is too far for floats would be infinite, and distances of them NaN. */
+static float near_enough(double x)
 {
-    double sum = 0;
-    for (size_t i = 0; i < dim; i++)
-        sum += (a[i] - b[i]) * (a[i] - b[i]);
-    return sqrt(sum);
+    return (float)fmin(fmax(x, -1e15), 1e15);
 }
 
-/* The distances of all pairs of the 2 n rows of a and b. */
-static void fill_distances(size_t dim, size_t n, const double *a, const double *b, float *d)
+static float *make_lanes(hl_context *ctx, size_t dim, size_t rows, const double *x)
 {
-    for (size_t i = 0; i < 2 * n; i++)
-        for (size_t j = 0; j <= i; j++) {
-            const double *p = i < n ? a + i * dim : b + (i - n) * dim, *q = j < n ? a + j * dim : b + (j - n) * dim;
-            d[i * 2 * n + j] = d[j * 2 * n + i] = (float)pair_distance(dim, p, q);
+    float *lanes = hl_calloc(ctx, hl_size_mul((rows + LANES - 1) / LANES * LANES, dim), sizeof *lanes);
+    for (size_t r = 0; lanes && r < rows; r++)
+        for (size_t i = 0; i < dim; i++)
+            lanes[(r / LANES * dim + i) * LANES + r % LANES] = near_enough(x[r * dim + i]);
+    return lanes;
+}
+
+/* Squares of the distances of a row to those of a group. */
+static void lane_squares(size_t dim, const float *group, const double *x, float *sum)
+{
+    float s[LANES] = { 0 };
+    for (size_t i = 0; i < dim; i++) {
+        float at = near_enough(x[i]);
+        for (size_t k = 0; k < LANES; k++)
+            s[k] += (group[i * LANES + k] - at) * (group[i * LANES + k] - at);
+    }
+    memcpy(sum, s, sizeof s);
+}
+
+/* ---- energy distance ---- */
+
+/* The distances of all pairs of n rows. */
+static void fill_distances(size_t dim, size_t n, const double *x, const float *lanes, float *d)
+{
+    float sum[LANES];
+    for (size_t i = 0; i < n; i++)
+        for (size_t first = 0; first <= i; first += LANES) {
+            lane_squares(dim, lanes + first * dim, x + i * dim, sum);
+            for (size_t k = 0; k < LANES && first + k <= i; k++)
+                d[i * n + first + k] = d[(first + k) * n + i] = sqrtf(sum[k]);
         }
 }
 
-/* s' D s of a symmetric D with zeros on its diagonal: twice the part below it. */
-static double quadratic(size_t n, const float *d, const float *s)
+/* s' D s for TOGETHER vectors s, of a symmetric D with zeros on its diagonal: twice the part below it. */
+enum { TOGETHER = 4, WIDTH = 8 };
+
+static void quadratic(size_t n, const float *d, const float *s, double *result)
 {
-    enum { LANES = 16 };
-    double sum = 0;
+    double sum[TOGETHER] = { 0 };
     for (size_t i = 0; i < n; i++) {
-        float part[LANES] = { 0 };
+        float part[TOGETHER][WIDTH] = { { 0 } };
         size_t j = 0;
-        for (; j + LANES <= i; j += LANES)
-            for (size_t k = 0; k < LANES; k++)
-                part[k] += d[i * n + j + k] * s[j + k];
+        for (; j + WIDTH <= i; j += WIDTH)
+            for (size_t v = 0; v < TOGETHER; v++)
+                for (size_t k = 0; k < WIDTH; k++)
+                    part[v][k] += d[i * n + j + k] * s[v * n + j + k];
         for (; j < i; j++)
-            part[0] += d[i * n + j] * s[j];
-        for (size_t k = 0; k < LANES; k++)
-            sum += (double)s[i] * (double)part[k];
+            for (size_t v = 0; v < TOGETHER; v++)
+                part[v][0] += d[i * n + j] * s[v * n + j];
+        for (size_t v = 0; v < TOGETHER; v++)
+            for (size_t k = 0; k < WIDTH; k++)
+                sum[v] += 2 * (double)s[v * n + i] * (double)part[v][k];
     }
-    return 2 * sum;
+    memcpy(result, sum, sizeof sum);
 }
 
+/* Round 0 changes nothing. */
 static void permute(size_t n, bool paired, uint64_t seed, uint64_t round, float *s)
 {
     for (size_t i = 0; i < 2 * n; i++)
         s[i] = i < n ? 1 : -1;
-    for (size_t i = 0; i < (paired ? n : 2 * n - 1); i++) {
+    for (size_t i = 0; round && i < (paired ? n : 2 * n - 1); i++) {
         uint64_t bits = hl_random_bits(seed, STREAM_PERMUTE, round << 32 | i);
         size_t other = paired ? (bits & 1 ? i + n : i) : i + (size_t)(bits % (2 * n - i));
         float kept = s[i];
@@ -159,61 +234,43 @@ static double unbiased(size_t stride, const float *d, size_t first, size_t n, si
     return *scale - a / (dn * (dn - 1)) - b / (dm * (dm - 1));
 }
 
-hl_status hl_compare_energy(hl_context *ctx, size_t dim, size_t rows, const double *a, const double *b, bool paired,
-                            uint64_t seed, hl_report_distance *result)
+hl_status hl_compare_energy(hl_context *ctx, size_t dim, size_t rows, const double *x, bool paired, uint64_t seed,
+                            hl_report_distance *result)
 {
     *result = (hl_report_distance){ .rows = rows, .distance = NAN, .halves = NAN, .share = NAN, .p = NAN };
     if (rows < 8)
         return HL_OK;
-    size_t all = 2 * rows, above = 0;
-    float *d = hl_alloc(ctx, hl_size_mul(all * all, sizeof *d)), *s = hl_alloc(ctx, all * sizeof *s);
-    hl_status status = d && s ? HL_OK : HL_ERR_NOMEM;
+    size_t all = 2 * rows, above = 0, tried = 0;
+    float *d = hl_alloc(ctx, hl_size_mul(all * all, sizeof *d)), *s = hl_alloc(ctx, TOGETHER * all * sizeof *s);
+    float *lanes = make_lanes(ctx, dim, all, x);
+    hl_status status = d && s && lanes ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK) {
-        double scale, unused;
-        fill_distances(dim, rows, a, b, d);
+        double scale, unused, value[TOGETHER], observed = NAN;
+        fill_distances(dim, all, x, lanes, d);
         result->distance = unbiased(all, d, 0, rows, rows, rows, &scale);
         result->halves = unbiased(all, d, 0, rows / 2, rows / 2, rows - rows / 2, &unused);
         result->share = scale > 0 ? fmin(fmax(result->distance / scale, 0), 1) : 0;
-        for (size_t i = 0; i < all; i++)
-            s[i] = i < rows ? 1 : -1;
-        double observed = quadratic(all, d, s);
-        for (size_t k = 0; k < PERMUTATIONS && status == HL_OK; k++) {
-            permute(rows, paired, seed, k, s);
-            above += quadratic(all, d, s) <= observed;
+        for (size_t k = 0; k <= PERMUTATIONS && above < ENOUGH && status == HL_OK; k += TOGETHER) { /* 0: as observed */
+            for (size_t v = 0; v < TOGETHER; v++)
+                permute(rows, paired, seed, k + v, s + v * all);
+            quadratic(all, d, s, value);
+            observed = k ? observed : value[0];
+            for (size_t v = 0; v < TOGETHER && above < ENOUGH; v++)
+                if (k + v && k + v <= PERMUTATIONS) {
+                    above += value[v] <= observed;
+                    tried++;
+                }
             status = hl_check_stop(ctx);
         }
-        result->p = (1.0 + (double)above) / (1.0 + PERMUTATIONS);
+        result->p = share_above(above, tried);
     }
     hl_free(ctx, d);
     hl_free(ctx, s);
+    hl_free(ctx, lanes);
     return status;
 }
 
 /* ---- nearest rows ---- */
-
-/* Rows by columns, LANES of them beside each other, so that distances to them are vectors: [group][column][lane]. */
-enum { LANES = 16 };
-
-static float *make_lanes(hl_context *ctx, size_t dim, size_t rows, const double *x)
-{
-    float *lanes = hl_calloc(ctx, hl_size_mul((rows + LANES - 1) / LANES * LANES, dim), sizeof *lanes);
-    for (size_t r = 0; lanes && r < rows; r++)
-        for (size_t i = 0; i < dim; i++)
-            lanes[(r / LANES * dim + i) * LANES + r % LANES] = (float)x[r * dim + i];
-    return lanes;
-}
-
-/* Squares of the distances of a row to those of a group. */
-static void lane_squares(size_t dim, const float *group, const double *x, float *sum)
-{
-    float s[LANES] = { 0 };
-    for (size_t i = 0; i < dim; i++) {
-        float at = (float)x[i];
-        for (size_t k = 0; k < LANES; k++)
-            s[k] += (group[i * LANES + k] - at) * (group[i * LANES + k] - at);
-    }
-    memcpy(sum, s, sizeof s);
-}
 
 hl_status hl_compare_nearest(hl_context *ctx, size_t dim, size_t rows, const double *a, size_t b_rows, const double *b,
                              bool same, double *distance)
@@ -279,36 +336,59 @@ static void join_nearest(size_t dim, size_t n, const double *x, const float *lan
         }
 }
 
-static size_t crossings(size_t edges, const edge *e, const float *s)
+/* Sides of the rows that the edges join: of those that are left, `left` of each sample, one after the other. With `paired`, rows i and i + n have
+ * different sides. side[i] is -1 before. */
+static size_t random_crossings(size_t n, size_t edges, const edge *e, bool paired, uint64_t seed, uint64_t *draw,
+                               signed char *side)
 {
-    size_t count = 0;
+    size_t left[2] = { n, n }, count = 0;
     for (size_t i = 0; i < edges; i++)
-        count += s[e[i].from] != s[e[i].to]; /* exact: they are 1 and -1 */
+        for (int k = 0; k < 2; k++) {
+            size_t row = k ? e[i].to : e[i].from;
+            if (side[row] >= 0)
+                continue;
+            uint64_t bits = hl_random_bits(seed, STREAM_COPIES, ++*draw << 32);
+            side[row] = (signed char)(paired ? bits & 1 : bits % (left[0] + left[1]) >= left[0]);
+            left[(int)side[row]]--;
+            if (paired)
+                side[row < n ? row + n : row - n] = (signed char)!side[row];
+        }
+    for (size_t i = 0; i < edges; i++)
+        count += side[e[i].from] != side[e[i].to];
+    for (size_t i = 0; i < edges; i++)
+        for (int k = 0; k < 2; k++) {
+            size_t row = k ? e[i].to : e[i].from;
+            side[row] = -1;
+            if (paired)
+                side[row < n ? row + n : row - n] = -1;
+        }
     return count;
 }
 
 hl_status hl_compare_copies(hl_context *ctx, size_t dim, size_t rows, const double *x, bool paired, uint64_t seed,
                             double *p)
 {
-    size_t edges = rows / 5 > 200 ? 200 : rows / 5, above = 0;
-    float *lanes = make_lanes(ctx, dim, 2 * rows, x), *s = hl_alloc(ctx, 2 * rows * sizeof *s);
+    size_t edges = rows / 5 > 200 ? 200 : rows / 5, above = 0, observed = 0, tried = 0;
+    uint64_t draw = 0;
+    float *lanes = make_lanes(ctx, dim, 2 * rows, x);
+    signed char *side = hl_alloc(ctx, 2 * rows);
     edge *e = hl_alloc(ctx, 2 * rows * sizeof *e);
-    hl_status status = lanes && s && e ? HL_OK : HL_ERR_NOMEM;
+    hl_status status = lanes && side && e ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK) {
         join_nearest(dim, rows, x, lanes, paired, seed, e);
         qsort(e, 2 * rows, sizeof *e, shorter);
-        for (size_t i = 0; i < 2 * rows; i++)
-            s[i] = i < rows ? 1 : -1;
-        size_t observed = crossings(edges, e, s);
-        for (size_t k = 0; k < COPY_PERMUTATIONS && status == HL_OK; k++) {
-            permute(rows, paired, seed, k, s);
-            above += crossings(edges, e, s) >= observed;
-            status = hl_check_stop(ctx);
-        }
-        *p = (1.0 + (double)above) / (1.0 + COPY_PERMUTATIONS);
+        for (size_t i = 0; i < edges; i++)
+            observed += (e[i].from < rows) != (e[i].to < rows);
+        memset(side, -1, 2 * rows);
     }
+    while (status == HL_OK && tried < COPY_PERMUTATIONS && above < ENOUGH) {
+        above += random_crossings(rows, edges, e, paired, seed, &draw, side) >= observed;
+        tried++;
+        status = hl_check_stop(ctx);
+    }
+    *p = share_above(above, tried);
     hl_free(ctx, lanes);
-    hl_free(ctx, s);
+    hl_free(ctx, side);
     hl_free(ctx, e);
     return status;
 }

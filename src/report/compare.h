@@ -12,6 +12,8 @@ double hl_kolmogorov_p(double k);
 double hl_ks_p(double distance, double n, double m);
 /* The distance whose p is 0.05. */
 double hl_ks_band(double n, double m);
+/* Finite values to rising order; `room` has place for 2 n of them. */
+void hl_sort_finite(size_t n, double *values, uint64_t *room);
 /* The largest distance of the distribution functions of two samples in rising order. */
 double hl_ks_distance(size_t n, const double *a, size_t m, const double *b);
 /* The value that the share q of a sample in rising order is not above. */
@@ -22,10 +24,10 @@ double hl_share_below(size_t n, const double *sorted, double value);
 double hl_normal_cdf(double x);
 double hl_chi2_quantile(double d, double p);
 
-/* Energy distance of a and b (rows x dim each, of deviation about 1), of the halves of a, and its p-value by permutations. `paired`: row i
+/* x: `rows` rows of a, then as many of b, of deviation about 1. Energy distance of a and b, of the halves of a, and its p-value by permutations. `paired`: row i
  * of both belong together, and permutations exchange these alone. */
-hl_status hl_compare_energy(hl_context *ctx, size_t dim, size_t rows, const double *a, const double *b, bool paired,
-                            uint64_t seed, hl_report_distance *result);
+hl_status hl_compare_energy(hl_context *ctx, size_t dim, size_t rows, const double *x, bool paired, uint64_t seed,
+                            hl_report_distance *result);
 
 /* For each row of a the distance to the nearest row of b; `same`: a is the beginning of b, and a row is not its own neighbour. */
 hl_status hl_compare_nearest(hl_context *ctx, size_t dim, size_t rows, const double *a, size_t b_rows, const double *b,

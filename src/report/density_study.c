@@ -11,13 +11,15 @@
 enum {
     LEAST_ROWS = 40,
     PARTS = 8,
+    WIDE = 16, /* columns: more have half as many parts, as each has many parameters */
     EM_STEPS = 30,
     MOST_JOINT = 512,
     CANDIDATES = 4,
     REPLACED = 2 * (CANDIDATES + 1), /* by two values each, with the steepest */
     MEMBER_ROWS = 2000,
+    SLOPES = 16, /* rows of which d log p / dx is computed: a panel, as a further row would cost as much again */
     SOLVER_ROWS = 16,
-    COUNTED_ROWS = 8
+    COUNTED_ROWS = 6
 };
 static const double FAR = 100, FEW_STEPS = 10;
 static const double HALF_LOG_2PI = 0.91893853320467274178, LEAST_VARIANCE = 1e-12;
@@ -77,6 +79,7 @@ static void find_means(const halves *h, size_t half)
 static void independent(const halves *h, size_t half)
 {
     size_t other = 1 - half, given = h->m->context;
+    double constant = h->log_scale;
     find_means(h, half);
     for (size_t i = given; i < h->all; i++) {
         double variance = 0;
@@ -85,12 +88,13 @@ static void independent(const halves *h, size_t half)
             variance += at * at / (double)h->rows[half];
         }
         h->row[i] = sqrt(fmax(variance, LEAST_VARIANCE));
+        constant -= log(h->row[i]) + HALF_LOG_2PI;
     }
     for (size_t r = 0; r < h->rows[other]; r++) {
-        double sum = h->log_scale;
+        double sum = constant;
         for (size_t i = given; i < h->all; i++) {
             double z = (h->x[other][r * h->all + i] - h->mean[i]) / h->row[i];
-            sum -= z * z / 2 + log(h->row[i]) + HALF_LOG_2PI;
+            sum -= z * z / 2;
         }
         h->logp[other][r] = sum;
     }
@@ -100,43 +104,50 @@ static void independent(const halves *h, size_t half)
 static void correlated(const halves *h, size_t half)
 {
     size_t other = 1 - half, all = h->all;
-    double n = (double)h->rows[half], d = (double)all;
+    double n = (double)h->rows[half], d = (double)all, constant = h->log_scale;
     find_means(h, half);
     memset(h->factor, 0, all * all * sizeof *h->factor);
     for (size_t r = 0; r < h->rows[half]; r++) {
         for (size_t i = 0; i < all; i++)
             h->row[i] = h->x[half][r * all + i] - h->mean[i];
-        for (size_t i = 0; i < all; i++)
+        for (size_t i = 0; i < all; i++) {
+            double at = h->row[i] / n;
             for (size_t k = 0; k <= i; k++)
-                h->factor[i * all + k] += h->row[i] * h->row[k] / n;
+                h->factor[i * all + k] += at * h->row[k];
+        }
     }
     for (size_t i = 0; i < all; i++)
         for (size_t k = 0; k < i; k++)
             h->factor[i * all + k] *= n / (n + d);
     hl_cholesky(all, h->factor, LEAST_VARIANCE);
+    for (size_t i = h->m->context; i < all; i++)
+        constant -= log(h->factor[i * all + i]) + HALF_LOG_2PI;
     for (size_t r = 0; r < h->rows[other]; r++) {
-        double sum = h->log_scale;
+        double sum = constant;
         for (size_t i = 0; i < all; i++)
             h->row[i] = h->x[other][r * all + i] - h->mean[i];
         hl_solve_lower(all, h->factor, all, h->row);
         for (size_t i = h->m->context; i < all; i++)
-            sum -= h->row[i] * h->row[i] / 2 + log(h->factor[i * all + i]) + HALF_LOG_2PI;
+            sum -= h->row[i] * h->row[i] / 2;
         h->logp[other][r] = sum;
     }
 }
 
-/* The same by a mixture. */
-static hl_status mixed(const halves *h, size_t half)
+/* The same by a mixture, which costs more than all other simple models: the second half alone is judged, by a fit to the first. */
+static hl_status mixed(const halves *h, const hl_report_set *data, hl_report_mean *gain)
 {
-    size_t other = 1 - half;
-    hl_tmixture_fold fold = { .rows = h->rows[half], .x = h->x[half] };
-    hl_tmixture_plan plan = { .parts = PARTS, .nu = INFINITY, .prior = (double)h->all, .steps = EM_STEPS };
+    hl_tmixture_fold fold = { .rows = h->rows[0], .x = h->x[0] };
+    hl_tmixture_plan plan = {
+        .parts = h->all > WIDE ? PARTS / 2 : PARTS, .nu = INFINITY, .prior = (double)h->all, .steps = EM_STEPS
+    };
     hl_tmixture *mixture = NULL;
     hl_status status = hl_tmixture_fit(h->m->ctx, h->all, h->m->context, &fold, &plan, &mixture, NULL, NULL);
     if (status == HL_OK)
-        status = hl_tmixture_logp(mixture, h->rows[other], h->x[other], h->logp[other]);
-    for (size_t r = 0; r < h->rows[other] && status == HL_OK; r++)
-        h->logp[other][r] += h->log_scale;
+        status = hl_tmixture_logp(mixture, h->rows[1], h->x[1], h->logp[1]);
+    for (size_t r = 0; r < h->rows[1] && status == HL_OK; r++)
+        h->gain[r] = data->logp[2 * r + 1] - h->logp[1][r] - h->log_scale;
+    if (status == HL_OK)
+        *gain = hl_report_mean_of(h->rows[1], h->gain);
     hl_tmixture_free(mixture);
     return status;
 }
@@ -244,11 +255,7 @@ hl_status hl_density_study_baselines(hl_density *m, hl_report *r)
     }
     status = best_member(&h, r);
     if (status == HL_OK && !d->mixture_member && h.all <= MOST_JOINT) {
-        status = mixed(&h, 0);
-        if (status == HL_OK)
-            status = mixed(&h, 1);
-        if (status == HL_OK)
-            d->over_mixture = gain_of(&h, &r->set[0]);
+        status = mixed(&h, &r->set[0], &d->over_mixture);
         status = status == HL_STOPPED || status == HL_ERR_NOMEM ? status : HL_OK; /* without a mixture otherwise */
     }
     hl_free(r->ctx, h.x[0]);
@@ -416,10 +423,11 @@ static hl_status explain_rows(hl_density *m, predictor *p, const hl_report_set *
     return HL_OK;
 }
 
-/* d log p / dx of rows, times the deviations of the columns; 0 where it cannot be had. */
+/* d log p / dx of rows, times the deviations of the columns; 0 where it cannot be had, and of rows beyond SLOPES. */
 static hl_status find_slopes(hl_density *m, const hl_report *r, size_t rows, const size_t *at, double *slope)
 {
     const hl_report_set *data = &r->set[0];
+    rows = rows < SLOPES ? rows : SLOPES;
     double *x = hl_alloc(r->ctx, hl_size_mul(rows * (m->dim + m->context) + rows + 1, sizeof *x));
     if (!x)
         return HL_ERR_NOMEM;

@@ -1323,6 +1323,7 @@ hl_table_options._fields_ = [
     ("date_column", c_char_p),
     ("label_column", c_char_p),
     ("shared", c_int),
+    ("unchecked", c_int),
     ("names", c_int),
     ("label_columns", c_char_p),
     ("labels_only", c_int),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compare_builds.py NAME BUILD OTHER [ROUNDS]: what a choice of the build costs: `hollow bench ddim` of the folder BUILD over that of OTHER, in processor time.
+"""compare_builds.py NAME BUILD OTHER [ROUNDS [CASES]]: what a choice of the build costs: `hollow bench ddim` of the folder BUILD over that of OTHER, in processor time.
 
 The two programs take turns, case by case, so that other work on the machine meets both. Prints a line of JSON for each case, with the ratios of the
 least times of all rounds and the medians over the rounds of the ratios of the least times of one round."""
@@ -22,7 +22,7 @@ def times(build, case):
 def main():
     name, build, other = sys.argv[1:4]
     rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 15
-    for case in "abcd":
+    for case in sys.argv[5] if len(sys.argv) > 5 else "abcd":
         pairs = []
         for k in range(rounds):
             order = (build, other) if k % 2 == 0 else (other, build)

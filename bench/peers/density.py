@@ -2,12 +2,12 @@
 """Density of tables by `hollow fit`, scikit-learn's Gaussian mixture, a kernel density estimate and zuko's neural spline flow: one line of JSON for each pair.
 
     density.py --program build/hollow [--results DIRECTORY] [--peers mixture,kde,nsf] TABLE.npz ...
-    density.py --results DIRECTORY --markdown
+    density.py --results DIRECTORY --markdown all|NAME,NAME,...
 
 A table is a npz file with the arrays train, valid and test, and truth if the density is known. All models see the same rows and choose by the same validation rows. The
 spline flow has as much CPU time as `hollow fit` took, on one thread; the others take what they take. `gain` is by how many nats a test row is
 more likely under our model, `gain_error` the standard error of the paired differences. Tables with fewer numbers come first. With --results, log p of the test rows is kept
-in DIRECTORY, what is there already is not run again, and --markdown prints a table of all of it.
+in DIRECTORY and what is there already is not run again; --markdown runs nothing and prints a table of it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Table:
         self.truth = arrays["truth"].ravel() if "truth" in arrays else None
 
 
-def by_hollow(program: str, table: Table) -> tuple[np.ndarray, float]:
+def by_hollow(program: str, table: Table, more: list[str]) -> tuple[np.ndarray, float]:
     """log p of the test rows, and the CPU seconds of the fit."""
     with tempfile.TemporaryDirectory() as directory:
         model, result = f"{directory}/m.hollow", f"{directory}/logp.npy"
         arrays = [f"{table.path}:{name}" for name in ("train", "valid", "test")]
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         common = ["--threads", "1", "--quiet"]
-        subprocess.run([program, "fit", arrays[0], "--valid", arrays[1], "-o", model, *common], check=True)
+        subprocess.run([program, "fit", arrays[0], "--valid", arrays[1], "-o", model, *common, *more], check=True)
         seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
         subprocess.run([program, "logp", model, arrays[2], "--out", result, *common], check=True)
         return np.load(result).ravel(), seconds
@@ -158,12 +158,11 @@ def line_of(name: str, peer: str, ours: Score, theirs: Score) -> dict[str, Any]:
     }
 
 
-def print_markdown(directory: Path) -> None:
-    """Of all that is in a directory of results."""
+def print_markdown(directory: Path, names: list[str] | None) -> None:
+    """Of what is in a directory of results: of these tables, in their order, or of all."""
     print("| table | `hollow fit` (gap) | CPU s | Gaussian mixture | gain | kernels | gain | NSF | gain |\n" + "|---" * 9 + "|")
-    for path in sorted(directory.glob("*.ours.npz")):
-        name = path.name[: -len(".ours.npz")]
-        kept = np.load(path)
+    for name in names or sorted(path.name[: -len(".ours.npz")] for path in directory.glob("*.ours.npz")):
+        kept = np.load(directory / f"{name}.ours.npz")
         ours = (kept["logp"], float(kept["seconds"]))
         gap = f" ({(kept['truth'] - ours[0]).mean():.3f})" if kept["truth"].size else ""
         cells = [name, f"{-ours[0].mean():.3f}{gap}", f"{ours[1]:.0f}"]
@@ -181,22 +180,24 @@ def print_markdown(directory: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/hollow")
+    parser.add_argument("--fit", default="", help="options of hollow fit, such as '--recipe fast'")
     parser.add_argument("--results", type=Path)
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--markdown", metavar="NAMES")
     parser.add_argument("tables", type=Path, nargs="*")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=UserWarning)
     if options.results:
         options.results.mkdir(parents=True, exist_ok=True)
+    if options.markdown and options.results:
+        print_markdown(options.results, None if options.markdown == "all" else options.markdown.split(","))
+        return
     for table in sorted((Table(path) for path in options.tables), key=lambda t: t.train.size):
-        ours = recall(options.results, table, "ours", partial(by_hollow, options.program, table))
+        ours = recall(options.results, table, "ours", partial(by_hollow, options.program, table, options.fit.split()))
         runs = {"mixture": partial(by_mixture, table), "kde": partial(by_kernels, table), "nsf": partial(by_splines, table, ours[1])}
         for peer in options.peers.split(","):
             entry = line_of(table.name, peer, ours, recall(options.results, table, peer, runs[peer]))
             print(json.dumps({k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in entry.items()}), flush=True)
-    if options.markdown and options.results:
-        print_markdown(options.results)
 
 
 if __name__ == "__main__":

@@ -395,7 +395,7 @@ static void execute(run_state s)
     }
     s.threads = hl_team_size(team);
     hl_team_run(team, job, &s);
-    hl_share_learn(p, start, hl_clock(), hl_team_waited(team) - waited);
+    hl_share_learn(&p->sharing, s.threads, start, hl_clock(), hl_team_waited(team) - waited);
 }
 
 void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output)

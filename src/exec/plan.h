@@ -86,6 +86,11 @@ typedef struct hl_port {
     size_t reduction; /* output written in place by a sum over rows, or SIZE_MAX */
 } hl_port;
 
+/* Whether threads that shared work of late gained by it: when to try again, and by how much the wait grows (share.c). */
+typedef struct hl_sharing {
+    double alone_until, doubt;
+} hl_sharing;
+
 struct hl_plan {
     hl_context *ctx;
     hl_arena arena;
@@ -110,14 +115,14 @@ struct hl_plan {
     size_t slab_bytes, shared_elements, small_elements, chunk_elements, thread_elements, scratch_elements;
     char *shared, *chunk, *partials, *threads;
     double *totals;
-    double flops;              /* of a row */
-    double alone_until, doubt; /* when to try sharing again, and by how much the wait grows (share.c) */
+    double flops; /* of a row */
+    hl_sharing sharing;
 };
 
 /* Should the team share this run, or is the caller faster alone? And, after a shared run: from when to when, and how long the
  * threads waited for each other. */
 bool hl_share(const hl_plan *p, size_t rows, double now);
-void hl_share_learn(hl_plan *p, double start, double end, double waited);
+void hl_share_learn(hl_sharing *s, int threads, double start, double end, double waited);
 
 /* Run. An input that is NULL counts as zeros; an output that is NULL is not written. */
 void hl_execute(hl_plan *p, size_t rows, const void *const *input, const void *const *param, void *const *output);

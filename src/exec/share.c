@@ -15,16 +15,15 @@ bool hl_share(const hl_plan *p, size_t rows, double now)
         return false;
     size_t panels = (rows + HL_LANES - 1) / HL_LANES;
     bool long_enough = p->flops * (double)(panels * HL_LANES) > STAGE_FLOPS * (double)(4 + 2 * p->segments);
-    return p->ctx->share_all || (long_enough && now >= p->alone_until);
+    return p->ctx->share_all || (long_enough && now >= p->sharing.alone_until);
 }
 
-void hl_share_learn(hl_plan *p, double start, double end, double waited)
+void hl_share_learn(hl_sharing *s, int threads, double start, double end, double waited)
 {
-    double threads = hl_team_size(p->ctx->team);
-    if (threads * (end - start) - waited > WORTH * (end - start)) {
-        p->doubt = p->doubt > 1 ? p->doubt / 2 : 0; /* a busy machine has a free moment now and then */
+    if ((double)threads * (end - start) - waited > WORTH * (end - start)) {
+        s->doubt = s->doubt > 1 ? s->doubt / 2 : 0; /* a busy machine has a free moment now and then */
         return;
     }
-    p->doubt = p->doubt == 0 ? 1 : p->doubt < MOST_DOUBT ? 2 * p->doubt : MOST_DOUBT;
-    p->alone_until = end + PATIENCE * p->doubt * (end - start);
+    s->doubt = s->doubt == 0 ? 1 : s->doubt < MOST_DOUBT ? 2 * s->doubt : MOST_DOUBT;
+    s->alone_until = end + PATIENCE * s->doubt * (end - start);
 }

@@ -5,7 +5,8 @@
  * on with the same l. Where no log-determinant is asked for the state is x alone.
  *
  * With several threads each has plans and solvers of its own, a *worker*, and takes rows as it gets done with others; few rows
- * go through the flow's own plans, which share each call. No row's bits depend on who solves it. */
+ * go through the flow's own plans, which share each call. Calls of a few hundred rows are dealt out as long as that pays, as plans are shared: where
+ * another program has a processor, a thread that waits for it would take longer than all of the rows. No row's bits depend on who solves it. */
 #include <math.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ typedef struct continuous {
     bool *failed;         /* [chunk] */
     worker *worker;       /* as many as threads; made when the first call has rows enough */
     size_t workers, nets;
+    hl_sharing sharing; /* of calls with few rows */
     atomic_bool stop;
 } continuous;
 
@@ -306,12 +308,21 @@ static hl_status prepare(const deal *j, bool dealt)
     return status;
 }
 
+/* Are the rows dealt out? Few of them only where this has paid of late; then `learns`. */
+static bool deals(const deal *j, size_t threads, double now, bool *learns)
+{
+    const continuous *s = j->flow->state;
+    *learns = j->rows < HL_CNF_SLOTS * threads && !j->flow->ctx->share_all;
+    return threads > 1 && j->rows >= SHARE_ROWS * threads && (!*learns || now >= s->sharing.alone_until);
+}
+
 static void solve_one(deal *j, hl_status *status)
 {
     hl_flow *flow = j->flow;
     continuous *s = flow->state;
     size_t threads = (size_t)hl_team_size(flow->ctx->team), least = HL_NOWHERE, n = flow->dim + !j->alone;
-    bool dealt = threads > 1 && j->rows >= SHARE_ROWS * threads, kept = false;
+    double start = threads > 1 ? hl_clock() : 0, waited = hl_team_waited(flow->ctx->team);
+    bool learns, dealt = deals(j, threads, start, &learns), kept = false;
     hl_status ready = prepare(j, dealt);
     for (size_t r = 0; r < j->rows; r++) {
         s->time[r] = j->to_base ? 1 : 0;
@@ -323,6 +334,8 @@ static void solve_one(deal *j, hl_status *status)
     } else if (dealt) {
         atomic_store(&s->stop, false);
         hl_team_run(flow->ctx->team, solve_share, j);
+        if (learns)
+            hl_share_learn(&s->sharing, (int)threads, start, hl_clock(), hl_team_waited(flow->ctx->team) - waited);
         for (size_t w = 0; w < threads; w++) {
             hl_cnf_field *f = s->worker[w].field[j->net];
             collect(flow, j->alone ? f->alone.ode : f->both.ode);

@@ -395,9 +395,9 @@ void hl_sde_page_body(const hl_report *r, hl_page *p)
     hl_page_count(p, s->rows);
     hl_page_put(p, " observations, ");
     hl_page_count(p, s->trajectories);
-    hl_page_put(p, " trajectories, ");
+    hl_page_put(p, s->trajectories == 1 ? " trajectory, " : " trajectories, ");
     hl_page_count(p, s->steps);
-    hl_page_put(p, " steps compared");
+    hl_page_put(p, s->steps == 1 ? " step compared" : " steps compared");
     hl_report_fact(p, "Columns");
     hl_page_count(p, s->dim);
     hl_report_facts_close(r, p);

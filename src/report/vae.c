@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/compare.h"
 #include "report/report.h"
 #include "vae/vae.h"
 
+enum { COMPARED = 300, STREAM_BITS = 63, STREAM_ROW_BITS };
+static const double LEVEL = 0.01, LARGE_SHARE = 0.02; /* as of densities, see verdict.c */
 enum { ROWS = 1000, SHEET_PIXELS = 50000, MOST_ACROSS = 10, UNITS = 8, POSITIONS = 9 };
 
 /* At most `most` (no more than ROWS) of the rows, from all of them, as tables may be sorted; a copy that the report owns. */
@@ -206,11 +209,33 @@ static hl_status find_units(hl_vae *v, const hl_vae_rows *d, hl_report *r)
     return status;
 }
 
+/* ---- samples ---- */
+
+/* Draws of x, not their means, beside as many rows. Only bits: the noise of real values is not known here. */
+static hl_status compare_samples(hl_vae *v, const hl_vae_rows *d, uint64_t seed, hl_report *r)
+{
+    size_t rows = d->rows < COMPARED ? d->rows : COMPARED, values = rows * v->dim;
+    if (v->gaussian || rows < 40)
+        return HL_OK;
+    double *x = hl_alloc(r->ctx, hl_size_mul(2 * values, sizeof *x));
+    hl_status status = x ? hl_vae_sample(v, rows, seed, NULL, x + values) : HL_ERR_NOMEM;
+    for (size_t i = 0; i < values && status == HL_OK; i++) {
+        size_t row = i / v->dim * d->rows / rows;
+        x[i] = hl_random_uniform(seed, STREAM_ROW_BITS, i) < pixel(d, row * v->dim + i % v->dim);
+        x[values + i] = hl_random_uniform(seed, STREAM_BITS, i) < x[values + i];
+    }
+    if (status == HL_OK)
+        status = hl_compare_energy(r->ctx, v->dim, rows, x, false, seed, &r->samples);
+    hl_free(r->ctx, x);
+    return status;
+}
+
 /* ---- the report ---- */
 
 static void judge(hl_report *r)
 {
     const hl_vae_report *v = &r->vae;
+    bool differ = r->samples.rows && r->samples.p < LEVEL;
     hl_text t = hl_text_start(r->verdict, sizeof r->verdict);
     if (!(v->over_independent > 0)) {
         r->level = HL_REPORT_WRONG;
@@ -222,7 +247,13 @@ static void judge(hl_report *r)
         r->level = HL_REPORT_WRONG;
         hl_text_add(&t, "No latent column is active: the decoder ignores the code (posterior collapse)");
     } else {
-        r->level = HL_REPORT_GOOD;
+        r->level = !differ ? HL_REPORT_GOOD : r->samples.share > LARGE_SHARE ? HL_REPORT_WRONG : HL_REPORT_MINOR;
+        if (differ)
+            hl_text_add(&t,
+                        "Samples from the prior differ%s from the rows (%.2g %% of the largest possible distance). ",
+                        r->level == HL_REPORT_WRONG ? "" : " a little", 100 * r->samples.share);
+        else if (r->samples.rows)
+            hl_text_add(&t, "No test finds a difference between samples from the prior and the rows. ");
         hl_text_add(&t,
                     "The bound gains %.1f nats a row over independent pixels, and %zu of %zu latent columns are active",
                     v->over_independent, v->result.active, v->latent);
@@ -256,6 +287,8 @@ hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_opti
         status = find_units(v, &some, r);
     if (status == HL_OK)
         status = show_images(v, &some, options->seed, r);
+    if (status == HL_OK)
+        status = compare_samples(v, &some, options->seed, r);
     if (status == HL_OK) {
         const hl_training_point *from = hl_vae_course(v, &r->vae.courses);
         status = hl_report_copy_course(r, r->vae.courses, from, &r->vae.course);

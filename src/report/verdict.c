@@ -167,6 +167,12 @@ static hl_report_level judge_memory(const hl_density_report *d, hl_text *t)
     return HL_REPORT_WRONG;
 }
 
+/* A gain to two digits, without the sign of a zero. */
+static double rounded(double gain)
+{
+    return fabs(gain) < 0.005 ? 0 : gain;
+}
+
 /* What the model gains over simple ones. */
 static void tell_gains(const hl_report *r, hl_text *t)
 {
@@ -175,9 +181,9 @@ static void tell_gains(const hl_report *r, hl_text *t)
         hl_text_add(t, ". Gains of log p over simple densities are left out: %s", r->no_gains);
     if (isnan(d->over_normal.value))
         return;
-    hl_text_add(t, ". log p gains %.2f nats a row over a normal distribution", d->over_normal.value);
+    hl_text_add(t, ". log p gains %.2f nats a row over a normal distribution", rounded(d->over_normal.value));
     if (isfinite(d->over_mixture.value))
-        hl_text_add(t, " and %.2f over a mixture", d->over_mixture.value);
+        hl_text_add(t, " and %.2f over a mixture", rounded(d->over_mixture.value));
 }
 
 void hl_density_judge(hl_report *r)

@@ -30,8 +30,8 @@ static const cli_option options[] = {
       "paths through its rows, two or more at rising times; --steps is then for each gap between rows", 0, 0, NULL },
     { "method", CLI_CHOICE, AT(method), "NAME", "euler, milstein, heun, srk (default), sra (g must not depend on x)", 0,
       0, methods },
-    { "level", CLI_INTEGER, AT(level), "K", "2^K steps between printed times; default: 512 or more in all", 0, 20,
-      NULL },
+    { "level", CLI_INTEGER, AT(level), "K",
+      "2^K steps between printed times, K at most 20, with --given 16; default: 512 or more in all", 0, 20, NULL },
     { "intervals", CLI_FLAG, AT(intervals), NULL,
       "print the quantiles 5, 50 and 95 % of the trajectories at each time instead; with the model's uncertainty", 0, 0,
       NULL },
@@ -46,7 +46,8 @@ static const cli_option options[] = {
 
 static const char text[] =
     "Prints simulated trajectories as csv with the header trajectory,t,x1,x2,..., in the units of the\n"
-    "data. They start at any time, drawn from the model's density there, or from given rows, at their\n"
+    "data. If the times of the data were dates, csv has dates, too; npy and --json have years.\n"
+    "They start at any time, drawn from the model's density there, or from given rows, at their\n"
     "time if they have one. The same seed gives the same trajectories, and more begin with the same ones;\n"
     "with equally spaced times a finer --level follows the same Brownian paths. With --json one object has\n"
     "the rows, or says how many went to --out. --intervals prints t,x1_low,x1_median,x1_high,...: forecasts\n"
@@ -75,7 +76,14 @@ typedef struct job {
     double *x, *t, *saved, *line; /* a chunk */
     double effective;             /* --given: share of the proposals */
     double *all;                  /* --intervals: [times][dim][rows] */
+    bool dates;                   /* times are written as dates */
 } job;
+
+static bool ends_in_npy(const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    return length > 4 && strcmp(path + length - 4, ".npy") == 0;
+}
 
 /* ---- times ---- */
 
@@ -163,10 +171,16 @@ static void check_times(const job *j)
 {
     double first, last;
     hl_sde_get_scale(j->sde, &first, &last, NULL, NULL);
-    double slack = 1e-9 * (last - first);
-    if (j->time[0] < first - slack || j->time[j->times - 1] > last + slack)
-        cli_say(me, "warning: times %.10g..%.10g reach beyond those of the data, %.10g..%.10g", j->time[0],
-                j->time[j->times - 1], first, last);
+    double slack = 1e-9 * (last - first), all[] = { j->time[0], j->time[j->times - 1], first, last };
+    char shown[4][40];
+    for (size_t k = 0; k < 4; k++)
+        if (hl_sde_dates(j->sde))
+            shown[k][hl_date_text(hl_time_days(all[k]), shown[k])] = 0;
+        else
+            snprintf(shown[k], sizeof *shown, "%.10g", all[k]);
+    if (all[0] < first - slack || all[1] > last + slack)
+        cli_say(me, "warning: times %s..%s reach beyond those of the data, %s..%s", shown[0], shown[1], shown[2],
+                shown[3]);
 }
 
 static int choose_times(job *j)
@@ -261,7 +275,9 @@ static int open_output(job *j)
     else
         status = hl_table_writer_create(
             j->ctx, out ? out : "-", wide,
-            &(hl_table_writer_options){ .names = names, .rows = j->set->intervals ? j->times : j->rows * j->times },
+            &(hl_table_writer_options){ .names = names,
+                                        .rows = j->set->intervals ? j->times : j->rows * j->times,
+                                        .date_column = j->dates ? (j->set->intervals ? 1 : 2) : 0 },
             &j->writer);
     free(names);
     free(made);
@@ -275,6 +291,9 @@ static size_t line_width(const job *j)
 
 static hl_status put_line(job *j)
 {
+    double *time = j->line + (j->set->intervals ? 0 : 1);
+    if (j->dates)
+        *time = hl_time_days(*time);
     if (j->writer)
         return hl_table_write_rows(j->writer, 1, j->line);
     cli_json_rows(&j->json, 1, line_width(j), j->line);
@@ -458,6 +477,7 @@ static int run(int argc, char **argv)
         status = hl_sde_load(j.ctx, path[0], &j.sde);
     result = status == HL_OK ? CLI_OK : cli_fail_library(me, j.ctx, status);
     j.dim = hl_sde_describe(j.sde).dim;
+    j.dates = hl_sde_dates(j.sde) && !ends_in_npy(set.out) && (set.out || !cli_json_wanted());
     if (result == CLI_OK)
         result = set.given ? read_given(&j) : choose_times(&j);
     if (result == CLI_OK) {

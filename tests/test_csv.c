@@ -691,13 +691,33 @@ static void test_out_of_memory(void **state)
     check_every_allocation(1, read_spilled, NULL);
 }
 
+/* Dates of days, and back: every day of more than 400 years, after which dates repeat, and times of day. */
+static void test_date_text(void **state)
+{
+    char text[32];
+    double days;
+    (void)state;
+    for (int day = -80000; day < 80000; day++) {
+        text[hl_date_text(day, text)] = 0;
+        assert_non_null(hl_date_scan(text, &days));
+        assert_true(days == day);
+    }
+    text[hl_date_text(19782 + (13 * 3600 + 45 * 60 + 30) / 86400., text)] = 0;
+    assert_string_equal(text, "2024-02-29T13:45:30");
+    text[hl_date_text(-1 - 1e-9, text)] = 0;
+    assert_string_equal(text, "1969-12-31");
+    text[hl_date_text(1e9, text)] = 0;
+    assert_null(hl_date_scan(text, &days));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, empty_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_scan),          TEST(test_text),           TEST(test_locale),    TEST(test_good),    TEST(test_bad),
-        TEST(test_lines),         TEST(test_buffer),         TEST(test_long),      TEST(test_damaged), TEST(test_kinds),
-        TEST(test_out_of_memory), TEST(test_standard_input), TEST(test_long_pipe), TEST(test_spilled),
+        TEST(test_scan),      TEST(test_text),    TEST(test_locale),        TEST(test_good),
+        TEST(test_bad),       TEST(test_lines),   TEST(test_buffer),        TEST(test_long),
+        TEST(test_damaged),   TEST(test_kinds),   TEST(test_out_of_memory), TEST(test_standard_input),
+        TEST(test_long_pipe), TEST(test_spilled), TEST(test_date_text),
     };
 
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);

@@ -58,6 +58,8 @@ HL_API const char *hl_observations_place(const hl_observations *observations, si
 /* A time at the beginning of a text: a number, or a date such as 2020-01-01 or 2020-01-01T12:30, as years. Returns what follows it, or NULL
  * if there is none. */
 HL_API const char *hl_time_scan(const char *text, double *time);
+/* The days since 1970-01-01 of such a time in years. */
+HL_API double hl_time_days(double time);
 
 #ifdef __cplusplus
 }

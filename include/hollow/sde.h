@@ -221,6 +221,8 @@ HL_API hl_status hl_sde_choose_components(hl_context *context, const hl_sde_spec
 /* The names of the columns, at first "x1".., and of time (column dim), at first "t": UTF-8 of at most 255 bytes. Copied. */
 HL_API hl_status hl_sde_set_name(hl_sde *sde, size_t column, const char *name);
 HL_API const char *hl_sde_name(const hl_sde *sde, size_t column); /* borrowed until the model is freed */
+/* Nonzero: the times of the data were dates. */
+HL_API int hl_sde_dates(const hl_sde *sde);
 /* Any text about the model; "" at first. Copied. */
 HL_API hl_status hl_sde_set_note(hl_sde *sde, const char *note);
 HL_API const char *hl_sde_note(const hl_sde *sde);

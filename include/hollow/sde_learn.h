@@ -28,6 +28,7 @@ typedef struct hl_sde_observations {
      * rows whose times rise are one trajectory, other rows are snapshots. */
     const size_t *trajectory;
     const char *const *names; /* of the columns, then of time: dim + 1; NULL: x1, x2, ..., t */
+    int dates;                /* nonzero: times are years that were dates (hl_time_scan); the model remembers it */
 } hl_sde_observations;
 
 /* The settings of hl_sde_learn; ends with a NULL name. */

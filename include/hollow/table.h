@@ -58,6 +58,9 @@ typedef enum hl_column_kind {
 /* A date with or without a time of day, such as 2024-02-29, 2024-02-29T13:45, 2024-02-29 13:45:30.5Z or 2024-02-29T13:45+02:00, to days
  * since 1970-01-01. Returns what is behind it, or NULL if there is no date. */
 HL_API const char *hl_date_scan(const char *text, double *days);
+/* Days since 1970-01-01 as a date, to the second: 2024-02-29, or 2024-02-29T13:45:30 unless it is midnight; years 1 to 9999, other days as
+ * hl_number_text. buffer has room for 32 bytes. Returns the length. */
+HL_API size_t hl_date_text(double days, char *buffer);
 
 /* Open a file, or standard input if the path is "-". What it is, its contents tell:
  *
@@ -144,6 +147,7 @@ typedef struct hl_table_writer_options {
     int single;               /* nonzero: round to float32: npy of <f4, and csv of fewer digits */
     size_t rows;              /* how many will be written; needed for npy to a pipe; else checked if given */
     int flat;                 /* npy, one column: shape (rows,) instead of (rows, 1) */
+    size_t date_column;       /* csv: 1 + the number of a column of days that is written as dates; default none */
 } hl_table_writer_options;
 
 /* Begin a file, or standard output if the path is "-". A file's old contents stay in place until hl_table_writer_finish, which

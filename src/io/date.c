@@ -1,8 +1,10 @@
 /* date.c - dates and times of day as text: 2024-02-29, 2024-02-29T13:45, 2024-02-29 13:45:30.5Z, 2024-02-29T13:45+02:00.
  *
  * A day is counted from 1970-01-01 on, in UTC if the text says where it is; the time of day is its fraction. */
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "io/table.h"
 
@@ -94,4 +96,21 @@ bool hl_date_like(const char *text, size_t bytes)
 {
     int number;
     return bytes >= 8 && take_digits(text, 4, &number) && text[4] == '-' && text[5] >= '0' && text[5] <= '9';
+}
+
+size_t hl_date_text(double days, char *buffer)
+{
+    enum { SECONDS = 86400 };
+    double seconds = round(days * SECONDS), whole = floor(seconds / SECONDS);
+    if (!(whole >= count_days(1, 1, 1) && whole <= count_days(9999, 12, 31)))
+        return hl_number_text(days, 0, buffer);
+    int day = (int)whole, rest = (int)(seconds - whole * SECONDS), year = 1970 + (int)floor(whole / 365.2425),
+        month = 12;
+    year += (day >= count_days(year + 1, 1, 1)) - (day < count_days(year, 1, 1));
+    while (day < count_days(year, month, 1))
+        month--;
+    int used = snprintf(buffer, 32, "%04d-%02d-%02d", year, month, day - count_days(year, month, 1) + 1);
+    if (rest)
+        used += snprintf(buffer + used, 16, "T%02d:%02d:%02d", rest / 3600, rest / 60 % 60, rest % 60);
+    return (size_t)used;
 }

@@ -21,6 +21,7 @@ struct hl_table_writer {
     int fd;               /* -1 if there is a replacement */
     bool standard;        /* fd is standard output */
     bool npy, single, flat, finished;
+    size_t date; /* 1 + the number of a column of dates, or 0 */
     size_t columns;
     size_t expected, rows; /* rows announced, 0 if not; rows written */
     hl_status status;      /* the first failure; later calls give it again */
@@ -140,6 +141,7 @@ hl_status hl_table_writer_create(hl_context *context, const char *path, size_t c
     w->flat = o.flat != 0;
     w->columns = columns;
     w->expected = o.rows;
+    w->date = o.date_column;
     w->path = hl_alloc(context, strlen(path) + sizeof "standard output");
     status = w->path ? HL_OK : HL_ERR_NOMEM;
     if (!status) {
@@ -169,7 +171,8 @@ static hl_status put_row(hl_table_writer *w, const double *values)
         if (status)
             return status;
         if (!w->npy) {
-            w->used += hl_number_text(values[i], w->single, w->buffer + w->used);
+            char *to = w->buffer + w->used;
+            w->used += i + 1 == w->date ? hl_date_text(values[i], to) : hl_number_text(values[i], w->single, to);
             w->buffer[w->used++] = i + 1 < w->columns ? ',' : '\n';
         } else if (w->single) {
             memcpy(w->buffer + w->used, &single, sizeof single);

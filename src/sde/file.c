@@ -9,7 +9,7 @@
  *   architecture  of a hollow drift, as in a network's file; not there for plain networks
  *   flow          architecture of a density that is a flow, the sum of its networks; not there for mixtures
  *   columns       [{"name": "x1", "mean": 0.1, "deviation": 2}, ...]
- *   clock         {"name": "t", "first": 0, "last": 5}
+ *   clock         {"name": "t", "first": 0, "last": 5}, with "dates": true if the times are years that were dates
  *   known         [{"drift": {"constant": 0, "linear": [0, 1]}, "diffusion": 0}, {}]; not there if nothing is known
  *   method        "fp" or "pseudo-ml": that of the last training; files of version 0.1 without it have it in the note
  *   simple        a regression to which drift and diffusion add, as in simple.c; not there if there is none
@@ -77,6 +77,11 @@ hl_status hl_sde_set_note(hl_sde *s, const char *note)
     hl_free(s->ctx, s->note);
     s->note = copy;
     return HL_OK;
+}
+
+int hl_sde_dates(const hl_sde *s)
+{
+    return s && s->dates;
 }
 
 const char *hl_sde_note(const hl_sde *s)
@@ -149,6 +154,8 @@ static char *clock_text(const hl_sde *s)
     hl_json_put_text(&w, "name", s->name[s->spec.dim]);
     hl_json_put_real(&w, "first", s->t_first);
     hl_json_put_real(&w, "last", s->t_last);
+    if (s->dates)
+        hl_json_put_boolean(&w, "dates", true);
     hl_json_close(&w, '}');
     return hl_json_finish(&w);
 }
@@ -454,6 +461,8 @@ static hl_status read_scale(reader *r, hl_sde *s)
             r->scale[d + i] = number(r, c, "columns", "deviation");
         }
     }
+    const hl_json *dates = hl_json_get(clock, "dates");
+    s->dates = dates && dates->kind == HL_JSON_BOOLEAN && dates->integer;
     double first = number(r, clock, "clock", "first"), last = number(r, clock, "clock", "last");
     if (status == HL_OK && r->status == HL_OK)
         status = hl_sde_set_scale(s, first, last, r->scale, r->scale + d);

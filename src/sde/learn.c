@@ -131,6 +131,8 @@ static hl_status create(hl_learner *l)
     for (size_t i = 0; i <= l->given->dim && status == HL_OK; i++)
         status = hl_sde_set_name(l->sde, i, l->learned->name[i]);
     if (status == HL_OK)
+        l->sde->dates = l->given->dates != 0;
+    if (status == HL_OK)
         status = hl_sde_fit_create(l->sde, &l->data, &l->options, &l->fit);
     if (status == HL_OK)
         status = hl_learner_describe(l);

@@ -47,6 +47,11 @@ const char *hl_time_scan(const char *text, double *time)
     return end != text && isfinite(*time) ? end : NULL;
 }
 
+double hl_time_days(double time)
+{
+    return (time - 1970) * days_of_a_year;
+}
+
 static char *copy_text(hl_context *ctx, const char *text)
 {
     char *copy = hl_alloc(ctx, strlen(text) + 1);
@@ -305,7 +310,8 @@ static hl_status open_sheet(sheet *s)
         return HL_ERR_NOMEM;
     if (!chosen)
         return assign_all(s, times);
-    for (size_t i = (size_t)(s->time != HL_NO_COLUMN) + (s->trajectory != HL_NO_COLUMN); i < hl_table_columns(s->table); i++)
+    for (size_t i = (size_t)(s->time != HL_NO_COLUMN) + (s->trajectory != HL_NO_COLUMN); i < hl_table_columns(s->table);
+         i++)
         s->x[s->count++] = i;
     return HL_OK;
 }
@@ -506,6 +512,6 @@ hl_sde_observations hl_observations_rows(const hl_observations *o)
     if (!o)
         return (hl_sde_observations){ 0 };
     return (hl_sde_observations){
-        o->rows, o->dim, o->t, o->x, o->paired ? o->trajectory : NULL, (const char *const *)o->name
+        o->rows, o->dim, o->t, o->x, o->paired ? o->trajectory : NULL, (const char *const *)o->name, o->dates
     };
 }

@@ -141,6 +141,7 @@ struct hl_sde {
         *bend; /* flow: v H v, elementwise, of an input v and the Hessian H of log p; its diagonal is input to `all` */
     double *t, *x, *v, *diagonal, *out[4]; /* a chunk, standardised; v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
     char (*name)[HL_SDE_NAME];             /* of the columns, then of time */
+    bool dates;                            /* times are years that were dates */
     hl_sde_method method;                  /* of the last training */
     hl_curve *course;                      /* [HL_SDE_COURSES] of the last training; NULL: not known */
     char *note;

@@ -1021,6 +1021,7 @@ hl_sde_observations._fields_ = [
     ("x", c_void_p),
     ("trajectory", c_void_p),
     ("names", POINTER(c_char_p)),
+    ("dates", c_int),
 ]
 hl_sde_finding._fields_ = [
     ("kind", c_int),
@@ -1344,6 +1345,7 @@ hl_table_writer_options._fields_ = [
     ("single", c_int),
     ("rows", c_size_t),
     ("flat", c_int),
+    ("date_column", c_size_t),
 ]
 hl_vae_data._fields_ = [
     ("image", (c_size_t * 3)),
@@ -1779,6 +1781,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_sde_choose_components": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_sde_set_name": (c_int, [c_void_p, c_size_t, c_char_p]),
     "hl_sde_name": (c_char_p, [c_void_p, c_size_t]),
+    "hl_sde_dates": (c_int, [c_void_p]),
     "hl_sde_set_note": (c_int, [c_void_p, c_char_p]),
     "hl_sde_note": (c_char_p, [c_void_p]),
     "hl_sde_save": (c_int, [c_void_p, c_char_p]),
@@ -1807,6 +1810,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_observations_rows": (hl_sde_observations, [c_void_p]),
     "hl_observations_place": (c_char_p, [c_void_p, c_size_t, c_size_t, c_char_p, c_size_t]),
     "hl_time_scan": (c_char_p, [c_char_p, c_void_p]),
+    "hl_time_days": (c_double, [c_double]),
     "hl_random_bits": (c_uint64, [c_uint64, c_uint64, c_uint64]),
     "hl_random_uniform": (c_double, [c_uint64, c_uint64, c_uint64]),
     "hl_random_normal": (c_double, [c_uint64, c_uint64, c_uint64]),
@@ -1852,6 +1856,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_sde_forms_eval": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_sde_forms_fit": (c_int, [c_void_p, c_void_p, c_void_p]),
     "hl_date_scan": (c_char_p, [c_char_p, c_void_p]),
+    "hl_date_text": (c_size_t, [c_double, c_char_p]),
     "hl_table_open": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
     "hl_table_free": (None, [c_void_p]),
     "hl_table_rows": (c_size_t, [c_void_p]),

@@ -39,6 +39,9 @@ SECTIONS = [
     ("memory", "Peak memory of that process", ""),
 ]  # fmt: skip
 
+# From this line on the page is written by hand and kept.
+APART = "## Measured apart"
+
 
 def seconds(value: float | None) -> str:
     if value is None:
@@ -134,5 +137,7 @@ def write(text: str, docs: Path) -> None:
         own = [e for e in lines if e["case"].split("/")[0] == key]
         if own:
             page += f"\n## {title}\n\n" + (note + "\n\n" if note else "") + "\n".join(table(own)) + "\n"
-    (docs / "benchmarks.md").write_text(page)
+    before = (docs / "benchmarks.md").read_text() if (docs / "benchmarks.md").exists() else ""
+    kept = before[before.index(APART) :] if APART in before else ""
+    (docs / "benchmarks.md").write_text(page + ("\n" + kept if kept else ""))
     (docs / "benchmarks.svg").write_text(picture(lines))

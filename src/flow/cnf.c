@@ -20,6 +20,7 @@ typedef struct worker {
     hl_cnf_field **field; /* one for each network */
     bool asks;            /* runs on the caller's thread, and may ask the user whether to stop */
     hl_status status;     /* of the solve at hand */
+    double seconds;       /* that it took */
 } worker;
 
 typedef struct continuous {
@@ -273,7 +274,9 @@ static void solve_share(void *user, int thread)
     deal *j = user;
     continuous *s = j->flow->state;
     worker *w = &s->worker[thread];
+    double start = hl_clock();
     w->status = solve_rows(j, w->field[j->net]);
+    w->seconds = hl_clock() - start;
 }
 
 static bool is_good(hl_status status)
@@ -308,12 +311,26 @@ static hl_status prepare(const deal *j, bool dealt)
     return status;
 }
 
-/* Are the rows dealt out? Few of them only where this has paid of late; then `learns`. */
-static bool deals(const deal *j, size_t threads, double now, bool *learns)
+/* Solve the rows by the workers: few rows by one of them alone, unless dealing them out has paid of late. */
+static void run_workers(deal *j, size_t threads)
 {
-    const continuous *s = j->flow->state;
-    *learns = j->rows < HL_CNF_SLOTS * threads && !j->flow->ctx->share_all;
-    return threads > 1 && j->rows >= SHARE_ROWS * threads && (!*learns || now >= s->sharing.alone_until);
+    continuous *s = j->flow->state;
+    hl_team *team = j->flow->ctx->team;
+    bool few = j->rows < HL_CNF_SLOTS * threads && !j->flow->ctx->share_all;
+    double start = hl_clock(), worked = 0;
+    atomic_store(&s->stop, false);
+    for (size_t w = 0; w < threads; w++)
+        s->worker[w].status = HL_OK;
+    if (few && start < s->sharing.alone_until) {
+        solve_share(j, 0);
+        return;
+    }
+    hl_team_run(team, solve_share, j);
+    double end = hl_clock();
+    for (size_t w = 0; w < threads; w++)
+        worked += s->worker[w].seconds;
+    if (few) /* a thread that began late has waited, too */
+        hl_share_learn(&s->sharing, (int)threads, start, end, (double)threads * (end - start) - worked);
 }
 
 static void solve_one(deal *j, hl_status *status)
@@ -321,8 +338,7 @@ static void solve_one(deal *j, hl_status *status)
     hl_flow *flow = j->flow;
     continuous *s = flow->state;
     size_t threads = (size_t)hl_team_size(flow->ctx->team), least = HL_NOWHERE, n = flow->dim + !j->alone;
-    double start = threads > 1 ? hl_clock() : 0, waited = hl_team_waited(flow->ctx->team);
-    bool learns, dealt = deals(j, threads, start, &learns), kept = false;
+    bool dealt = threads > 1 && j->rows >= SHARE_ROWS * threads, kept = false;
     hl_status ready = prepare(j, dealt);
     for (size_t r = 0; r < j->rows; r++) {
         s->time[r] = j->to_base ? 1 : 0;
@@ -332,10 +348,7 @@ static void solve_one(deal *j, hl_status *status)
     if (ready != HL_OK) {
         note(j, flow->ctx, ready, &least, status, &kept);
     } else if (dealt) {
-        atomic_store(&s->stop, false);
-        hl_team_run(flow->ctx->team, solve_share, j);
-        if (learns)
-            hl_share_learn(&s->sharing, (int)threads, start, hl_clock(), hl_team_waited(flow->ctx->team) - waited);
+        run_workers(j, threads);
         for (size_t w = 0; w < threads; w++) {
             hl_cnf_field *f = s->worker[w].field[j->net];
             collect(flow, j->alone ? f->alone.ode : f->both.ode);

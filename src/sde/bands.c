@@ -183,6 +183,7 @@ static hl_status conditions(work *w, bool weak, bool steps)
         status = make_rows(w, &w->drawn, HL_REGRESS_FOLDS);
     if (status == HL_OK)
         status = make_rows(w, &w->group, parts);
+    p->settled = true;
     if (status == HL_OK && w->weak)
         status = hl_weak_rows(w->weak, &w->all, 0);
     if (status == HL_OK && w->weak)

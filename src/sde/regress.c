@@ -440,9 +440,16 @@ static hl_status round_of(hl_regress *p, sources *s, bool weak, bool steps)
 static hl_status rounds(hl_regress *p, sources *s, bool weak, bool steps)
 {
     hl_status status = HL_OK;
+    bool started = p->started, apart = p->apart;
     for (size_t k = 0; k < ROUNDS && status == HL_OK; k++) {
         p->last = weak || k + 1 == ROUNDS;
+        p->settled = k + 1 == ROUNDS;
         status = round_of(p, s, weak, steps);
+        if (p->apart && !apart) { /* again, with weights that owe nothing to this estimate */
+            apart = true;
+            p->started = started;
+            k = (size_t)-1;
+        }
     }
     return status;
 }

@@ -105,6 +105,8 @@ typedef struct hl_regress {
     bool *open[2];      /* [dim]: f_i is not known; A_ii is not known */
     double *theta;      /* [columns]: the estimate so far */
     bool started;       /* theta holds one */
+    bool settled;       /* and further rounds would change it little */
+    bool apart;         /* rows of different times are taken as independent */
     bool last;          /* of several rounds of steps; with snapshots always set */
     size_t pairs;
     hl_pair *pair;

@@ -262,6 +262,7 @@ class Density(DensityMixin, Fitted):
             raise ValueError(f"n_samples={len(x)}: X has {len(x)} row(s), and at least 10 are needed")
         context_names = column_names(context) if context is not None else None
         categories: list[_categories.Category] = []
+        c: np.ndarray | None
         if context is not None and _categories.has_texts(context):
             c, context_names, categories = _categories.learn(context, len(x))
         else:

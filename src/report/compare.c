@@ -348,7 +348,7 @@ static size_t random_crossings(size_t n, size_t edges, const edge *e, bool paire
             if (side[row] >= 0)
                 continue;
             uint64_t bits = hl_random_bits(seed, STREAM_COPIES, ++*draw << 32);
-            side[row] = (signed char)(paired ? bits & 1 : bits % (left[0] + left[1]) >= left[0]);
+            side[row] = (signed char)(paired ? (bits & 1) != 0 : bits % (left[0] + left[1]) >= left[0]);
             left[(int)side[row]]--;
             if (paired)
                 side[row < n ? row + n : row - n] = (signed char)!side[row];

@@ -117,7 +117,7 @@ class TestProgram(unittest.TestCase):
         x = 4.0 * (c == "a") + n + 0.3 * rng.normal(size=300)
         with open(self.path("x.csv"), "w", encoding="utf-8") as file:
             file.write("x,city,n\n")
-            file.writelines(f"{x[i]!r},{c[i]},{n[i]!r}\n" for i in range(300))
+            file.writelines(f"{float(x[i])!r},{c[i]},{float(n[i])!r}\n" for i in range(300))
         table, context = Table({"x": x}), Table({"city": c, "n": n})
         model = hollownet.Density(members="mixture").fit(table, context=context)
         options = ["--members", "mixture", "--quiet", "--context", "city,n"]

@@ -1,9 +1,10 @@
 /* hollow/base.h - status codes, the context, and the two precisions.
  *
- * Every function that can fail returns an hl_status: 0 is success, < 0 an error, > 0 stopped as asked. The text of the
- * last error, with its details, is kept on the context. The library never prints, exits or aborts, and has no mutable
- * globals: everything belongs to a context, and two contexts may be used by two threads at once. One context, and all
- * that was made from it, is for one thread at a time. */
+ * Every function that can fail returns an hl_status: 0 for success, < 0 for an error, > 0 for a call that was stopped on request
+ * or finished with a warning. The context keeps the message of the last error. The library never prints, exits or aborts.
+ *
+ * There are no mutable globals: all objects belong to a context. Two threads may use two contexts at the same time. A context and
+ * the objects created from it may be used by one thread at a time. */
 #ifndef HOLLOW_BASE_H
 #define HOLLOW_BASE_H
 
@@ -22,17 +23,16 @@ extern "C" {
 
 #define HL_VERSION "0.1.0"
 
-/* The version of the library that is linked, as HL_VERSION is that of the headers. */
+/* The version of the linked library. HL_VERSION is the version of the headers. */
 HL_API const char *hl_version(void);
-/* The size of every public struct, so that a binding can see whether it was made for this library. The list ends with a name of
- * NULL. */
+/* The size of every public struct. Bindings use it to check that they match the library. The list ends with a NULL name. */
 typedef struct hl_struct_size {
     const char *name;
     size_t size;
 } hl_struct_size;
 HL_API const hl_struct_size *hl_struct_sizes(void);
 
-/* One list gives code and text. */
+/* All status codes with their texts. */
 #define HL_STATUS_LIST(X)                                                                                              \
     X(HL_OK, 0, "success")                                                                                             \
     X(HL_IMPRECISE, 2, "finished, but finer tolerances were asked for than the precision allows")                      \
@@ -66,35 +66,43 @@ HL_API const char *hl_dtype_name(hl_dtype dtype);
 
 typedef struct hl_context hl_context; /* opaque */
 
-/* Zero in any field means the default. Give both alloc and release, or neither. */
+/* Zero in any field means the default. Set both alloc and release, or neither. */
 typedef struct hl_context_options {
-    int threads;                                /* threads a run may use; default 1, at most 256 */
-    void *(*alloc)(void *user, size_t bytes);   /* default malloc; must return memory aligned as malloc does */
-    void (*release)(void *user, void *pointer); /* default free; never called with NULL */
-    void *user;                                 /* passed to alloc, release and stop */
-    int (*stop)(void *user); /* asked at every evaluation of a solve; nonzero ends the call with HL_STOPPED */
-    int share_all; /* nonzero: threads share every run; default: those where it has paid of late. Changes no bit */
+    /* Number of threads that a call may use, at most 256. Default 1. */
+    int threads;
+    /* Memory allocation. Memory must be aligned as malloc aligns it. Default malloc and free; release is never called with NULL. */
+    void *(*alloc)(void *user, size_t bytes);
+    void (*release)(void *user, void *pointer);
+    /* Passed to alloc, release and stop. */
+    void *user;
+    /* Called at every evaluation of a solve. A nonzero result ends the call with HL_STOPPED. Default none. */
+    int (*stop)(void *user);
+    /* Nonzero: use all threads for every run. Default: only where recent timings showed a speed-up. Results are bitwise identical
+     * either way. */
+    int share_all;
 } hl_context_options;
 
-/* Make a context. `options` may be NULL; it is copied. Its threads belong to the process that made it: in a child of fork the
- * context, and all that was made from it, goes on with one thread and the same bits. No call may be under way at the fork. */
+/* Create a context. `options` is copied and may be NULL.
+ *
+ * After fork, the child process may use the context and its objects. They run with one thread and give bitwise the same results. No
+ * call may be in progress during the fork. */
 HL_API hl_status hl_context_create(const hl_context_options *options, hl_context **context);
-/* Everything made from the context must have been freed before. Takes NULL. */
+/* Free a context. Free all objects created from it first. Takes NULL. */
 HL_API void hl_context_free(hl_context *context);
-/* The last error's message; "" if there was none. Borrowed until the next call that fails. Takes NULL. */
+/* The message of the last error, or "". Borrowed until the next call that fails. Takes NULL. */
 HL_API const char *hl_context_message(const hl_context *context);
-/* The last error as data. Rows, values of a row (columns) and nodes count from 0, rows from the start of the caller's array;
- * HL_NOWHERE where the error has no such place. */
+/* The last error as data. Row, column (value of a row) and node count from 0; rows count from the start of the caller's array. A
+ * position that does not apply is HL_NOWHERE. */
 #define HL_NOWHERE ((size_t)-1)
 typedef struct hl_failure {
-    hl_status status; /* HL_OK: there was none */
+    hl_status status; /* HL_OK: no error so far */
     size_t row, column, node;
-    const char *what; /* the message without the place; borrowed until the next call that fails */
+    const char *what; /* the message without the position; borrowed until the next call that fails */
 } hl_failure;
 HL_API hl_failure hl_context_failure(const hl_context *context); /* takes NULL */
-/* The number of threads a run may use; 0 for NULL. */
+/* Number of threads that a call may use; 0 for NULL. */
 HL_API int hl_context_threads(const hl_context *context);
-/* How many threads this process can keep busy, 1 to 256: processors that it may run on (affinity), and its control groups' share. */
+/* Number of threads that this process can run in parallel, 1 to 256. Takes account of CPU affinity and of cgroup limits. */
 HL_API int hl_threads_available(void);
 /* The instruction set in use: "avx512", "avx2" or "base". */
 HL_API const char *hl_context_isa(const hl_context *context);

@@ -1,4 +1,4 @@
-/* hollow/hollow.h - everything. */
+/* hollow/hollow.h - includes all public headers. */
 #ifndef HOLLOW_HOLLOW_H
 #define HOLLOW_HOLLOW_H
 

@@ -1,7 +1,7 @@
-/* hollow/job.h - what a caller may want of a long job, of whatever kind: reports, stopping, checkpoints.
+/* hollow/job.h - progress reports, stopping and checkpoints of long-running functions.
  *
- * Jobs are hl_density_fit and its like. The same job with the same data, settings and seed ends in the same bits, whether or not
- * it was stopped and resumed. */
+ * hl_density_fit, hl_sde_learn and hl_vae_fit take an hl_job. The same data, settings and seed give bitwise the same result, whether
+ * or not the job was stopped and resumed. */
 #ifndef HOLLOW_JOB_H
 #define HOLLOW_JOB_H
 
@@ -11,31 +11,36 @@
 extern "C" {
 #endif
 
-/* Called with a report, whose type the job's header names; it is borrowed until the callback returns. Nonzero stops the job,
- * which then returns HL_STOPPED. The callback must not use the job's context. */
+/* Progress callback. The type of the report is documented with the function; it is borrowed until the callback returns. A nonzero
+ * result stops the job, which then returns HL_STOPPED. The callback must not use the job's context. */
 typedef int hl_progress_fn(const void *report, void *user);
 
 /* Zero or NULL in any field means the default. */
 typedef struct hl_job {
-    hl_progress_fn *progress; /* default none */
-    void *user;               /* passed to `progress` */
-    const char *checkpoint;   /* a file for the state of the job; it is left there at the end. Default none */
-    int resume;               /* nonzero: continue from `checkpoint`, which must be there */
-    double save_every;        /* seconds between two states; default 20. A job that stops saves its state in any case */
-    /* Called with the reason when a state could not be written: the job goes on and tries again after save_every. Default: silence. */
+    /* Progress callback. Default none. */
+    hl_progress_fn *progress;
+    /* Passed to `progress` and `unsaved`. */
+    void *user;
+    /* Path of a checkpoint file for the state of the job. The job does not remove it at the end. Default none. */
+    const char *checkpoint;
+    /* Nonzero: continue from `checkpoint`, which must exist. */
+    int resume;
+    /* Seconds between two checkpoints, default 20. A job that is stopped writes a checkpoint in any case. */
+    double save_every;
+    /* Called with the reason when a checkpoint cannot be written. The job continues and tries again after `save_every`. Default none. */
     void (*unsaved)(const char *reason, void *user);
 } hl_job;
 
-/* A stretch of iterations of a training, as model files keep it: at most 128 of them, without clock times, so that the same job writes the
- * same file. */
+/* One point of a training history: an interval of consecutive iterations. Model files keep at most 128 points. They contain no clock
+ * times, so the same job always writes the same file. */
 typedef struct hl_training_point {
-    size_t iteration;   /* the last of the stretch */
-    int phase;          /* hl_fit_phase; 0 where there is only one */
-    size_t steps;       /* of the solver at its end; 0 if adaptive, or without */
-    double loss;        /* mean */
-    double evaluations; /* mean, of a row, forward and for the gradient; 0 if not counted */
-    double validation;  /* the last of the stretch; NaN if there was none */
-    size_t validated;   /* the iteration after which; 0 if there was none */
+    size_t iteration;   /* last iteration of the interval */
+    int phase;          /* hl_fit_phase; 0 if training has one phase only */
+    size_t steps;       /* steps of the ODE solver at the end of the interval; 0 if adaptive or without solver */
+    double loss;        /* mean loss */
+    double evaluations; /* mean evaluations per row, forward and for the gradient; 0 if not counted */
+    double validation;  /* last validation loss of the interval; NaN if there was none */
+    size_t validated;   /* iteration of that validation; 0 if there was none */
 } hl_training_point;
 
 #ifdef __cplusplus

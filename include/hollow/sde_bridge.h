@@ -1,9 +1,9 @@
-/* hollow/sde_bridge.h - paths of a learned equation between states that are given.
+/* hollow/sde_bridge.h - diffusion bridges: paths of a learned equation through given states.
  *
  *     hl_sde_bridge(sde, 2, (double[]){ 0, 1 }, ends, 100, &(hl_bridge_options){ .steps = 20 }, paths, &share);
  *
- * draws 100 paths that begin and end at the given states, as the model distributes them. With more states, paths go through all of
- * them. Every path counts the same. */
+ * This draws 100 paths of the equation conditional on their first and last state. With more states, paths pass through all of them. All paths
+ * have equal weight. */
 #ifndef HOLLOW_SDE_BRIDGE_H
 #define HOLLOW_SDE_BRIDGE_H
 
@@ -15,18 +15,23 @@ extern "C" {
 
 /* Zero in any field means the default. */
 typedef struct hl_bridge_options {
-    size_t steps; /* equal intervals between neighbouring states, at whose ends paths are returned; default 50 */
-    int level;    /* each is made of 2^level Euler steps; default: 128 or more between states; < 0: one */
-    size_t
-        candidates; /* paths that are proposed, of which those returned are drawn; default 4 times as many, at least 400 */
+    /* Equal intervals between two given states; paths are returned at their ends. Default 50. */
+    size_t steps;
+    /* An interval consists of 2^level Euler steps. Default: at least 128 steps between two states. < 0: one step per interval. */
+    int level;
+    /* Number of proposed paths, from which the result is resampled. Default 4 times the number of paths, at least 400. */
+    size_t candidates;
     uint64_t seed;
 } hl_bridge_options;
 
-/* Paths through x (points x dim) at times t (rising): paths x ((points - 1) steps + 1) x dim values to `out`, given states included.
- * effective, unless NULL, gets for every gap between neighbouring states the effective share of the candidates: 1 where proposals are
- * exact, as for linear equations with constant noise, and near 0 where too few of them count, so that more are needed. The same seed
- * gives the same paths. HL_ERR_INVALID: times do not rise, a value is not finite, or a column has no noise there (such states are not
- * reached); HL_ERR_NO_SOLUTION: no candidate has a positive weight. */
+/* Draw `paths` paths through the states x (points x dim) at increasing times t. `out` receives paths x ((points - 1) steps + 1) x dim
+ * values, including the given states. The same seed gives the same paths.
+ *
+ * If effective is not NULL, it receives the effective fraction of the candidates for each of the points - 1 intervals: 1 where proposals are
+ * exact, as for linear equations with constant noise; near 0 where more candidates are needed.
+ *
+ * HL_ERR_INVALID: times do not increase, a value is not finite, or a column has no noise there, so the state cannot be reached.
+ * HL_ERR_NO_SOLUTION: no candidate has a positive weight. */
 HL_API hl_status hl_sde_bridge(hl_sde *sde, size_t points, const double *t, const double *x, size_t paths,
                                const hl_bridge_options *options, double *out, double *effective);
 

@@ -119,7 +119,7 @@ typedef struct hl_ode_options {
     hl_ode_gradient_kind gradient;
     /* Memory for the record. Default 256 MB; always at least 32 states per row. If S states of a row fit and a solve takes N > S
      * steps, the gradient recomputes steps at about 3 N / S^2 times the cost of the solve. hl_ode_report().backward.steps counts
-     * them. */
+     * them. If 64 steps of each row fit together with the slopes of the stages, the slopes are kept and f is not evaluated again. */
     size_t checkpoint_bytes;
 } hl_ode_options;
 

@@ -22,23 +22,24 @@ static hl_status explain(hl_ode *ode, int value)
 
 /* ---- one step backwards ---- */
 
-/* Set times of the `count` rows at hand to those of stage j; their start times are in list_t. */
+/* Set times of the `count` rows at hand to those of stage j in the solve; where their steps start and end is in list_t and next. */
 static hl_rows stage_rows(hl_rk_state *s, size_t count, int j)
 {
+    double c = s->m->c[j];
     for (size_t i = 0; i < count; i++)
-        s->t[i] = s->list_t[i] + s->m->c[j] * s->h[i];
+        s->t[i] = c == 1 ? s->record.next[i] : s->list_t[i] + c * s->h[i];
     return (hl_rows){ count, s->index, s->t, s->record.stage[j] };
 }
 
-/* Where the stages were evaluated. The slope of the last of them is not needed. */
-static int repeat_stages(hl_ode *ode, size_t count, int stages)
+/* Where the stages were evaluated, from slopes that are known or else evaluated again. The slope of the last of them is not needed. */
+static int repeat_stages(hl_ode *ode, size_t count, int stages, bool known)
 {
     hl_rk_state *s = ode->state;
     for (int j = 0; j < stages; j++) {
         hl_rows at = stage_rows(s, count, j);
         if (j > 0)
             hl_rk_combine(s, s->k, 0, count, hl_rk_row(s->m, j), j, s->y, s->record.stage[j]);
-        int value = j + 1 < stages ? hl_call_rhs(ode, &at, s->k[j], NULL) : 0;
+        int value = !known && j + 1 < stages ? hl_call_rhs(ode, &at, s->k[j], NULL) : 0;
         if (value)
             return value;
     }
@@ -91,14 +92,17 @@ static int reverse_rows(hl_ode *ode, size_t count, const size_t *row, size_t bac
         s->index[i] = row[i];
         s->h[i] = r->window_h[at];
         s->list_t[i] = r->window_t[at];
+        r->next[i] = cut ? r->window_t[at] + r->window_h[at] : r->window_next[at]; /* the event has moved its end */
         memcpy(s->y + i * n, r->window_y + at * n, bytes);
+        for (int j = 0; j < r->slopes; j++)
+            memcpy(s->k[j] + i * n, r->window_k + (at * (size_t)r->slopes + (size_t)j) * n, bytes);
         memcpy(r->gy + i * n, gy + row[i] * n, bytes);
     }
     if (cut)
         hl_rk_dense_weights(s->m, r->theta[row[0]], weight);
     else
         memcpy(weight, hl_rk_row(s->m, s->m->end), (size_t)s->m->end * sizeof *weight);
-    int stages = cut ? s->stages : s->m->end, value = repeat_stages(ode, count, stages);
+    int stages = cut ? s->stages : s->m->end, value = repeat_stages(ode, count, stages, !cut && r->slopes);
     if (!value)
         value = reverse_stages(ode, count, stages, weight, gparam);
     for (size_t i = 0; !value && i < count; i++)
@@ -129,6 +133,7 @@ static hl_status fill_windows(hl_ode *ode)
 {
     hl_rk_state *s = ode->state;
     hl_record *r = &s->record;
+    size_t slopes = (size_t)r->slopes * s->n;
     s->active = 0;
     for (size_t row = 0; row < r->rows; row++) {
         size_t at = r->cursor[row], first = row * r->window;
@@ -141,8 +146,10 @@ static hl_status fill_windows(hl_ode *ode)
             continue;
         }
         r->window_t[first] = e->t;
+        r->window_next[first] = e->next;
         r->window_h[first] = e->h;
         memcpy(r->window_y + first * s->n, r->y + at * s->n, s->n * sizeof *s->y);
+        memcpy(r->window_k + first * slopes, r->k + at * slopes, slopes * sizeof *r->k);
     }
     hl_rk_job job = { .end = r->end, .replay = true };
     hl_status status = s->active ? hl_rk_run(ode, &job) : HL_OK;

@@ -38,27 +38,32 @@ typedef struct hl_rk_slot {
 
 /* Accepted steps of a solve: every stride-th of each row, with what the step control needs to go on from there. */
 typedef struct hl_record_entry {
-    size_t row, step, before; /* before: the row's previous entry, or SIZE_MAX */
-    double t, h, error_before;
+    size_t row, step, before;        /* before: the row's previous entry, or SIZE_MAX */
+    double t, next, h, error_before; /* from t to next; h is the size that the stages use */
     bool rejected;
 } hl_record_entry;
 
 typedef struct hl_record {
     size_t capacity, count, stride;
     hl_record_entry *entry;
-    double *y;                   /* capacity x n: at the start of the step */
-    size_t rows;                 /* of the recorded solve */
-    bool valid;                  /* there is one */
-    double end;                  /* where it went */
-    size_t *last, *steps;        /* of a row: its last entry, its number of steps */
-    double *start, *theta;       /* of a row: start time; place of the event in its last step, or 1 */
-    size_t window;               /* steps of each row that are held while they are replayed */
+    double *y;             /* capacity x n: at the start of the step */
+    int slopes;            /* of each step that are kept: those that later stages use, or 0 where memory is short */
+    double *k;             /* capacity x slopes x n */
+    size_t rows;           /* of the recorded solve */
+    bool valid;            /* there is one */
+    double end;            /* where it went */
+    size_t *last, *steps;  /* of a row: its last entry, its number of steps */
+    double *start, *theta; /* of a row: start time; place of the event in its last step, or 1 */
+    size_t window;         /* steps of each row that are held while they are replayed */
     double *window_t, *window_h; /* rows x window */
+    double *window_next;         /* rows x window */
     double *window_y;            /* rows x window x n */
+    double *window_k;            /* rows x window x slopes x n */
     size_t *from, *to;           /* of a row: the steps in its window */
     size_t *cursor, *list;       /* scratch of the replay */
     double *stage[HL_RK_STAGES]; /* slots x n: where the stages were evaluated */
     double *gy;                  /* slots x n */
+    double *next;                /* slots: ends of the steps */
 } hl_record;
 
 typedef struct hl_rk_state {

@@ -108,8 +108,9 @@ test-memory: build
 soak: build
 	@python3 scripts/soak.py $(BUILD)/hollow $(SECONDS)
 
-# A random rank killed at a random moment, 20 times.
+# 1 to 4 ranks times 1 and 2 threads, all kinds of training; then a random rank killed at a random moment, 20 times.
 test-ranks: build
+	FULL=1 tests/test_cli_ranks.sh $(BUILD)/hollow
 	tests/kill_ranks.sh $(BUILD)/hollow
 
 install: CMAKE_FLAGS += -DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))"
@@ -136,7 +137,7 @@ help:
 	@echo "make fuzz SECONDS=60   build the fuzz targets in build-fuzz with clang, run each for so long"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
 	@echo "make soak SECONDS=600  run all commands for so long, a third of them killed, and check results, files and memory"
-	@echo "make test-ranks   kill -9 a rank of mpirun, 20 times: the run must resume to the same bytes"
+	@echo "make test-ranks   mpirun: 1 to 4 ranks x 1 and 2 threads write the same bytes; kill -9 of a rank, 20 times"
 	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests but long fits"
 	@echo "make tsan      build in build-tsan with the thread sanitizer, run the tests of what uses threads"
 	@echo "make test-valgrind  run a few tests under valgrind"

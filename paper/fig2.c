@@ -221,16 +221,20 @@ static int draw(FILE *g, const void *figure)
                         paper_filtered(r->backward, r->done, i));
             fprintf(g, "E\n");
         }
-    fprintf(g, "set multiplot layout 2,2\nset logscale y\nset key top right maxrows 2\n"
-               "set xlabel 'iteration'\n");
+    fprintf(g,
+            "set multiplot layout 2,2\nset logscale y\nset xlabel 'iteration'\n"
+            "set xrange [0:%zu]\n",
+            a->record[0][0].done);
     for (size_t column = 2; column <= 3; column++)
         for (size_t s = 0; s < SETTINGS; s++) {
             double top = 1;
             for (size_t m = 0; m < METHODS; m++)
                 for (size_t i = 0; i < a->record[s][m].done; i++)
                     top = fmax(top, (column == 2 ? a->record[s][m].forward : a->record[s][m].backward)[i]);
-            fprintf(g, "set title '%s: %s'\nset ylabel 'evaluations per iteration'\nset yrange [*:%g]\nplot ",
-                    column == 2 ? "forward" : "backward", settings[s].title, 4 * top);
+            fprintf(g, "%s\nset title '%s: %s'\nset ylabel 'evaluations per iteration'\nset yrange [*:%g]\nplot ",
+                    column == 2 && s == 1 ? "set key top right maxrows 5 samplen 2"
+                                          : "unset key", /* where there is room */
+                    column == 2 ? "forward" : "backward", settings[s].title, 1.5 * top);
             for (size_t m = 0; m < METHODS; m++)
                 if (a->record[s][m].done)
                     fprintf(g, "%s$d%zu%zu using 1:%zu with lines linewidth 2 linecolor rgb '%s' title '%s'",

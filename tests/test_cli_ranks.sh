@@ -1,8 +1,9 @@
 #!/bin/sh
 # test_cli_ranks.sh HOLLOW - trainings on several ranks that mpirun starts: the same bytes as on one, whatever happens to a rank.
-# Without MPI it is skipped.
+# Without MPI it is skipped. With FULL=1 in the environment every training runs on 1, 2, 3 and 4 ranks, each with 1 and with 2 threads.
 . "$(dirname "$0")/cli_support.sh"
 
+full=${FULL:-0}
 directory=$(dirname "$hollow")
 if ! command -v mpirun >/dev/null 2>&1 || [ ! -f "$directory/hollow-mpi.so" ]; then
     echo "there is no MPI: skipped"
@@ -46,69 +47,80 @@ table() {
     }'
 }
 
-# same NAME OPTION ...: one process and 2, 3, 4 ranks write the same model for $work/NAME.csv, on one thread or two in turn.
+# train COMMAND NAME FILE RANKS THREADS OPTION ...: one training of $work/NAME.csv on as many ranks; status in $got.
+train() {
+    verb=$1 name=$2 file=$3 count=$4 threads=$5
+    shift 5
+    # shellcheck disable=SC2086
+    if [ "$count" = 1 ]; then
+        command="hollow $verb fit $name --threads $threads $*"
+        "$hollow" $verb fit "$work/$name.csv" -o "$work/$file" --threads "$threads" "$@" >"$out" 2>"$err"
+        got=$?
+    else
+        ranks "$count" $verb fit "$work/$name.csv" -o "$work/$file" --threads "$threads" "$@"
+    fi
+}
+
+# same COMMAND NAME OPTION ...: one process and 2, 3, 4 ranks end with the same status and the same model. With all=1 each number of ranks runs
+# with 1 and with 2 threads; else the number of threads alternates.
+all=$full
 turn=0
 same() {
-    name=$1
-    shift
+    verb=$1 name=$2
+    shift 2
     turn=$((turn + 1))
-    expect 0 fit "$work/$name.csv" -o "$work/one" --quiet --threads $((turn % 2 + 1)) "$@"
-    for n in 2 3 4; do
-        threads=$(((n + turn) % 2 + 1))
-        ranks $n fit "$work/$name.csv" -o "$work/many" --threads $threads "$@"
-        if [ $got = 0 ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
-        if head -1 "$err" | grep -q "$n ranks"; then pass; else fail "$command: does not say '$n ranks' first"; fi
-        rm -f "$work/many"
+    train "$verb" "$name" one 1 $((turn % 2 + 1)) "$@"
+    alone=$got
+    if [ -s "$work/one" ]; then pass; else fail "$command: status $got, no model"; fi
+    for n in 1 2 3 4; do
+        for threads in 1 2; do
+            if [ "$n" = 1 ] && [ $threads = $((turn % 2 + 1)) ]; then continue; fi
+            if [ "$all" = 0 ] && { [ "$n" = 1 ] || [ $threads = $(((n + turn) % 2 + 1)) ]; }; then continue; fi
+            train "$verb" "$name" many "$n" $threads "$@"
+            if [ $got = $alone ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
+            if [ "$n" = 1 ] || head -1 "$err" | grep -q "$n ranks, $threads thread"; then pass; else fail "$command: does not say '$n ranks' first"; fi
+            rm -f "$work/many"
+        done
     done
 }
 
 table 501 2 >"$work/two.csv"
 table 203 43 >"$work/wide.csv"
 table 120 600 >"$work/wider.csv"
-same two --iters 12 --batch 200
-same two --iters 4 --members flow --loss nll --batch 150
-same two --iters 4 --members flow --loss flow-matching --batch 150
-same wide --iters 2 --members flow --loss nll --batch 130
-same wide --iters 2 --members flow --loss flow-matching --batch 130
+all=1 # cheap enough for every run of the tests
+same "" two --iters 4 --members flow --loss nll --batch 150
+all=$full
+same "" two --iters 12 --batch 200
+same "" two --iters 4 --members flow --loss flow-matching --batch 150
+same "" wide --iters 2 --members flow --loss nll --batch 130
+same "" wide --iters 2 --members flow --loss flow-matching --batch 130
 tiny="--calibrate off --hidden 8 --features 4 --width 8"
 # shellcheck disable=SC2086
-same wider --iters 1 --members flow --loss nll --batch 100 $tiny
+same "" wider --iters 1 --members flow --loss nll --batch 100 $tiny
 # shellcheck disable=SC2086
-same wider --iters 2 --members flow $tiny --loss flow-matching --batch 100
+same "" wider --iters 2 --members flow $tiny --loss flow-matching --batch 100
 
 # A table that is streamed: each rank reads its rows of every batch.
 table 100803 2 >"$work/long.csv"
-same long --iters 3 --members flow --batch 300
+same "" long --iters 3 --members flow --batch 300
 
 # An autoencoder.
 awk 'BEGIN { s = 7; for (r = 0; r < 300; r++) for (c = 0; c < 16; c++) { s = (s * 16807) % 2147483647
     printf "%d%s", (s / 2147483647 < (c % 4 + 1) / 5), c < 15 ? "," : "\n" } }' >"$work/vae.csv"
-vae="--net fc --latent 2 --posterior hollow --iters 4 --batch 260 --seed 3"
-# shellcheck disable=SC2086
-expect 0 vae fit "$work/vae.csv" -o "$work/one" --quiet $vae
-for n in 2 3; do
-    # shellcheck disable=SC2086
-    ranks $n vae fit "$work/vae.csv" -o "$work/many" $vae
-    if [ $got = 0 ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
-    rm -f "$work/many"
-done
+same vae vae --net fc --latent 2 --posterior hollow --iters 4 --batch 260 --seed 3
 
 # Equations: by regression, and networks on snapshots and on steps.
 awk 'BEGIN { s = 5; print "path,t,x"; for (p = 0; p < 12; p++) { x = p / 6 - 1; for (k = 0; k < 12; k++) { printf "%d,%.1f,%.6f\n", p, k / 10, x
     sum = 0; for (i = 0; i < 4; i++) { s = (s * 16807) % 2147483647; sum += s / 2147483647 - .5 }; x += -.1 * x + .3 * sum } } }' >"$work/sde.csv"
-for method in "--iters 20" "--method fp --form network --anyway --iters 6 --batch 100" "--method pseudo-ml --form network --iters 6"; do
-    sde="--trajectory path --seed 2 $method"
-    # shellcheck disable=SC2086
-    "$hollow" sde fit "$work/sde.csv" -o "$work/one" --quiet $sde >"$out" 2>"$err"
-    alone=$?
-    for n in 2 3; do
-        # shellcheck disable=SC2086
-        ranks $n sde fit "$work/sde.csv" -o "$work/many" --threads $((n - 1)) $sde
-        if [ $got = $alone ] && cmp -s "$work/one" "$work/many"; then pass; else fail "$command: not the model of one process"; fi
-        if head -1 "$err" | grep -q "$n ranks"; then pass; else fail "$command: does not say '$n ranks' first"; fi
-        rm -f "$work/many"
-    done
-done
+same sde sde --trajectory path --seed 2 --iters 20
+same sde sde --trajectory path --seed 2 --method fp --form network --anyway --iters 6 --batch 100
+same sde sde --trajectory path --seed 2 --method pseudo-ml --form network --iters 6
+
+# A regression on ranks says what they share.
+command="mpirun -n 2 hollow sde fit"
+ranks 2 sde fit "$work/sde.csv" -o "$work/many" --trajectory path --seed 2 --iters 20
+stderr_has "every rank computes the regression"
+rm -f "$work/many"
 
 # Only rank 0 writes: nothing is left beside the model.
 if [ "$(find "$work" -name 'many*' | wc -l)" = 0 ]; then pass; else fail "files of other ranks are left"; fi

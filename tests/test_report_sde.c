@@ -113,10 +113,81 @@ static void test_right(void **state)
             CHECK_NEAR(e->cell[c].measured[1], 0.7, 6 * e->cell[c].error[1], "diffusion of a cell");
         }
         CHECK(off <= 5, "two standard errors of the drift");
+        for (size_t c = 0; c < e->cells;
+             c++) { /* steps of any length agree with those of the model, of as many steps */
+            CHECK_NEAR(e->cell[c].made[0], e->cell[c].measured[0], 6 * e->cell[c].error[0], "steps of the model");
+            CHECK_NEAR(e->cell[c].made[1], e->cell[c].measured[1], 6 * e->cell[c].error[1], "noise of the model");
+        }
         check_texts(r);
         hl_report_free(r);
         hl_context_free(ctx);
     }
+}
+
+/* dx = v dt, dv = -x dt + 0.2 dW: x has no noise of its own, though x moves differently for every v. */
+static int oscillator(void *user, const hl_rows *at, double *f, double *g, double *dg)
+{
+    (void)user;
+    for (size_t r = 0; r < at->count; r++)
+        for (size_t i = 0; i < 2; i++) {
+            if (f)
+                f[2 * r + i] = i ? -at->y[2 * r] : at->y[2 * r + 1];
+            if (g)
+                g[2 * r + i] = i ? 0.2 : 0;
+            if (dg)
+                dg[2 * r + i] = 0;
+        }
+    return 0;
+}
+
+/* The diffusion of a cell is that of the steps about the drift, not the spread of the drift itself over the other columns. */
+static void test_columns(void **state)
+{
+    (void)state;
+    enum { DIM = 2 };
+    const double linear[DIM][DIM] = { { 0, 1 }, { -1, 0 } }, dt = 0.05;
+    static double t[ROWS], x[ROWS * DIM];
+    static size_t path[ROWS];
+    double start[PATHS], y[PATHS * DIM];
+    hl_sde_known known[DIM];
+    hl_context *ctx = NULL;
+    hl_simulator *s = NULL;
+    hl_sde *sde = NULL;
+    hl_report *r = NULL;
+    hl_noise_system system = { .n = DIM, .coefficients = oscillator, .slope = 1 };
+    assert_int_equal(hl_context_create(NULL, &ctx), HL_OK);
+    CHECK_OK(ctx, hl_simulator_create(ctx, &system, &(hl_simulator_options){ .seed = 4, .level = 4 }, &s));
+    for (size_t k = 0; k < PATHS; k++) {
+        start[k] = 0;
+        y[DIM * k] = cos((double)k);
+        y[DIM * k + 1] = sin((double)k);
+    }
+    CHECK_OK(ctx, hl_simulator_run(s, PATHS, 0, start, dt, STEPS, y, x));
+    hl_simulator_free(s);
+    for (size_t k = 0; k < ROWS; k++) {
+        path[k] = k / (STEPS + 1);
+        t[k] = dt * (double)(k % (STEPS + 1));
+    }
+    for (size_t i = 0; i < DIM; i++)
+        known[i] =
+            (hl_sde_known){ .drift = 1, .drift_linear = linear[i], .diffusion = 1, .diffusion_value = i ? 0.2 : 0 };
+    CHECK_OK(ctx,
+             hl_sde_create(ctx, &(hl_sde_spec){ .dim = DIM, .known = known, .components = 2, .dtype = HL_F64 }, &sde));
+    CHECK_OK(ctx, hl_sde_init(sde, 1));
+    hl_sde_data observed = { ROWS, t, x, path };
+    hl_sde_fit *fit = NULL;
+    CHECK_OK(ctx, hl_sde_fit_create(sde, &observed, &(hl_sde_fit_options){ .iterations = 1, .density_only = 1 }, &fit));
+    hl_sde_fit_free(fit);
+    CHECK_OK(ctx, hl_report_sde(sde, &observed, NULL, &r));
+    const hl_report_equation *e = hl_report_sde_numbers(r)->column;
+    for (size_t i = 0; i < DIM; i++)
+        for (size_t c = 0; c < e[i].cells; c++) {
+            CHECK_NEAR(e[i].cell[c].measured[1], i ? 0.2 : 0, 0.04, "diffusion");
+            CHECK_NEAR(e[i].cell[c].made[1], i ? 0.2 : 0, 0.04, "diffusion of the model");
+        }
+    hl_report_free(r);
+    hl_sde_free(sde);
+    hl_context_free(ctx);
 }
 
 static void test_wrong(void **state)
@@ -165,6 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right),
+        cmocka_unit_test(test_columns),
         cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_snapshots),
     };

@@ -173,8 +173,10 @@ enum { HL_REPORT_CELLS = 24, HL_REPORT_QUANTILES = 5 };
 typedef struct hl_report_cell {
     double x; /* mean value at the start of the steps */
     size_t steps;
-    double measured[2], error[2]; /* mean step / time and std of steps / sqrt(time), with standard errors */
-    double model[2];              /* mean f and root mean square g at the same points */
+    /* Mean of step / time and std of (step - f time) / sqrt(time), where f is the model's drift at the start, with standard errors. */
+    double measured[2], error[2];
+    double made[2];  /* the same for steps simulated by the model from the same points over the same times */
+    double model[2]; /* mean f and root mean square g at the same points */
 } hl_report_cell;
 
 /* One column of an equation. */
@@ -223,6 +225,8 @@ typedef struct hl_vae_report {
     double over_independent; /* ELBO minus log p of independent pixels, fitted to the other half of the rows */
     const double *variance;  /* variance of the posterior means over rows, for each latent column, largest first */
     const size_t *unit;      /* numbers of these columns */
+    /* Rows compared with as many samples, which include the noise of p(x | z). With fewer than 40 rows samples.rows is 0. */
+    hl_report_distance samples;
     size_t courses;
     const hl_training_point *course; /* see hl_vae_course */
 } hl_vae_report;

@@ -1213,6 +1213,7 @@ hl_report_cell._fields_ = [
     ("steps", c_size_t),
     ("measured", (c_double * 2)),
     ("error", (c_double * 2)),
+    ("made", (c_double * 2)),
     ("model", (c_double * 2)),
 ]
 hl_report_equation._fields_ = [
@@ -1258,6 +1259,7 @@ hl_vae_report._fields_ = [
     ("over_independent", c_double),
     ("variance", c_void_p),
     ("unit", c_void_p),
+    ("samples", hl_report_distance),
     ("courses", c_size_t),
     ("course", c_void_p),
 ]

@@ -43,7 +43,6 @@ struct hl_report {
     hl_report_field field;
     hl_vae_report vae;
     hl_report_sheet sheet[HL_REPORT_SHEETS];
-    hl_report_distance samples; /* of an autoencoder, from its rows; no rows: not compared */
     hl_report_set set[2];       /* data, draws */
     const char **name;          /* of the columns of x, then of the context */
     const size_t *by_column;    /* where the column of a number is among density.column */

@@ -110,6 +110,7 @@ static hl_status make_steps(hl_sde *sde, uint64_t seed, steps *s)
 /* Sums over the steps of a cell. */
 typedef struct sums {
     double n, x, time, step, square, model, model_square, drift, diffusion;
+    double noise[2], noise_square[2]; /* { data, model }: (step - f time) / sqrt(time) and its square */
 } sums;
 
 /* Kurtosis of steps over the root of their time, about drift; for the error of a deviation. */
@@ -149,9 +150,13 @@ static void fill_cell(const sums *m, hl_report_cell *c)
     double mean = m->step / m->n, variance = fmax(m->square / m->n - mean * mean, 0), time = m->time / m->n;
     c->x = m->x / m->n;
     c->steps = (size_t)m->n;
-    c->measured[0] = mean / time;
+    c->measured[0] = m->step / m->time;
+    c->made[0] = m->model / m->time;
     c->error[0] = sqrt(variance / m->n) / time;
-    c->measured[1] = sqrt(variance / time);
+    for (int k = 0; k < 2; k++) {
+        double middle = m->noise[k] / m->n, deviation = sqrt(fmax(m->noise_square[k] / m->n - middle * middle, 0));
+        *(k ? &c->made[1] : &c->measured[1]) = deviation;
+    }
     c->error[1] = c->measured[1] / sqrt(2 * m->n);
     c->model[0] = m->drift / m->n;
     c->model[1] = sqrt(m->diffusion / m->n);
@@ -182,6 +187,11 @@ static hl_status compare_steps(hl_context *ctx, const steps *s, size_t column, h
         m[k].model_square += made * made;
         m[k].drift += s->f0[at];
         m[k].diffusion += s->g0[at] * s->g0[at];
+        for (int of = 0; of < 2; of++) {
+            double noise = ((of ? made : step) - s->dt[r] * s->f0[at]) / sqrt(s->dt[r]);
+            m[k].noise[of] += noise;
+            m[k].noise_square[of] += noise * noise;
+        }
     }
     hl_free(ctx, sorted);
     for (size_t k = 0; k < cells; k++) {

@@ -17,6 +17,7 @@ static void put_equation(hl_json_writer *w, const hl_report_equation *e)
         hl_report_put_count(w, "steps", c->steps);
         hl_report_put_array(w, "measured", 2, c->measured);
         hl_report_put_array(w, "error", 2, c->error);
+        hl_report_put_array(w, "made", 2, c->made);
         hl_report_put_array(w, "model", 2, c->model);
         hl_json_close(w, '}');
     }

@@ -135,7 +135,7 @@ void hl_sde_page_head(const hl_report *r, hl_page *p)
     if (isfinite(s->verdict.simulated))
         share_tile(p, s->verdict.simulated, "of the movement that simulations miss");
     hl_page_put(p, "</div>\n<nav><a href=\"#equation\">Drift and diffusion</a> <a href=\"#time\">Over time</a> <a "
-                   "href=\"#tests\">Tests</a> "
+                   "href=\"#tests\">Tests</a> <a href=\"#training\">Training</a> "
                    "<a href=\"#model\">Model</a></nav>\n");
 }
 
@@ -143,27 +143,31 @@ void hl_sde_page_head(const hl_report *r, hl_page *p)
 
 static void coefficient_figure(const hl_report_equation *e, int which, hl_page *p)
 {
-    double x[HL_REPORT_CELLS], y[HL_REPORT_CELLS], model[HL_REPORT_CELLS], values[3 * HL_REPORT_CELLS];
+    double x[HL_REPORT_CELLS], y[HL_REPORT_CELLS], model[HL_REPORT_CELLS], made[HL_REPORT_CELLS];
+    double values[4 * HL_REPORT_CELLS];
     char title[320];
     size_t n = e->cells;
     for (size_t k = 0; k < n; k++) {
         x[k] = e->cell[k].x;
         y[k] = e->cell[k].measured[which];
         model[k] = e->cell[k].model[which];
-        values[3 * k] = y[k] - 2 * e->cell[k].error[which];
-        values[3 * k + 1] = y[k] + 2 * e->cell[k].error[which];
-        values[3 * k + 2] = model[k];
+        made[k] = e->cell[k].made[which];
+        values[4 * k] = y[k] - 2 * e->cell[k].error[which];
+        values[4 * k + 1] = y[k] + 2 * e->cell[k].error[which];
+        values[4 * k + 2] = model[k];
+        values[4 * k + 3] = made[k];
     }
     snprintf(title, sizeof title, "%s of %.255s", which ? "Diffusion" : "Drift", e->name);
     hl_plot plot = { .page = p, .title = title, .x_label = e->name, .y_label = which ? "g" : "f" };
     hl_plot_range(n, x, &plot.low[0], &plot.high[0]);
-    hl_plot_range(3 * n, values, &plot.low[1], &plot.high[1]);
+    hl_plot_range(4 * n, values, &plot.low[1], &plot.high[1]);
     if (which)
         plot.low[1] = fmin(plot.low[1], 0);
     hl_plot_open(&plot);
     for (size_t k = 0; k < n; k++)
-        hl_plot_line(&plot, "data", 2, (const double[]){ x[k], x[k] }, values + 3 * k);
+        hl_plot_line(&plot, "data", 2, (const double[]){ x[k], x[k] }, values + 4 * k);
     hl_plot_dots(&plot, "dots d big", n, 1, x, y);
+    hl_plot_line(&plot, "mark fine", n, x, made);
     hl_plot_line(&plot, "model", n, x, model);
     for (size_t k = 0; k < n; k++) /* the data as a rug: a stroke for each cell */
         hl_plot_line(&plot, "thin", 2, (const double[]){ x[k], x[k] },
@@ -211,13 +215,14 @@ static void put_equation(const hl_report *r, hl_page *p)
     size_t shown = s->columns < SHOWN ? s->columns : SHOWN;
     hl_page_put(p, "<section id=\"equation\"><h2>Drift and diffusion</h2>\n");
     if (s->steps)
-        hl_page_put(p, "<p class=\"soft\">Steps of the trajectories by where they begin: their mean over the time, and "
-                       "their deviation over its root, with two "
-                       "standard errors. Lines are the model's, averaged over the same points; for long steps they "
-                       "differ from what is measured even if the "
-                       "model is right, and the tests below take that into account.</p>\n"
-                       "<p class=\"key\"><i class=\"kd\"></i>measured, and where the data are<i class=\"km\"></i>the "
-                       "equation</p>\n");
+        hl_page_put(p,
+                    "<p class=\"soft\">Steps of the trajectories, grouped by where they begin. Drift: mean step over "
+                    "its time. Diffusion: deviation of the steps about the model's drift, over the root of the time. "
+                    "Bars are two standard errors. If the equation is right, the orange line follows the "
+                    "points for steps of any length; the blue line, f and g at the same points, does so for short "
+                    "steps.</p>\n"
+                    "<p class=\"key\"><i class=\"kc\"></i>steps of the data<i class=\"ko\"></i>steps that the "
+                    "equation makes from the same points<i class=\"km\"></i>f and g of the equation</p>\n");
     else
         hl_page_put(p, "<p class=\"soft\">The observations are not joined to trajectories of at least 100 steps, so "
                        "that drift and diffusion cannot be measured directly.</p>\n");
@@ -319,7 +324,7 @@ static void distance_figure(const hl_report *r, hl_page *p)
         hl_plot_line(&plot, style[k], n, t, y[k]);
     hl_plot_close(&plot);
     hl_page_put(p, "<p class=\"key\"><i class=\"km\"></i>draws from the density<i class=\"ko\"></i>simulations<i "
-                   "class=\"kt\"></i>the first observations<i "
+                   "class=\"kt\"></i>the first observations, not moved<i "
                    "class=\"kr\"></i>halves of the data</p>\n");
 }
 
@@ -332,7 +337,8 @@ static void put_time(const hl_report *r, hl_page *p)
                    "observations: half of them are in the dark band, "
                    "nine in ten in the light one. Lines are the same quantiles of the data, the median solid.</p>\n"
                    "<p class=\"key\"><i class=\"kb\"></i>simulations<i class=\"km\"></i>their median<i "
-                   "class=\"kd\"></i>data</p>\n<div class=\"figures\">\n");
+                   "class=\"ks\"></i>median of the data<i class=\"kt\"></i>other quantiles of the data</p>\n<div "
+                   "class=\"figures\">\n");
     for (size_t i = 0; i < s->dim && i < SHOWN; i++)
         fan_figure(r, i, p);
     hl_page_put(p, "<div>");

@@ -52,38 +52,11 @@ void hl_density_tell_training(const hl_report *r, hl_text *t)
 
 enum { LINES = 2 };
 
-/* Two lines over the iterations. The first twentieth does not decide the range of y, as losses fall steeply there. */
-static void course_figure(const char *title, const char *label, const char *style[LINES], size_t n, double *x[LINES],
-                          double *y[LINES], hl_page *p)
-{
-    double low[LINES], high[LINES];
-    hl_plot plot = { .page = p, .title = title, .x_label = "iteration", .y_label = label };
-    plot.low[0] = 0;
-    plot.low[1] = INFINITY;
-    plot.high[0] = plot.high[1] = -INFINITY;
-    for (size_t k = 0; k < LINES; k++) {
-        for (size_t i = 0; i < n; i++)
-            plot.high[0] = fmax(plot.high[0], x[k][i]);
-        hl_plot_range(n - n / 20, y[k] + n / 20, &low[k], &high[k]);
-        if (low[k] <= high[k]) {
-            plot.low[1] = fmin(plot.low[1], low[k]);
-            plot.high[1] = fmax(plot.high[1], high[k]);
-        }
-    }
-    hl_plot_open(&plot);
-    for (size_t k = 0; k < LINES; k++) { /* what is not finite is left out, and does not break a line */
-        double kept_x[HL_CURVE_POINTS], kept_y[HL_CURVE_POINTS];
-        size_t kept = 0;
-        for (size_t i = 0; i < n; i++)
-            if (isfinite(y[k][i])) {
-                kept_x[kept] = x[k][i];
-                kept_y[kept++] = y[k][i];
-            }
-        hl_plot_line(&plot, style[k], kept, kept_x, kept_y);
-    }
-    hl_plot_close(&plot);
-    hl_page_put(p, "\n");
-}
+typedef struct curves {
+    const char *title, *label;
+    const char *line[LINES]; /* what they are; NULL: no such line */
+    double *x[LINES], *y[LINES];
+} curves;
 
 static bool has_finite(size_t n, const double *values)
 {
@@ -91,6 +64,44 @@ static bool has_finite(size_t n, const double *values)
         if (isfinite(values[i]))
             return true;
     return false;
+}
+
+/* One or two lines over the iterations, and their key. The first twentieth does not decide the range of y, as losses fall steeply there. */
+static void course_figure(const curves *c, size_t n, hl_page *p)
+{
+    static const char *const style[LINES] = { "mark", "model" }, *const key[LINES] = { "ko", "km" };
+    double low[LINES], high[LINES];
+    hl_plot plot = { .page = p, .title = c->title, .x_label = "iteration", .y_label = c->label };
+    plot.low[0] = 0;
+    plot.low[1] = INFINITY;
+    plot.high[0] = plot.high[1] = -INFINITY;
+    for (size_t k = 0; k < LINES && c->line[k]; k++) {
+        for (size_t i = 0; i < n; i++)
+            plot.high[0] = fmax(plot.high[0], c->x[k][i]);
+        hl_plot_range(n - n / 20, c->y[k] + n / 20, &low[k], &high[k]);
+        if (low[k] <= high[k]) {
+            plot.low[1] = fmin(plot.low[1], low[k]);
+            plot.high[1] = fmax(plot.high[1], high[k]);
+        }
+    }
+    hl_page_put(p, "<div>");
+    hl_plot_open(&plot);
+    for (size_t k = 0; k < LINES && c->line[k]; k++) { /* what is not finite is left out, and does not break a line */
+        double kept_x[HL_CURVE_POINTS], kept_y[HL_CURVE_POINTS];
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++)
+            if (isfinite(c->y[k][i])) {
+                kept_x[kept] = c->x[k][i];
+                kept_y[kept++] = c->y[k][i];
+            }
+        hl_plot_line(&plot, style[k], kept, kept_x, kept_y);
+    }
+    hl_plot_close(&plot);
+    hl_page_put(p, "<p class=\"key\">");
+    for (size_t k = 0; k < LINES && c->line[k]; k++)
+        if (has_finite(n, c->y[k]))
+            hl_page_add(p, "<i class=\"%s\"></i>%s", key[k], c->line[k]);
+    hl_page_put(p, "</p></div>\n");
 }
 
 static void put_no_course(hl_page *p)
@@ -133,16 +144,14 @@ void hl_report_page_training(size_t points, const hl_training_point *course, hl_
         return;
     }
     open_section(course[n - 1].iteration, doubled, p);
-    hl_page_put(p, "<p class=\"key\"><i class=\"ko\"></i>training<i class=\"km\"></i>validation, or steps of "
-                   "the solver</p>\n<div class=\"figures\">\n");
-    const char *style[LINES] = { "mark", "model" };
-    if (has_finite(n, matching))
-        course_figure("Loss of matching", "loss", (const char *[]){ "mark", "mark" }, n, (double *[]){ at, at },
-                      (double *[]){ matching, matching }, p);
-    course_figure("\xe2\x88\x92log p, training and validation", "nats a row", style, n, (double *[]){ at, when },
-                  (double *[]){ loss, valid }, p);
-    course_figure("Evaluations of a row in an iteration", "evaluations", style, n, (double *[]){ at, at },
-                  (double *[]){ work, steps }, p);
+    hl_page_put(p, "<div class=\"figures\">\n");
+    const curves figure[] = {
+        { "Loss of matching", "loss", { "training" }, { at }, { matching } },
+        { "\xe2\x88\x92log p of the flow", "nats a row", { "training", "validation" }, { at, when }, { loss, valid } },
+        { "Work of an iteration", "a row", { "evaluations of f", "steps of the solver" }, { at, at }, { work, steps } }
+    };
+    for (size_t k = has_finite(n, matching) ? 0 : 1; k < sizeof figure / sizeof *figure; k++)
+        course_figure(&figure[k], n, p);
     hl_page_put(p, "</div></section>\n");
 }
 
@@ -174,13 +183,11 @@ void hl_report_page_losses(size_t figures, const hl_report_losses *losses, hl_pa
         }
         if (!any) {
             open_section(l->course[n - 1].iteration, doubled, p);
-            hl_page_put(p, "<p class=\"key\"><i class=\"ko\"></i>training");
-            hl_page_put(p, has_finite(n, valid) ? "<i class=\"km\"></i>validation</p>\n" : "</p>\n");
             hl_page_put(p, "<div class=\"figures\">\n");
         }
         any = true;
-        course_figure(l->title, l->label, (const char *[]){ "mark", "model" }, n, (double *[]){ at, when },
-                      (double *[]){ loss, valid }, p);
+        course_figure(&(curves){ l->title, l->label, { "training", "validation" }, { at, when }, { loss, valid } }, n,
+                      p);
     }
     if (any)
         hl_page_put(p, "</div></section>\n");

@@ -10,7 +10,7 @@
 #include "report/report.h"
 #include "vae/vae.h"
 
-enum { COMPARED = 300, STREAM_BITS = 63, STREAM_ROW_BITS };
+enum { COMPARED = 300, LEAST_COMPARED = 40, STREAM_BITS = 63, STREAM_ROW_BITS };
 static const double LEVEL = 0.01, LARGE_SHARE = 0.02; /* as of densities, see verdict.c */
 enum { ROWS = 1000, SHEET_PIXELS = 50000, MOST_ACROSS = 10, UNITS = 8, POSITIONS = 9 };
 
@@ -211,21 +211,49 @@ static hl_status find_units(hl_vae *v, const hl_vae_rows *d, hl_report *r)
 
 /* ---- samples ---- */
 
-/* Draws of x, not their means, beside as many rows. Only bits: the noise of real values is not known here. */
+/* Deviation of x about the decoder's output, which is one number of the model. */
+static double deviation_of(const hl_vae *v)
+{
+    size_t at = hl_params_find(v->params, "decoder.log_deviation");
+    const void *values = at < v->params->count ? v->params->param[at].values : NULL;
+    return !values ? 0 : exp(v->spec.dtype == HL_F32 ? (double)*(const float *)values : *(const double *)values);
+}
+
+/* Columns over the deviation of their rows. */
+static void standardise(size_t dim, size_t rows, double *x)
+{
+    for (size_t i = 0; i < dim; i++) {
+        double mean = 0, square = 0;
+        for (size_t r = 0; r < rows; r++)
+            mean += x[r * dim + i] / (double)rows;
+        for (size_t r = 0; r < rows; r++)
+            square += (x[r * dim + i] - mean) * (x[r * dim + i] - mean) / (double)rows;
+        for (size_t r = 0; r < 2 * rows; r++)
+            x[r * dim + i] /= square > 0 ? sqrt(square) : 1;
+    }
+}
+
+/* Draws of x, not their means, beside as many rows: bits, or values with the noise of p(x | z). */
 static hl_status compare_samples(hl_vae *v, const hl_vae_rows *d, uint64_t seed, hl_report *r)
 {
     size_t rows = d->rows < COMPARED ? d->rows : COMPARED, values = rows * v->dim;
-    if (v->gaussian || rows < 40)
+    if (rows < LEAST_COMPARED)
         return HL_OK;
-    double *x = hl_alloc(r->ctx, hl_size_mul(2 * values, sizeof *x));
+    double *x = hl_alloc(r->ctx, hl_size_mul(3 * values, sizeof *x)), *noise = x ? x + 2 * values : NULL;
     hl_status status = x ? hl_vae_sample(v, rows, seed, NULL, x + values) : HL_ERR_NOMEM;
+    double deviation = deviation_of(v);
+    if (status == HL_OK && v->gaussian)
+        hl_random_normals(seed, STREAM_BITS, 0, values, noise);
     for (size_t i = 0; i < values && status == HL_OK; i++) {
-        size_t row = i / v->dim * d->rows / rows;
-        x[i] = hl_random_uniform(seed, STREAM_ROW_BITS, i) < pixel(d, row * v->dim + i % v->dim);
-        x[values + i] = hl_random_uniform(seed, STREAM_BITS, i) < x[values + i];
+        double value = pixel(d, i / v->dim * d->rows / rows * v->dim + i % v->dim);
+        x[i] = v->gaussian ? value : hl_random_uniform(seed, STREAM_ROW_BITS, i) < value;
+        x[values + i] = v->gaussian ? x[values + i] + deviation * noise[i]
+                                    : hl_random_uniform(seed, STREAM_BITS, i) < x[values + i];
     }
+    if (status == HL_OK && v->gaussian)
+        standardise(v->dim, rows, x);
     if (status == HL_OK)
-        status = hl_compare_energy(r->ctx, v->dim, rows, x, false, seed, &r->samples);
+        status = hl_compare_energy(r->ctx, v->dim, rows, x, false, seed, &r->vae.samples);
     hl_free(r->ctx, x);
     return status;
 }
@@ -235,7 +263,7 @@ static hl_status compare_samples(hl_vae *v, const hl_vae_rows *d, uint64_t seed,
 static void judge(hl_report *r)
 {
     const hl_vae_report *v = &r->vae;
-    bool differ = r->samples.rows && r->samples.p < LEVEL;
+    bool differ = v->samples.rows && v->samples.p < LEVEL;
     hl_text t = hl_text_start(r->verdict, sizeof r->verdict);
     if (!(v->over_independent > 0)) {
         r->level = HL_REPORT_WRONG;
@@ -247,12 +275,12 @@ static void judge(hl_report *r)
         r->level = HL_REPORT_WRONG;
         hl_text_add(&t, "No latent column is active: the decoder ignores the code (posterior collapse)");
     } else {
-        r->level = !differ ? HL_REPORT_GOOD : r->samples.share > LARGE_SHARE ? HL_REPORT_WRONG : HL_REPORT_MINOR;
+        r->level = !differ ? HL_REPORT_GOOD : v->samples.share > LARGE_SHARE ? HL_REPORT_WRONG : HL_REPORT_MINOR;
         if (differ)
             hl_text_add(&t,
                         "Samples from the prior differ%s from the rows (%.2g %% of the largest possible distance). ",
-                        r->level == HL_REPORT_WRONG ? "" : " a little", 100 * r->samples.share);
-        else if (r->samples.rows)
+                        r->level == HL_REPORT_WRONG ? "" : " a little", 100 * v->samples.share);
+        else if (v->samples.rows)
             hl_text_add(&t, "No test finds a difference between samples from the prior and the rows. ");
         hl_text_add(&t,
                     "The bound gains %.1f nats a row over independent pixels, and %zu of %zu latent columns are active",

@@ -15,7 +15,30 @@ void hl_vae_page_head(const hl_report *r, hl_page *p)
     hl_page_add(p, "<div class=\"tile\"><b>%zu of %zu</b><span>latent columns are active</span></div>\n</div>\n",
                 v->result.active, v->latent);
     hl_page_put(
-        p, "<nav><a href=\"#pictures\">Pictures</a> <a href=\"#units\">Units</a> <a href=\"#model\">Model</a></nav>\n");
+        p, "<nav><a href=\"#pictures\">Pictures</a> <a href=\"#samples\">Samples</a> <a href=\"#units\">Units</a> <a "
+           "href=\"#training\">Training</a> <a href=\"#model\">Model</a></nav>\n");
+}
+
+static void put_samples(const hl_report_distance *d, hl_page *p)
+{
+    hl_page_put(p, "<section id=\"samples\"><h2>Samples</h2>\n<p class=\"soft\">");
+    if (!d->rows) {
+        hl_page_put(p, "Rows and samples are compared from 40 rows on.</p></section>\n");
+        return;
+    }
+    hl_page_count(p, d->rows);
+    hl_page_put(p,
+                " rows and as many samples from the prior, with the noise of p(x | z), compared by their energy "
+                "distance.</p>\n<div class=\"scroll\"><table><tr><th class=\"name\">sets</th><th>distance</th><th>of "
+                "the largest possible</th><th>p</th></tr>\n<tr><td class=\"name\">rows and samples</td>");
+    hl_report_cell_of(p, d->distance, 3);
+    hl_page_put(p, "<td>");
+    hl_page_percent(p, d->share);
+    hl_page_put(p, "</td><td>");
+    hl_page_p_value(p, d->p);
+    hl_page_put(p, "</td></tr>\n<tr><td class=\"name\">two halves of the rows: what chance makes</td>");
+    hl_report_cell_of(p, d->halves, 3);
+    hl_page_put(p, "<td></td><td></td></tr>\n</table></div></section>\n");
 }
 
 static void put_units(const hl_vae_report *v, hl_page *p)
@@ -54,6 +77,7 @@ void hl_vae_page_body(const hl_report *r, hl_page *p)
     if (!r->sheet[0].pixels)
         hl_page_put(p, "<p class=\"soft\">The rows are no images, or too large ones for a page.</p>\n");
     hl_page_put(p, "</section>\n");
+    put_samples(&v->samples, p);
     put_units(v, p);
     hl_report_page_losses(1,
                           &(hl_report_losses){ "\xe2\x88\x92"
@@ -88,5 +112,12 @@ void hl_vae_put_json(const hl_report *r, hl_json_writer *w)
     hl_report_put_real(w, "over_independent", v->over_independent);
     hl_report_put_count(w, "active", v->result.active);
     hl_report_put_array(w, "variance", v->latent, v->variance);
+    hl_json_open(w, "samples", '{');
+    hl_report_put_count(w, "rows", v->samples.rows);
+    hl_report_put_real(w, "distance", v->samples.rows ? v->samples.distance : NAN);
+    hl_report_put_real(w, "halves", v->samples.rows ? v->samples.halves : NAN);
+    hl_report_put_real(w, "share", v->samples.rows ? v->samples.share : NAN);
+    hl_report_put_real(w, "p", v->samples.rows ? v->samples.p : NAN);
+    hl_json_close(w, '}');
     hl_report_put_training(v->courses, v->course, "training", w);
 }

@@ -3,7 +3,8 @@
  * Methods (coefficients fitted by Chebyshev interpolation, tanh's by weighted least squares on its relative error):
  *   exp, expm1  x = n ln2 + r, |r| <= ln2/2;  e^r - 1 = r + r^2 P(r);  expm1 = 2 (s (e^r - 1) + (s - 1/2)), s = 2^(n-1)
  *   log, log1p  x = 2^k (1 + f), |f| small;   float: f - f^2/2 + f^3 P(f);  double: through s = f / (2 + f)
- *   tanh        float: x P(x^2) / Q(x^2), no cancellation;  double: -t / (2 + t), t = expm1(-2|x|)
+ *   tanh        float: x P(x^2) / Q(x^2), no cancellation, or with AVX-512 a polynomial for each of 32 intervals;
+ *               double: -t / (2 + t), t = expm1(-2|x|)
  *   sin, cos    x = n pi/2 + r, pi/2 in four parts so that n times each is exact; libm for lanes that are too large
  *   erf         float: x (1 + P(x^2)) for |x| < 1, else 1 - exp(-Q(|x|))
  * log1p and expm1 keep all digits near 0. NaN stays NaN; infinities and poles are as in libm. Nothing relies on whether
@@ -116,32 +117,36 @@ INLINE vec power_of_two(nvec biased)
     return (vec)(biased << MANTISSA);
 }
 
-/* x = n ln2 + r: returns r, and n as an integer. */
-INLINE vec exp_reduce(vec x, nvec *n)
+/* x = n ln2 + r: returns r; n as an integer and as a value. */
+INLINE vec exp_reduce(vec x, nvec *n, vec *whole)
 {
     vec shifted = x * LOG2E + ROUND_MAGIC;
-    vec whole = shifted - ROUND_MAGIC;
+    *whole = shifted - ROUND_MAGIC;
     *n = (nvec)shifted - (nvec)splat(ROUND_MAGIC);
-    return (x - whole * LN2_HI) - whole * LN2_LO;
+    return (x - *whole * LN2_HI) - *whole * LN2_LO;
 }
 
 INLINE vec exp_v(vec x)
 {
     nvec n;
-    vec r = exp_reduce(at_most(at_least(x, EXP_MIN), EXP_MAX), &n);
+    vec whole, r = exp_reduce(at_most(at_least(x, EXP_MIN), EXP_MAX), &n, &whole);
     vec r2 = r * r;
     vec y = (r2 * POLY(r, r2, EXP_P) + r) + R(1.0);
+#if defined(__AVX512F__)
+    return (vec)NATIVE(scalef)(y, whole);
+#else
     /* 2^n in two factors, as n may lie outside the exponents of normal numbers. */
     nvec sum = n + 4 * (natural)(BIAS + 1);
     nvec half = sum >> 1;
     return y * power_of_two(half - (BIAS + 2)) * power_of_two(sum - half - (BIAS + 2));
+#endif
 }
 
 /* expm1 for EXPM1_MIN <= x <= EXP_MAX */
 INLINE vec expm1_core(vec x)
 {
     nvec n;
-    vec r = exp_reduce(x, &n);
+    vec whole, r = exp_reduce(x, &n, &whole);
     vec r2 = r * r;
     vec e = r2 * POLY(r, r2, EXP_P) + r;
     vec s = power_of_two(n + (BIAS - 1));
@@ -227,9 +232,81 @@ INLINE vec softplus_v(vec x)
     return at_least(x, 0) + log1p_core(exp_v(-absolute(x)));
 }
 
+#if defined(HL_DTYPE_f32) && defined(__AVX512F__)
+/* tanh |x| = sum_k TANH_TABLE[k][i] y^k, y = |x| - start of interval i. The first bits of |x| + .625 number the intervals, which are 1/16
+ * wide at first, 1 at last; at 9.25, where |x| is cut off, the last polynomial is 1. Least largest relative error, .4 ulp before rounding. */
+static const real TANH_TABLE[5][32] = {
+    { 0.879826665f, 0.925346255f, 0.954045296f, 0.971872747f,  0.982845008f, 0.98955977f,  0.993654609f, 0.99614656f,
+      0.997660995f, 0.999138892f, 0.999683142f, 0.999883413f,  0.999957085f, 0.999984205f, 0.999994218f, 0.999997854f,
+      0.999999225f, 0.99999988f,  0.0f,         0.0624187477f, 0.124352999f, 0.185333207f, 0.244918659f, 0.302709728f,
+      0.3583574f,   0.462117165f, 0.554599702f, 0.635148942f,  0.703905582f, 0.761594176f, 0.809301078f, 0.848283648f },
+    { 0.225906178f,
+      0.143733025f,
+      0.0897958353f,
+      0.0554618388f,
+      0.0340145454f,
+      0.0207707677f,
+      0.0126499943f,
+      0.00769179268f,
+      0.00467020879f,
+      0.00172060437f,
+      0.000633317919f,
+      0.000233031082f,
+      8.57336345e-05f,
+      3.15404905e-05f,
+      1.16032134e-05f,
+      4.26859924e-06f,
+      1.56267959e-06f,
+      1.5e-7f,
+      1.0f,
+      0.996103764f,
+      0.984536171f,
+      0.965651512f,
+      0.94001478f,
+      0.908366799f,
+      0.871580064f,
+      0.786448658f,
+      0.692420542f,
+      0.596587241f,
+      0.504518151f,
+      0.419975281f,
+      0.345032394f,
+      0.280415207f },
+    { -0.198800802f,    -0.132962823f,    -0.0856130272f,   -0.053853862f,   -0.0333963074f,   -0.0205306672f,
+      -0.0125547918f,   -0.00765278144f,  -0.00462241843f,  -0.00170533708f, -0.000628015492f, -0.000231122962f,
+      -8.50374345e-05f, -3.12851553e-05f, -1.15093853e-05f, -4.2340962e-06f, -1.49792584e-06f, 0.0f,
+      8.09573612e-06f,  -0.0621549711f,   -0.122410946f,    -0.178951666f,   -0.230216026f,    -0.274965227f,
+      -0.312340617f,    -0.363491714f,    -0.384105772f,    -0.379014999f,   -0.355213284f,    -0.319910496f,
+      -0.279274225f,    -0.237893522f },
+    { 0.100146234f,    0.074727267f,    0.0511511788f,   0.033337146f,    0.0211108364f,   0.0131414067f,
+      0.00809678342f,  0.00495782541f,  0.00286161946f,  0.00105801341f,  0.000389938272f, 0.000143547382f,
+      5.28212804e-05f, 1.94336426e-05f, 7.14947873e-06f, 2.63017887e-06f, 8.18357819e-07f, 0.0f,
+      -0.333981633f,   -0.329140157f,   -0.313848853f,   -0.289443642f,   -0.257472128f,   -0.219848797f,
+      -0.178602979f,   -0.0928732157f,  -0.0158041082f,  0.0439442433f,   0.08365646f,     0.104992881f,
+      0.111889198f,    0.108827546f },
+    { -0.0247660186f,   -0.0234683789f,  -0.0178979933f,   -0.0123437373f,   -0.0080680009f,   -0.00511515606f,
+      -0.0031858515f,   -0.00196339027f, -0.000949465437f, -0.000351918367f, -0.000129820575f, -4.78066977e-05f,
+      -1.75936511e-05f, -6.4732294e-06f, -2.381488e-06f,   -8.76116701e-07f, -2.0417086e-07f,  0.0f,
+      0.0166203529f,    0.0602463447f,   0.0967884362f,    0.127077833f,     0.149725586f,     0.164001793f,
+      0.169603392f,     0.15333651f,     0.119559884f,     0.0800058171f,    0.0434448123f,    0.0145325633f,
+      -0.00552522577f,  -0.0176391155f },
+};
+#endif
+
 INLINE vec tanh_v(vec x)
 {
-#if defined(HL_DTYPE_f32)
+#if defined(HL_DTYPE_f32) && defined(__AVX512F__)
+    const real shift = 0.625f;
+    const int bits = 20; /* after the exponent and three digits */
+    vec a = at_most(absolute(x), 9.25f), sum = a + shift;
+    vec y = a - ((vec)((nvec)sum >> bits << bits) - shift), p = { 0 };
+    UNROLL
+    for (int k = 4; k >= 0; k--) {
+        vec c = _mm512_permutex2var_ps(load(TANH_TABLE[k]), (__m512i)((nvec)sum >> bits), load(TANH_TABLE[k] + 16));
+        p = k == 4 ? c : muladd(p, y, c);
+    }
+    return (vec)((nvec)p | ((nvec)x & SIGN_BIT));
+#elif defined(HL_DTYPE_f32)
     static const real P[] = {
         1.0f, 0.1367995078f, 0.00386836874904f, 2.8008067511e-5f, 3.05856586425e-8f, -1.22032397977e-11f
     };

@@ -258,7 +258,7 @@ static int verify(measurement *m)
                         "%.2g; of the precision %.2g; of dense masks %.2g",
                         m->c->name, e->brute, e->differences, e->gradient, e->precision, e->dense);
     if (!e->same_bits)
-        cli_say(&bench_command, "case %s: %d threads and one do not give the same bits", m->c->name,
+        cli_say(&bench_command, "case %s: results with %d threads and with one differ", m->c->name,
                 hl_context_threads(m->subject[SPARSE].ctx));
     return CLI_OK;
 }

@@ -415,8 +415,7 @@ static int run_known(job *j)
     for (size_t i = 0; i < DENSITY_PROBLEMS; i++)
         names[i] = density_problems[i].name;
     cli_join(list, sizeof list, names);
-    return cli_fail(&bench_command, CLI_WRONG, "unknown data '%s'; there are %s, and files and directories", only,
-                    list);
+    return cli_fail(&bench_command, CLI_WRONG, "unknown data '%s'; use one of %s, a file or a directory", only, list);
 }
 
 static int run_all(job *j)
@@ -431,7 +430,7 @@ static int run_all(job *j)
     if (data && (strchr(data, '.') || strchr(data, '/')))
         return run_file(j, data);
     if (j->options->splits)
-        return cli_fail(&bench_command, CLI_WRONG, "--few needs --data FILE");
+        return cli_fail(&bench_command, CLI_WRONG, "--few requires --data FILE");
     return run_known(j);
 }
 

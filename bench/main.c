@@ -20,71 +20,75 @@ typedef struct settings {
 } settings;
 
 static const cli_option options[] = {
-    { "case", CLI_CHOICE, offsetof(settings, name), "a|b|c|d|all", "which size of network; default all", 0, 0,
+    { "case", CLI_CHOICE, offsetof(settings, name), "a|b|c|d|all", "size of the network; default all", 0, 0,
       case_names },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "threads; default 1; above 1, one is timed as well", 1,
-      256, NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
+      "number of threads; default 1. Above 1, one thread is timed as well", 1, 256, NULL },
     { "dtype", CLI_CHOICE, offsetof(settings, dtype), "f32|f64", "precision; default f32", 0, 0, dtype_names },
-    { "seconds", CLI_REAL, offsetof(settings, seconds), "S", "time spent on each measurement; default 1", 0, 3600,
-      NULL },
+    { "seconds", CLI_REAL, offsetof(settings, seconds), "S", "seconds per measurement; default 1", 0, 3600, NULL },
     { "rows", CLI_INTEGER, offsetof(settings, rows), "N",
-      "rows of a batch, instead of the case's own; density: to train on, default 20000", 1, 1000000, NULL },
-    { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu", "default wall; cpu: for one thread on a busy machine",
-      0, 0, clock_names },
-    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N", "learning, sde, density, scale: of training", 1,
-      1000000, NULL },
-    { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N", "learning: of a network, at most; default 30000",
-      5000, 10000000, NULL },
+      "rows per batch; default that of the case. density: training rows, default 20000", 1, 1000000, NULL },
+    { "clock", CLI_CHOICE, offsetof(settings, clock), "wall|cpu",
+      "clock; default wall. Use cpu for one thread on a busy machine", 0, 0, clock_names },
+    { "iterations", CLI_INTEGER, offsetof(settings, iterations), "N",
+      "learning, sde, density, scale: training iterations", 1, 1000000, NULL },
+    { "parameters", CLI_INTEGER, offsetof(settings, parameters), "N",
+      "learning: largest number of parameters of a network; default 30000", 5000, 10000000, NULL },
     { "out", CLI_TEXT, offsetof(settings, out), "DIR",
-      "learning, sde: write the table there; solvers: table and picture", 0, 0, NULL },
+      "learning, sde: write a table to DIR; solvers: a table and a picture", 0, 0, NULL },
     { "quick", CLI_FLAG, offsetof(settings, quick), NULL,
-      "solvers: fewer networks; sde: without the regressions of single dictionaries; networks: fewer trajectories", 0,
-      0, NULL },
+      "solvers: fewer networks; sde: no regressions with single dictionaries; networks: fewer trajectories", 0, 0,
+      NULL },
     { "problem", CLI_TEXT, offsetof(settings, problem), "LIST",
       "sde: names and groups (bench, old, calibration, fresh, unseen, all); default bench", 0, 0, NULL },
     { "method", CLI_CHOICE, offsetof(settings, method), "NAME",
-      "sde: fit (default): 'hollow sde fit'; regression: without its density; fp, pseudo-ml: networks", 0, 0,
+      "sde: fit (default), as 'hollow sde fit'; regression, without the density; fp or pseudo-ml, networks", 0, 0,
       method_names },
     { "observed", CLI_CHOICE, offsetof(settings, observed), "NAME",
-      "sde: snapshots, sparse (5% of the states, with trajectories), full; default all", 0, 0, observed_names },
-    { "network", CLI_CHOICE, offsetof(settings, network), "mlp|hollow", "sde: default hollow", 0, 0, network_names },
-    { "density", CLI_CHOICE, offsetof(settings, density), "mixture|flow", "sde: default mixture", 0, 0, density_names },
-    { "hidden", CLI_INTEGER, offsetof(settings, hidden), "N", "sde: units of a layer", 1, 4096, NULL },
-    { "kept", CLI_REAL, offsetof(settings, kept), "SHARE", "sde: of the observations; default 1 and then 0.05", 0.001,
-      1, NULL },
+      "sde: observations: snapshots, sparse (5 % of the states, with trajectories) or full; default all", 0, 0,
+      observed_names },
+    { "network", CLI_CHOICE, offsetof(settings, network), "mlp|hollow", "sde: type of the networks; default hollow", 0,
+      0, network_names },
+    { "density", CLI_CHOICE, offsetof(settings, density), "mixture|flow", "sde: density; default mixture", 0, 0,
+      density_names },
+    { "hidden", CLI_INTEGER, offsetof(settings, hidden), "N", "sde: units per layer", 1, 4096, NULL },
+    { "kept", CLI_REAL, offsetof(settings, kept), "SHARE",
+      "sde: fraction of the observations to use; default 1, then 0.05", 0.001, 1, NULL },
     { "data", CLI_TEXT, offsetof(settings, data), "NAME",
-      "density: a set, a npz file with arrays train, valid, test, or a directory of these; default all sets", 0, 0,
-      NULL },
-    { "few", CLI_INTEGER, offsetof(settings, splits), "N", "density: divide the rows of --data FILE anew, N times", 1,
+      "density: a data set, an npz file with arrays train, valid and test, or a directory of these; default all data "
+      "sets",
+      0, 0, NULL },
+    { "few", CLI_INTEGER, offsetof(settings, splits), "N", "density: use N random splits of the rows of --data FILE", 1,
       1000, NULL },
     { "markdown", CLI_FLAG, offsetof(settings, markdown), NULL, "density, sde: print a table instead of JSON", 0, 0,
       NULL },
-    { "rate", CLI_REAL, offsetof(settings, rate), "X", "sde: of learning; default 0.002", 0, 1, NULL },
-    { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: runs of each kind; default 1, with --bands 50", 1,
-      1000, NULL },
-    { "bands", CLI_FLAG, offsetof(settings, bands), NULL,
-      "sde: how often bands hold the truth; with --out FILE a stopped run goes on", 0, 0, NULL },
-    { "paths", CLI_FLAG, offsetof(settings, paths), NULL, "sde: single paths of a double well", 0, 0, NULL },
-    { "verdicts", CLI_FLAG, offsetof(settings, verdicts), NULL, "sde: what is said of wrong models", 0, 0, NULL },
-    { "first-seed", CLI_INTEGER, offsetof(settings, first), "N", "sde: the first of these seeds; default 1", 1, 1000000,
+    { "rate", CLI_REAL, offsetof(settings, rate), "X", "sde: learning rate; default 0.002", 0, 1, NULL },
+    { "seeds", CLI_INTEGER, offsetof(settings, seeds), "N", "sde: number of seeds; default 1, with --bands 50", 1, 1000,
       NULL },
+    { "bands", CLI_FLAG, offsetof(settings, bands), NULL,
+      "sde: measure the coverage of the bands; with --out FILE a stopped run continues", 0, 0, NULL },
+    { "paths", CLI_FLAG, offsetof(settings, paths), NULL, "sde: learn from single paths of a double well", 0, 0, NULL },
+    { "verdicts", CLI_FLAG, offsetof(settings, verdicts), NULL, "sde: verdicts on correct and on wrong models", 0, 0,
+      NULL },
+    { "first-seed", CLI_INTEGER, offsetof(settings, first), "N", "sde: first seed; default 1", 1, 1000000, NULL },
     { 0 },
 };
 
 static const char text[] =
-    "ddim times dimension-wise derivatives: f; f and D f, the exact diagonal of its\n"
-    "Jacobian; and a training step, with the gradients of a loss of f and D f with\n"
-    "respect to all parameters. Before that, it verifies them against brute force.\n"
-    "It prints one line of JSON for each case on stdout and a table on stderr.\n"
-    "conditioners times the same three for every conditioner as d grows, per sample,\n"
-    "in batches of 16. learning trains a continuous flow with each conditioner, all\n"
-    "of about the same number of parameters, on images of known density in raster\n"
-    "order and shuffled. solvers counts what solving, differentiating and inverting\n"
-    "cost, on the stiff test set and on stiff hollow networks. sde learns stochastic\n"
-    "equations that are known, from snapshots and from trajectories, and tells the\n"
-    "errors; with --out it goes on where an earlier run ended. density gives data of known density to 'hollow fit'\n"
-    "and compares the model with the truth. scale trains on 1, 2 and 4 ranks of MPI and\n"
-    "tells the gain and the time that they wait for each other. Without a name it runs ddim.\n"
+    "Runs a benchmark; the default is ddim. Each prints one line of JSON per case on stdout.\n"
+    "\n"
+    "  ddim          time of f; of f and D f, the exact diagonal of the Jacobian; and of a training\n"
+    "                step with all parameter gradients. Results are verified by brute force first;\n"
+    "                a table is printed on stderr.\n"
+    "  conditioners  the same for every conditioner and increasing d, per sample, in batches of 16\n"
+    "  learning      train a continuous flow with each conditioner, with about equal numbers of\n"
+    "                parameters, on images of known density in raster order and shuffled\n"
+    "  solvers       evaluations needed to solve, differentiate and invert, on a stiff test set and\n"
+    "                on stiff hollow networks\n"
+    "  sde           errors of known stochastic equations, learned from snapshots and trajectories;\n"
+    "                with --out a later call continues\n"
+    "  density       compare 'hollow fit' with the true density of generated data\n"
+    "  scale         speed-up by 1, 2 and 4 MPI ranks, and the time that they wait for each other\n"
     "\n"
     "  case    d  features  hidden  width  batch   two hidden layers everywhere, tanh\n"
     "  a       2        16      64     64    512\n"
@@ -92,17 +96,17 @@ static const char text[] =
     "  c      64       100     512    100    100\n"
     "  d     784        16    1024     32     64\n"
     "\n"
-    "*_s are seconds, best of many; *_over_f are ratios to f; *_peak is the part of\n"
-    "the machine's peak that matrix products reach (*_peak_all: all operations), the\n"
-    "peak being measured between the runs; mask_speedup_* is the gain from skipping\n"
-    "masked weights, speedup_* that of --threads over one; bytes is the memory of\n"
-    "the training step's plan, whatever the batch. Exit status 1 if the\n"
-    "verification fails. The manual page explains every member.\n";
+    "*_s are seconds, best of many runs. *_over_f are ratios to f. *_peak is the fraction of the\n"
+    "machine's peak reached by matrix products (*_peak_all: by all operations); the peak is\n"
+    "measured between the runs. mask_speedup_* is the speed-up from skipping masked weights,\n"
+    "speedup_* that of --threads over one thread. bytes is the memory of the training step's plan,\n"
+    "for any batch. The exit status is 1 if the verification fails. The manual page explains every\n"
+    "member.\n";
 
 static int run(int argc, char **argv);
 const cli_command bench_command = { "bench",
                                     "[ddim|conditioners|learning|solvers|sde|density|scale] [--option VALUE ...]",
-                                    "time against the machine's limits, as JSON lines",
+                                    "run benchmarks; prints JSON lines",
                                     text,
                                     options,
                                     0,
@@ -152,11 +156,11 @@ static int run_one(int which, const settings *set)
     if (which == SCALE)
         return bench_scale((size_t)set->iterations);
     if (threads > 1 && cpu)
-        return cli_fail(&bench_command, CLI_WRONG, "--clock cpu is for one thread; --threads is %d", threads);
+        return cli_fail(&bench_command, CLI_WRONG, "--clock cpu requires one thread, but --threads is %d", threads);
     if (which == DDIM)
         return bench_ddim(&(bench_ddim_options){ set->name, dtype, threads, (size_t)set->rows, set->seconds, clock });
     if (strcmp(set->name, "all") != 0)
-        return cli_fail(&bench_command, CLI_WRONG, "--case is for ddim");
+        return cli_fail(&bench_command, CLI_WRONG, "--case applies to ddim only");
     return bench_conditioners(dtype, threads, (size_t)set->rows, set->seconds / 5, clock);
 }
 
@@ -174,7 +178,7 @@ static int run(int argc, char **argv)
         which++;
     if (!names[which]) {
         cli_join(list, sizeof list, names);
-        return cli_fail(&bench_command, CLI_WRONG, "unknown benchmark '%s'; there are %s", name[0], list);
+        return cli_fail(&bench_command, CLI_WRONG, "unknown benchmark '%s'; use one of %s", name[0], list);
     }
     result = run_one(which, &set);
     if (result == CLI_STOPPED)

@@ -80,7 +80,7 @@ static void print_case(const scale_case *c, size_t iterations, const timing *t, 
 {
     cli_json json = { .file = stdout };
     cli_json_open(&json, NULL, '{');
-    cli_json_text(&json, "case", "likelihood training, 43 columns, one thread a rank");
+    cli_json_text(&json, "case", "likelihood training, 43 columns, one thread per rank");
     cli_json_count(&json, "ranks", c->ranks);
     cli_json_count(&json, "batch", c->batch);
     cli_json_real(&json, "parameters", t->parameters);
@@ -120,7 +120,7 @@ static int compare(const char *hollow, const char *directory, size_t iterations)
         bool same = same_model(directory, cases[i].ranks);
         print_case(&cases[i], iterations, &t, &one, same);
         if (!same)
-            result = cli_fail(&bench_command, CLI_FAILED, "%zu ranks gave another model than one", cases[i].ranks);
+            result = cli_fail(&bench_command, CLI_FAILED, "%zu ranks gave a different model than one", cases[i].ranks);
     }
     return result;
 }
@@ -132,7 +132,7 @@ int bench_scale(size_t iterations)
     snprintf(directory, sizeof directory, "%s/hollow-scale-XXXXXX", place && *place ? place : "/tmp");
     ssize_t length = readlink("/proc/self/exe", hollow, sizeof hollow - 10);
     if (length <= 0 || !mkdtemp(directory))
-        return cli_fail(&bench_command, CLI_FAILED, "there is no place for the table");
+        return cli_fail(&bench_command, CLI_FAILED, "cannot create a directory for the table");
     hollow[length] = '\0';
     strcpy(strrchr(hollow, '/'), "/hollow");
     if (access(hollow, X_OK) != 0) /* installed: this program is in libexec */

@@ -239,7 +239,7 @@ int bench_sde(const bench_sde_options *b)
 {
     char word[80];
     if (b->problem && sde_equation_unknown(b->problem, word, sizeof word))
-        return cli_fail(&bench_command, CLI_WRONG, "--problem: there is no '%s'", word);
+        return cli_fail(&bench_command, CLI_WRONG, "--problem: unknown problem '%s'", word);
     if (b->method && (strcmp(b->method, "fp") == 0 || strcmp(b->method, "pseudo-ml") == 0))
         return bench_sde_network(b);
     hl_context *ctx = NULL;

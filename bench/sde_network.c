@@ -130,7 +130,7 @@ int bench_sde_network(const bench_sde_options *b)
         if (strcmp(b->problem, sde_problems[i]->name) == 0)
             p = sde_problems[i];
     if (!p)
-        return cli_fail(&bench_command, CLI_WRONG, "--method %s is for one of the old problems, not '%s'", b->method,
+        return cli_fail(&bench_command, CLI_WRONG, "--method %s supports the old problems only, not '%s'", b->method,
                         b->problem);
     hl_context *ctx = NULL;
     double *states = calloc(train_rows(b) * SDE_TIMES, p->dim * sizeof *states);

@@ -169,7 +169,7 @@ static int draw(const solver_bench *b, const char *out)
 {
     cli_file file;
     if (!cli_have_gnuplot()) {
-        cli_say(&bench_command, "gnuplot is not installed: no picture");
+        cli_say(&bench_command, "no picture: gnuplot is not installed");
         return 0;
     }
     int error = cli_plot_open(&file, out, "solvers.png", SOLVER_WIDTH, SOLVER_HEIGHT);

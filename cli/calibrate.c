@@ -15,26 +15,30 @@ typedef struct settings {
 
 #define AT(member) offsetof(settings, member)
 static const cli_option options[] = {
-    { "o", CLI_TEXT, AT(out), "FILE", "the model with its new solver; default: print the solver only", 0, 0, NULL },
+    { "o", CLI_TEXT, AT(out), "FILE", "write the model with the new solver to FILE; default: print the solver only", 0,
+      0, NULL },
     { "accuracy", CLI_REAL, AT(accuracy), "X",
-      "nats, for 99 of 100 rows; default 5e-4, and no row beyond 20 times that", 1e-12, 1, NULL },
-    { "columns", CLI_TEXT, AT(columns), "LIST", "read these columns of DATA only; others may hold text", 0, 0, NULL },
-    { "drop-missing", CLI_FLAG, AT(drop), NULL, "leave rows with missing values out", 0, 0, NULL },
-    { "array", CLI_TEXT, AT(array), "NAME", "npz: the array to read", 0, 0, NULL },
-    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+      "error in nats allowed for 99 % of the rows, and 20 times that for all; default 5e-4", 1e-12, 1, NULL },
+    { "columns", CLI_TEXT, AT(columns), "LIST", "read only these columns of DATA; other columns may contain text", 0, 0,
+      NULL },
+    { "drop-missing", CLI_FLAG, AT(drop), NULL, "skip rows with missing values", 0, 0, NULL },
+    { "array", CLI_TEXT, AT(array), "NAME", "npz: name of the array to read", 0, 0, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "number of threads; default all. Does not change results", 1, 256,
+      NULL },
     { 0 },
 };
 
-static const char text[] = "Finds the method and the tolerance that take the fewest evaluations of the model's\n"
-                           "network for log-densities of the wanted accuracy, measured on rows of DATA against\n"
-                           "a tight solution in double precision. -o FILE keeps them, and the accuracy, in a\n"
-                           "model; 'hollow info' shows them. Evaluations are counted, so the choice is the same\n"
-                           "on every machine. 'hollow logp --calibrate' prints a table of tolerances instead.\n";
+static const char text[] = "Finds the solver method and tolerance that need the fewest evaluations of the model's\n"
+                           "network for log-densities of the given accuracy. Errors are measured on rows of DATA\n"
+                           "against an accurate solution in double precision. -o FILE writes a model with this\n"
+                           "solver and its accuracy, which 'hollow info' shows. The choice is based on the number of\n"
+                           "evaluations, so it is the same on every machine. 'hollow logp --calibrate' prints a\n"
+                           "table of tolerances instead.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_calibrate = { "calibrate",
                                     "MODEL DATA [-o FILE] [--option VALUE ...]",
-                                    "find the cheapest solver that is accurate enough",
+                                    "find the cheapest solver for a given accuracy of log p",
                                     text,
                                     options,
                                     2,
@@ -57,7 +61,7 @@ static int check_row(const job *j, size_t r, size_t from)
     if (!cli_outside(j->model, j->x + r * dim, context ? j->c + r * context : NULL, &column, what, sizeof what))
         return CLI_OK;
     hl_table_place(j->table, from, column < dim ? j->x_index[column] : j->c_index[column - dim], place, sizeof place);
-    return cli_fail(&cli_calibrate, CLI_WRONG, "%s: %s: there is no solution to measure", place, what);
+    return cli_fail(&cli_calibrate, CLI_WRONG, "%s: %s; log p has no solver error there. Remove the row", place, what);
 }
 
 /* Rows of the table, evenly spread. */
@@ -91,8 +95,8 @@ static void print(const hl_density *model)
     if (!cli_json_wanted()) {
         printf("%s, rtol %g, atol %g", s.method, s.rtol, s.atol);
         if (s.even_steps)
-            printf(s.divided ? ", first step 1/%zu" : ", %zu even steps to begin with", s.even_steps);
-        printf(": 99 %% of rows within %.2g nats, all within %.2g, %.1f evaluations a row\n", a.typical, a.worst,
+            printf(s.divided ? ", first step 1/%zu" : ", first %zu equal steps", s.even_steps);
+        printf(": 99 %% of rows within %.2g nats, all within %.2g, %.1f evaluations per row\n", a.typical, a.worst,
                a.evaluations);
         return;
     }

@@ -131,9 +131,9 @@ int cli_find_columns(const cli_command *command, const char *path, const hl_tabl
     if (missing == count)
         return CLI_OK;
     if (hl_table_named(table))
-        return cli_fail(command, CLI_WRONG, "%s: no column '%s', which the model needs", path, columns[missing].name);
+        return cli_fail(command, CLI_WRONG, "%s: column '%s' of the model is missing", path, columns[missing].name);
     if (there != count)
-        return cli_fail(command, CLI_WRONG, "%s: %zu columns, where the model has %zu", path, there, count);
+        return cli_fail(command, CLI_WRONG, "%s: %zu columns, but the model has %zu", path, there, count);
     for (size_t i = 0; i < count; i++)
         index[i] = i;
     return CLI_OK;
@@ -180,7 +180,7 @@ bool cli_is_model(const char *path, const char *format)
 int cli_fail_model(const cli_command *command, const hl_context *ctx, hl_status status, const char *data)
 {
     if (status == HL_ERR_FORMAT && (cli_is_model(data, "hollow-density") || cli_is_model(data, "hollow-sde")))
-        return cli_fail(command, CLI_WRONG, "MODEL comes before DATA: %s is a model; usage: hollow %s %s", data,
+        return cli_fail(command, CLI_WRONG, "%s is a model: give MODEL before DATA; usage: hollow %s %s", data,
                         command->name, command->arguments);
     return cli_fail_library(command, ctx, status);
 }

@@ -53,17 +53,24 @@ static int plot_curves(const char *directory, const cli_curves *c)
     print_curve(g, "loss", c, 1);
     print_curve(g, "validation", c, 2);
     print_curve(g, "evaluations", c, 3);
-    fprintf(g, "set datafile missing 'nan'\nset multiplot layout 2,1\n"
-               "set lmargin 10\nset rmargin 3\nset key top right\nset ylabel '−log p, nats a row'\n"
-               "set xlabel 'iteration'\nset title 'Mean −log p'\n");
+    fprintf(g, "set datafile missing 'nan'\n"
+               "set multiplot layout 2,1\n"
+               "set lmargin 10\n"
+               "set rmargin 3\n"
+               "set key top right\n"
+               "set ylabel '−log p, nats per row'\n"
+               "set xlabel 'iteration'\n"
+               "set title 'Mean −log p'\n");
     print_range(g, c);
     fprintf(g, "set xrange [0:%g]\n", c->count ? c->point[c->count - 1][0] : 1.0);
     fprintf(g, "plot $loss with lines linewidth 1 linecolor rgb '#a9c4ee' title 'training batch', "
-               "$validation with linespoints linewidth 2.5 pointtype 7 pointsize 0.8 linecolor rgb '" CLI_ORANGE "' "
-               "title 'validation, adaptive solver'\n"
-               "set autoscale y\nset yrange [0:*]\nset offsets graph 0, 0, graph 0.1, 0\nset ylabel 'evaluations a "
-               "row'\n"
-               "set title 'Evaluations of f in an iteration of likelihood, forward'\n"
+               "$validation with linespoints linewidth 2.5 pointtype 7 pointsize 0.8 linecolor rgb '" CLI_ORANGE
+               "' title 'validation, adaptive solver'\n"
+               "set autoscale y\n"
+               "set yrange [0:*]\n"
+               "set offsets graph 0, 0, graph 0.1, 0\n"
+               "set ylabel 'evaluations per row'\n"
+               "set title 'Evaluations of f per iteration of likelihood training, forward'\n"
                "plot $evaluations with lines linewidth 2 linecolor rgb '" CLI_BLUE "' notitle\nunset multiplot\n");
     return cli_plot_finish(&cli_fit, &file, directory, "training.png");
 }
@@ -180,8 +187,9 @@ static int plot_pairs(const sheet *s)
     cli_plot_points(g, "data", s->rows, s->dim, n, POINTS, s->data);
     cli_plot_points(g, "samples", POINTS, s->dim, n, POINTS, s->samples);
     fprintf(g,
-            "set multiplot layout %zu,%zu title 'below the diagonal, and bars: data; above, and lines: samples of the "
-            "model' font ',14' textcolor rgb '" CLI_INK "'\nunset key\nset tics font ',10'\nset margins 10,1.5,4,1\n",
+            "set multiplot layout %zu,%zu title 'lower triangle and bars: data; upper triangle and lines: samples of "
+            "the model' font ',14' textcolor rgb '" CLI_INK
+            "'\nunset key\nset tics font ',10'\nset margins 10,1.5,4,1\n",
             n, n);
     for (size_t r = 0; r < n; r++)
         for (size_t c = 0; c < n; c++)
@@ -193,7 +201,7 @@ static int plot_pairs(const sheet *s)
 int fit_plot(const fit_job *j, hl_density *model)
 {
     if (!cli_have_gnuplot()) {
-        cli_say(&cli_fit, "no pictures: gnuplot is not there");
+        cli_say(&cli_fit, "no pictures: gnuplot is not installed");
         return CLI_OK;
     }
     int result = j->curves.count ? plot_curves(j->set->plot, &j->curves) : CLI_OK; /* mixtures are not trained */

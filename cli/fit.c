@@ -7,35 +7,39 @@
 
 #define AT(member) offsetof(fit_settings, member)
 static const cli_option options[] = {
-    { "o", CLI_TEXT, AT(out), "MODEL", "the model's file; needed", 0, 0, NULL },
-    { "valid", CLI_TEXT, AT(valid), "FILE", "rows for validation; default a tenth of DATA", 0, 0, NULL },
-    { "columns", CLI_TEXT, AT(columns), "LIST", "use these columns of DATA only, such as 'a,b' or 1-5", 0, 0, NULL },
-    { "exclude", CLI_TEXT, AT(exclude), "LIST", "leave these columns out", 0, 0, NULL },
-    { "context", CLI_TEXT, AT(context), "LIST",
-      "columns that the density of the others depends on; texts are categories", 0, 0, NULL },
-    { "weights", CLI_TEXT, AT(weights), "COLUMN", "a column of weights of the rows", 0, 0, NULL },
-    { "drop-constant", CLI_FLAG, AT(drop_constant), NULL, "leave columns of one value out", 0, 0, NULL },
-    { "drop-missing", CLI_FLAG, AT(drop), NULL, "leave rows with missing values out", 0, 0, NULL },
-    { "array", CLI_TEXT, AT(array), "NAME", "npz: the array to read", 0, 0, NULL },
-    { "resume", CLI_FLAG, AT(resume), NULL, "go on from MODEL.ckpt, to the same bits", 0, 0, NULL },
-    { "save-every", CLI_REAL, AT(save_every), "SECONDS", "between checkpoints in MODEL.ckpt; default 20", 0, 1e6,
+    { "o", CLI_TEXT, AT(out), "MODEL", "model file to write; required", 0, 0, NULL },
+    { "valid", CLI_TEXT, AT(valid), "FILE", "validation rows; default a tenth of DATA", 0, 0, NULL },
+    { "columns", CLI_TEXT, AT(columns), "LIST", "use only these columns of DATA, such as 'a,b' or 1-5", 0, 0, NULL },
+    { "exclude", CLI_TEXT, AT(exclude), "LIST", "do not use these columns", 0, 0, NULL },
+    { "context", CLI_TEXT, AT(context), "LIST", "columns to condition on; columns of text are categorical", 0, 0,
       NULL },
-    { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
-    { "plot", CLI_TEXT, AT(plot), "DIR", "pictures: curves, density and samples", 0, 0, NULL },
-    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { "weights", CLI_TEXT, AT(weights), "COLUMN", "column of row weights", 0, 0, NULL },
+    { "drop-constant", CLI_FLAG, AT(drop_constant), NULL, "do not use constant columns", 0, 0, NULL },
+    { "drop-missing", CLI_FLAG, AT(drop), NULL, "skip rows with missing values", 0, 0, NULL },
+    { "array", CLI_TEXT, AT(array), "NAME", "npz: name of the array to read", 0, 0, NULL },
+    { "resume", CLI_FLAG, AT(resume), NULL, "continue from the checkpoint MODEL.ckpt; the result is bitwise the same",
+      0, 0, NULL },
+    { "save-every", CLI_REAL, AT(save_every), "SECONDS", "seconds between checkpoints in MODEL.ckpt; default 20", 0,
+      1e6, NULL },
+    { "log", CLI_TEXT, AT(log), "FILE", "write one line of JSON per iteration", 0, 0, NULL },
+    { "plot", CLI_TEXT, AT(plot), "DIR", "draw pictures of training, density and samples in DIR", 0, 0, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "number of threads; default all. Does not change results", 1, 256,
+      NULL },
     { .offset = AT(chosen), .more = &(const cli_job){ hl_density_fit_options } },
 };
 
-static const char text[] = "Trains a density model on the rows of DATA (csv, npy, npz, or - for stdin). Columns\n"
-                           "are standardised inside; log-densities and samples are in the units of the data.\n"
-                           "The defaults should do; what they are depends on the number of columns and rows.\n"
-                           "Ctrl-C writes MODEL.ckpt, from which --resume goes on. Few training steps of the\n"
-                           "ODE solver can be exploited by training, so each validation compares them with the\n"
-                           "adaptive solver and doubles them when they differ.\n";
+static const char text[] = "Fits a density model to the rows of DATA (csv, npy, npz, or - for stdin) and writes it\n"
+                           "to MODEL. Columns are standardised internally; log-densities and samples are in the\n"
+                           "units of the data. The defaults are chosen from the numbers of rows and columns and are\n"
+                           "suitable for most tables.\n"
+                           "\n"
+                           "Ctrl-C stops the training and writes a checkpoint, MODEL.ckpt; --resume continues from\n"
+                           "it. Training uses few steps of the ODE solver. Each validation compares them with an\n"
+                           "adaptive solver and doubles their number if the results differ.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_fit = {
-    "fit", "DATA -o MODEL [--option VALUE ...]", "train a density model on a table", text, options, 1, 1, run
+    "fit", "DATA -o MODEL [--option VALUE ...]", "fit a density model to a table", text, options, 1, 1, run
 };
 
 enum { LEAST_ROWS = 10 };
@@ -50,7 +54,7 @@ static int take_columns(fit_job *j, const char *list, size_t *found, bool *taken
         return cli_fail_library(&cli_fit, j->ctx, status);
     for (size_t i = 0; i < *count; i++) {
         if (taken[found[i]])
-            return cli_fail(&cli_fit, CLI_WRONG, "%s: column '%s' is context and weight at once", j->path,
+            return cli_fail(&cli_fit, CLI_WRONG, "%s: column '%s' is given both by --context and by --weights", j->path,
                             hl_table_name(j->table, found[i]));
         taken[found[i]] = true;
         j->index[at + i] = found[i];
@@ -70,9 +74,10 @@ static int choose_columns(fit_job *j)
     if (result == CLI_OK)
         result = take_columns(j, j->set->weights, found, taken, all + j->context, &j->weights);
     if (result == CLI_OK && j->weights > 1)
-        result = cli_fail(&cli_fit, CLI_WRONG, "--weights: one column, not %zu", j->weights);
+        result = cli_fail(&cli_fit, CLI_WRONG, "--weights: give one column, not %zu", j->weights);
     if (result == CLI_OK && j->context + j->weights == all)
-        result = cli_fail(&cli_fit, CLI_WRONG, "%s: all columns are context; nothing is left to model", j->path);
+        result = cli_fail(&cli_fit, CLI_WRONG,
+                          "%s: all columns are given by --context; at least one must be left to model", j->path);
     for (size_t i = 0; result == CLI_OK && i < all; i++)
         if (!taken[i])
             j->index[n++] = i;
@@ -102,7 +107,7 @@ static int open_table(fit_job *j)
     if (status != HL_OK)
         return cli_fail_library(&cli_fit, j->ctx, status);
     if (hl_table_dropped(j->table))
-        cli_say(&cli_fit, "%s: %zu rows with missing values are left out", j->path, hl_table_dropped(j->table));
+        cli_say(&cli_fit, "%s: skipped %zu rows with missing values", j->path, hl_table_dropped(j->table));
     int result = choose_columns(j);
     return result == CLI_OK ? fit_expand_context(j) : result;
 }
@@ -213,7 +218,7 @@ static bool drop_constant(fit_job *j, const hl_density_outcome *o)
         size_t at = o->finding[i].column, behind = j->dim + j->context + j->weights - at - 1;
         if (o->finding[i].kind != HL_FINDING_CONSTANT)
             continue;
-        cli_say(&cli_fit, "column '%s' is constant and left out", j->names[at]);
+        cli_say(&cli_fit, "column '%s' is constant and not used", j->names[at]);
         memmove(j->index + at, j->index + at + 1, behind * sizeof *j->index);
         j->context -= at >= j->dim;
         j->dim -= at < j->dim;
@@ -264,11 +269,12 @@ static int conclude(fit_job *j, hl_status status, hl_density *model, const hl_de
     if (status < 0 && !failed)
         return outcome && fit_refuse(j, outcome) ? CLI_WRONG : fail(j, status);
     if (status == HL_STOPPED && !model)
-        return cli_fail(&cli_fit, CLI_STOPPED, "stopped %s; nothing is written",
-                        fit_has_atoms(outcome) ? "in a table with atoms, which has no checkpoint"
+        return cli_fail(&cli_fit, CLI_STOPPED, "stopped %s; no file is written",
+                        fit_has_atoms(outcome) ? "(fits of tables with atoms have no checkpoint)"
                                                : "while mixtures were fitted");
     if (status == HL_STOPPED)
-        return cli_fail(&cli_fit, CLI_STOPPED, "stopped; %s is written, and the same call with --resume goes on",
+        return cli_fail(&cli_fit, CLI_STOPPED,
+                        "stopped; checkpoint %s is written; run the same command with --resume to continue",
                         j->checkpoint);
     if (failed)
         cli_fail(&cli_fit, CLI_FAILED, "iteration %zu failed: %s", outcome->failed_iteration,
@@ -327,7 +333,7 @@ static int run(int argc, char **argv)
     if (result >= 0)
         return result;
     if (!set.out)
-        return cli_fail(&cli_fit, CLI_WRONG, "-o MODEL is needed: where the model goes");
+        return cli_fail(&cli_fit, CLI_WRONG, "-o MODEL is required: the file to write the model to");
     j.path = path[0];
     j.resume = set.resume;
     hl_status status =

@@ -27,7 +27,7 @@ static int add_category(fit_job *j, size_t column, size_t *first)
     hl_status status = hl_table_categories(j->table, column, labels, &count);
     c->count = count;
     if (status == HL_OK && count < 2)
-        return cli_fail(&cli_fit, CLI_WRONG, "%s: column '%s' has the same text in all rows: leave it out of --context",
+        return cli_fail(&cli_fit, CLI_WRONG, "%s: column '%s' has the same text in all rows; remove it from --context",
                         j->path, c->name);
     if (status == HL_OK)
         status = hl_table_add_indicators(j->table, column, count, labels);

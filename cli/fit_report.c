@@ -27,7 +27,7 @@ static void say_warnings(const fit_job *j, const hl_density_outcome *o)
             say_finding(j, &o->finding[i]);
     for (size_t k = 0; k < sizeof said / sizeof *said; k++)
         if (said[k] > SHOWN)
-            cli_say(&cli_fit, "%zu more columns are like these (%s)", said[k] - SHOWN,
+            cli_say(&cli_fit, "the same applies to %zu more columns (%s)", said[k] - SHOWN,
                     hl_finding_name((hl_finding_kind)k));
 }
 
@@ -52,10 +52,10 @@ bool fit_refuse(const fit_job *j, const hl_density_outcome *o)
             cli_fail(&cli_fit, CLI_WRONG, "%s: %s", j->path, hl_finding_text(f, j->names, text, sizeof text));
     }
     if (constant >= j->dim && j->set->drop_constant)
-        cli_fail(&cli_fit, CLI_WRONG, "%s: all columns are constant: nothing is left to model", j->path);
+        cli_fail(&cli_fit, CLI_WRONG, "%s: all columns are constant; there is nothing to model", j->path);
     else if (constant)
         cli_fail(&cli_fit, CLI_WRONG,
-                 "%s: column%s %s%s %s constant and %s no density: leave %s out with --drop-constant or --exclude",
+                 "%s: column%s %s%s %s constant and %s no density; remove %s with --drop-constant or --exclude",
                  j->path, constant > 1 ? "s" : "", list, constant > 2 * SHOWN ? ", ..." : "",
                  constant > 1 ? "are" : "is", constant > 1 ? "have" : "has", constant > 1 ? "them" : "it");
     return constant || scale;
@@ -70,12 +70,14 @@ static void say_start(fit_job *j, const hl_density_progress *p)
     char size[60] = "";
     if (o->parameters)
         snprintf(size, sizeof size, "; %zu parameters", o->parameters);
-    cli_say(&cli_fit, "%zu rows and %zu for validation, %zu columns%s%s", o->train_rows, o->valid_rows, j->dim,
-            j->context ? " given the context" : "", size);
+    cli_say(&cli_fit, "%zu training rows, %zu validation rows, %zu columns%s%s", o->train_rows, o->valid_rows, j->dim,
+            j->context ? " conditional on the context" : "", size);
     if (!o->valid_rows && !fit_has_atoms(o) && !hl_settings_text(j->settings, "members"))
-        cli_say(&cli_fit, "no rows are left to weigh mixtures: the model is a flow alone; --members says what it is");
+        cli_say(&cli_fit,
+                "there are no validation rows to weight mixtures, so the model is a flow only (see --members)");
     if (!j->resume && access(j->checkpoint, F_OK) == 0)
-        cli_say(&cli_fit, "warning: %s of an earlier run will be replaced; --resume would go on from it",
+        cli_say(&cli_fit,
+                "warning: the checkpoint %s of an earlier run will be replaced; use --resume to continue from it",
                 j->checkpoint);
     if (j->log && j->resume)
         cli_cut_log(j->log, p->iteration);
@@ -88,7 +90,9 @@ static void say_progress(fit_job *j, const hl_density_progress *p)
     cli_progress *line = &j->progress;
     double all = p->seconds + p->seconds_left;
     if (p->steps_doubled)
-        cli_say(&cli_fit, "the training steps differ from the adaptive solver, %.3f and %.3f nats: doubled",
+        cli_say(&cli_fit,
+                "the ODE steps of training were doubled: validation is %.3f nats with them and %.3f with the adaptive "
+                "solver",
                 p->validation_fixed, p->validation);
     if (!cli_progress_due(line, all > 0 ? p->seconds / all : 0, p->validated))
         return;
@@ -202,11 +206,12 @@ static void say_untrained(const fit_job *j, const hl_density_outcome *o)
 {
     const char *members = hl_settings_text(j->settings, "members");
     if (o->end == HL_DENSITY_END_BEHIND)
-        cli_say(&cli_fit, "no flow is trained: brief trials of it ended %.2f nats behind", o->flow - o->mixture);
+        cli_say(&cli_fit, "no flow is trained: in short trials it was %.2f nats worse than the mixtures",
+                o->flow - o->mixture);
     else if (!members || strcmp(members, "mixture") != 0)
-        cli_say(&cli_fit, "no flow is trained: to judge one, %zu validation row%s too few", o->valid_rows,
+        cli_say(&cli_fit, "no flow is trained: %zu validation row%s too few to select it", o->valid_rows,
                 o->valid_rows == 1 ? " is" : "s are");
-    cli_say(&cli_fit, "the model is a mixture of %zu part%s", o->parts, o->parts == 1 ? "" : "s");
+    cli_say(&cli_fit, "the model is a mixture of %zu component%s", o->parts, o->parts == 1 ? "" : "s");
 }
 
 /* What the flow added to the mixtures, and whether more iterations may add more. */
@@ -214,24 +219,26 @@ static void say_gain(const fit_job *j, const hl_density_outcome *o)
 {
     if (o->fall > STILL_FALLING)
         cli_say(&cli_fit,
-                "the flow's validation still fell at the last iteration, by %.3f nats since the validation before; "
-                "more --iters or --recipe best may give a better model",
+                "validation was still improving at the last iteration, by %.3f nats; try more --iters or --recipe best",
                 o->fall);
     if (isnan(o->mixture))
         return;
     if (!o->iteration)
         say_untrained(j, o);
     else if (!(o->best < o->mixture))
-        cli_say(&cli_fit, "the flow adds nothing to a mixture of %zu: the model has none", o->parts);
+        cli_say(&cli_fit, "the flow does not improve on a mixture of %zu components, so the model has no flow",
+                o->parts);
     else if (o->gain_rows)
         cli_say(&cli_fit,
-                "the flow gained %.4f +- %.4f nats a row over a mixture of %zu (on %zu rows that chose nothing)",
+                "the flow gains %.4f +- %.4f nats per row over a mixture of %zu components (on %zu rows not used for "
+                "selection)",
                 o->gain, o->gain_error, o->parts, o->gain_rows);
     else
-        cli_say(&cli_fit, "the flow gained %.4f nats a row over a mixture of %zu (on the rows that chose it)",
+        cli_say(&cli_fit,
+                "the flow gains %.4f nats per row over a mixture of %zu components (on the rows used for selection)",
                 o->mixture - o->best, o->parts);
     if (o->end == HL_DENSITY_END_BEHIND && o->iteration)
-        cli_say(&cli_fit, "its training ended at iteration %zu, as it was %.2f nats behind", o->iteration,
+        cli_say(&cli_fit, "training of the flow was stopped at iteration %zu, as it was %.2f nats worse", o->iteration,
                 o->flow - o->mixture);
 }
 
@@ -240,24 +247,24 @@ static int say_verdict(const hl_density_outcome *o)
 {
     if (o->verdict == HL_DENSITY_FAILED)
         return cli_fail(&cli_fit, CLI_FAILED,
-                        "training failed: even iteration %zu, the best, is worse than normal columns, which "
-                        "have %.4f nats; try a smaller --lr or more --iters",
+                        "training failed: the best iteration, %zu, is worse than a normal distribution (%.4f nats); "
+                        "try a smaller --lr or more --iters",
                         o->best_iteration, o->normal);
     if (o->verdict == HL_DENSITY_DIVERGED)
         return cli_fail(&cli_fit, CLI_FAILED,
-                        "training diverged: at iteration %zu its loss was %.4g nats, where normal columns "
-                        "have %.4f; the best model before is kept; try a smaller --lr",
+                        "training diverged: the loss at iteration %zu was %.4g nats, that of a normal distribution is "
+                        "%.4f; the best model before is kept; try a smaller --lr",
                         o->iteration, o->recent, o->normal);
     if (o->verdict == HL_DENSITY_NORMAL_BETTER)
-        cli_say(&cli_fit, "warning: on these %zu rows a normal distribution, with %.4f nats, is better", o->valid_rows,
-                o->normal);
+        cli_say(&cli_fit, "warning: on the %zu validation rows a normal distribution is better (%.4f nats)",
+                o->valid_rows, o->normal);
     if (o->verdict == HL_DENSITY_NORMAL)
         cli_say(&cli_fit,
-                "a normal distribution, with %.4f nats, is better: the model is this; more rows would tell more",
+                "a normal distribution is better (%.4f nats), so it is the model; more rows may allow a better one",
                 o->normal);
     if (o->end == HL_DENSITY_END_PATIENCE)
-        cli_say(&cli_fit, "stopped at iteration %zu: %zu validations in a row were no better (--patience)",
-                o->iteration, o->patience);
+        cli_say(&cli_fit, "stopped at iteration %zu: no improvement in %zu validations (--patience)", o->iteration,
+                o->patience);
     return CLI_OK;
 }
 
@@ -270,20 +277,20 @@ int fit_conclude(const fit_job *j, const hl_density_outcome *o)
         return cli_fail(&cli_fit, CLI_FAILED, "no model is written; try a smaller --lr or more --ode-steps");
     if (o->failed_iteration)
         return cli_fail(&cli_fit, CLI_FAILED,
-                        "%s holds the best model so far, of iteration %zu; try a smaller --lr or more --ode-steps",
-                        model, o->best_iteration);
+                        "%s is the best model so far, of iteration %zu; try a smaller --lr or more --ode-steps", model,
+                        o->best_iteration);
     say_gain(j, o);
     if (o->verdict == HL_DENSITY_UNVALIDATED)
         cli_say(&cli_fit, "%s: the model of iteration %zu, before the first validation", model, o->iteration);
     else if (isnan(o->best)) /* with atoms */
         cli_say(&cli_fit,
-                "%s: not validated: no pattern of atoms has enough rows (20) for a model of its own, so the other "
-                "columns of each pattern are modelled as independent; --atoms off models all rows together; %.0f s",
+                "%s: not validated: no pattern of atoms has the 20 rows needed for its own model, so the other columns "
+                "of each pattern are modelled as independent; use --atoms off to model all rows together; %.0f s",
                 model, o->seconds);
     else if (!o->iteration || o->best >= o->mixture) /* without a flow */
-        cli_say(&cli_fit, "%s: validation %.4f nats a row (mean -log p), %.0f s", model, o->best, o->seconds);
+        cli_say(&cli_fit, "%s: validation %.4f nats per row (mean -log p), %.0f s", model, o->best, o->seconds);
     else
-        cli_say(&cli_fit, "%s: validation %.4f nats a row (mean -log p), iteration %zu, %.0f s", model, o->best,
+        cli_say(&cli_fit, "%s: validation %.4f nats per row (mean -log p), iteration %zu, %.0f s", model, o->best,
                 o->best_iteration, o->seconds);
     return say_verdict(o);
 }

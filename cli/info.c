@@ -11,14 +11,16 @@
 
 static const cli_option options[] = { { 0 } };
 
-static const char text[] = "Prints the architecture of the network in a model file and its parameters:\n"
-                           "name, shape, number of values, and how many of these are zero for good, as a\n"
-                           "mask excludes them. Of a density model also its kind, its columns with their\n"
-                           "means and deviations, its solver and its note; of a stochastic equation its\n"
-                           "networks, what is known of it, its times, columns and note.\n";
+static const char text[] =
+    "Prints the contents of a model file: the architecture of its networks, and name, shape,\n"
+    "size and number of masked values of each parameter. For density models also the members,\n"
+    "the columns with their means and standard deviations, the solver and the settings; for\n"
+    "stochastic differential equations the networks, known parts, times, columns and settings.\n";
 
 static int run(int argc, char **argv);
-const cli_command cli_info = { "info", "MODEL [--json]", "what a model file holds", text, options, 1, 1, run };
+const cli_command cli_info = {
+    "info", "MODEL [--json]", "show the contents of a model file", text, options, 1, 1, run
+};
 
 /* Weights that a mask excludes: those which a random initialisation leaves zero. Biases start at zero; they have one axis, or
  * a name that says so. */

@@ -16,34 +16,36 @@ typedef struct settings {
 } settings;
 
 static const cli_option options[] = {
-    { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
-    { "append", CLI_FLAG, offsetof(settings, append), NULL, "the rows of DATA with a last column logp, not logp alone",
-      0, 0, NULL },
-    { "worst", CLI_INTEGER, offsetof(settings, worst), "N", "print the N least likely rows instead, the lowest first",
-      1, 1e6, NULL },
-    { "part", CLI_TEXT, offsetof(settings, part), "K/N", "only part K of N; the parts one after another are the whole",
-      0, 0, NULL },
-    { "solver", CLI_TEXT, offsetof(settings, solver), "NAME",
-      "dopri5, tsit5, calvo6, dopri8, bdf-jacobi, ...; default the model's", 0, 0, NULL },
-    { "rtol", CLI_REAL, offsetof(settings, rtol), "X", "relative tolerance; default the model's", 1e-16, 1, NULL },
-    { "atol", CLI_REAL, offsetof(settings, atol), "X", "absolute tolerance; default the model's", 1e-100, 1, NULL },
-    { "calibrate", CLI_FLAG, offsetof(settings, calibrate), NULL,
-      "print how log p changes with the tolerance; see also hollow calibrate", 0, 0, NULL },
-    { "columns", CLI_TEXT, offsetof(settings, columns), "LIST", "read these columns of DATA only; others may hold text",
-      0, 0, NULL },
-    { "drop-missing", CLI_FLAG, offsetof(settings, drop), NULL, "leave rows with missing values out", 0, 0, NULL },
-    { "array", CLI_TEXT, offsetof(settings, array), "NAME", "npz: the array to read", 0, 0, NULL },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
+    { "out", CLI_TEXT, offsetof(settings, out), "FILE", "output file (.csv or .npy); default stdout", 0, 0, NULL },
+    { "append", CLI_FLAG, offsetof(settings, append), NULL, "write the rows of DATA with a last column logp", 0, 0,
       NULL },
+    { "worst", CLI_INTEGER, offsetof(settings, worst), "N", "print the N least likely rows, least likely first", 1, 1e6,
+      NULL },
+    { "part", CLI_TEXT, offsetof(settings, part), "K/N",
+      "evaluate part K of N only; the parts in sequence are the whole result", 0, 0, NULL },
+    { "solver", CLI_TEXT, offsetof(settings, solver), "NAME",
+      "ODE solver: dopri5, tsit5, calvo6, dopri8, bdf-jacobi, ...; default that of the model", 0, 0, NULL },
+    { "rtol", CLI_REAL, offsetof(settings, rtol), "X", "relative tolerance; default that of the model", 1e-16, 1,
+      NULL },
+    { "atol", CLI_REAL, offsetof(settings, atol), "X", "absolute tolerance; default that of the model", 1e-100, 1,
+      NULL },
+    { "calibrate", CLI_FLAG, offsetof(settings, calibrate), NULL,
+      "print how log p changes with the tolerance; see also 'hollow calibrate'", 0, 0, NULL },
+    { "columns", CLI_TEXT, offsetof(settings, columns), "LIST",
+      "read only these columns of DATA; other columns may contain text", 0, 0, NULL },
+    { "drop-missing", CLI_FLAG, offsetof(settings, drop), NULL, "skip rows with missing values", 0, 0, NULL },
+    { "array", CLI_TEXT, offsetof(settings, array), "NAME", "npz: name of the array to read", 0, 0, NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
+      "number of threads; default all. Does not change results", 1, 256, NULL },
     { 0 },
 };
 
-static const char text[] = "Prints one number for each row of DATA (csv, npy, npz, or - for stdin): its exact\n"
-                           "log-density in nats, in the units of the data, with digits that read back to the\n"
-                           "same bits. A row's number does not depend on the other rows. The mean and its\n"
-                           "standard error go to stderr. A row that cannot be solved is nan, is named on\n"
-                           "stderr, and makes the exit status 1. Columns are found by name if the file has\n"
-                           "names, else by place.\n";
+static const char text[] = "Prints the exact log-density of each row of DATA (csv, npy, npz, or - for stdin), in nats\n"
+                           "and in the units of the data. Numbers have enough digits to read back to the same bits.\n"
+                           "The result of a row does not depend on the other rows. The mean and its standard error\n"
+                           "are printed on stderr. If a row cannot be solved, its result is nan, a message on stderr\n"
+                           "names the row, and the exit status is 1. Columns are matched by name if the file has\n"
+                           "names, else by position.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_logp = {
@@ -62,11 +64,11 @@ hl_status logp_read(logp_job *j, size_t start, size_t count)
 static void say_infinite(const logp_job *j, size_t start, size_t r)
 {
     size_t column = HL_NO_COLUMN, dim = hl_density_dim(j->model);
-    char what[160] = "it is too far out for a double", place[400];
+    char what[160] = "it is too far from the data for double precision", place[400];
     if (cli_outside(j->model, j->x + r * dim, NULL, &column, what, sizeof what))
         column = j->x_index[column];
     else if (hl_density_patterns(j->model))
-        snprintf(what, sizeof what, "no row of the training data had this pattern of atoms");
+        snprintf(what, sizeof what, "this pattern of atoms does not occur in the training data");
     hl_table_place(j->table, start + r, column, place, sizeof place);
     cli_say(&cli_logp, "warning: %s: log p is %g: %s", place, j->logp[r], what);
 }
@@ -116,9 +118,10 @@ static void say_mean(double mean, double error, double rows, size_t infinite)
     if (!infinite)
         fprintf(stderr, "mean log p %s +- %s nats over %.0f rows\n", shown[0], shown[1], rows);
     else
-        fprintf(stderr, "mean log p -inf over %.0f rows: that of %zu is -inf\n", rows + (double)infinite, infinite);
+        fprintf(stderr, "mean log p -inf over %.0f rows: log p of %zu rows is -inf\n", rows + (double)infinite,
+                infinite);
     if (infinite && rows > 0)
-        fprintf(stderr, "mean log p without these %s +- %s nats over %.0f rows\n", shown[0], shown[1], rows);
+        fprintf(stderr, "mean log p of the other rows %s +- %s nats over %.0f rows\n", shown[0], shown[1], rows);
 }
 
 /* Hand the log-densities of a chunk on to where they go. */
@@ -214,7 +217,7 @@ static int find_part(logp_job *j, const char *part)
         return CLI_OK;
     if (!isdigit((unsigned char)part[0]) || sscanf(part, "%9llu/%9llu%n", &k, &n, &used) != 2 || part[used] || k < 1 ||
         k > n)
-        return cli_fail(&cli_logp, CLI_WRONG, "--part: '%s' is not K/N with K in 1..N", part);
+        return cli_fail(&cli_logp, CLI_WRONG, "--part: '%s' is not of the form K/N with 1 <= K <= N", part);
     j->later = k > 1;
     j->first = rows / n * (k - 1) + rows % n * (k - 1) / n;
     j->rows = rows / n * k + rows % n * k / n - j->first;
@@ -268,17 +271,16 @@ static int prepare(logp_job *j, const settings *set)
         result = cli_match_columns(&cli_logp, j->path, j->table, j->model, j->x_index, j->c_index);
     for (size_t i = 0; set->append && i < hl_table_columns(j->table) && result == CLI_OK; i++)
         if (strcmp(hl_table_name(j->table, i), "logp") == 0)
-            result = cli_fail(&cli_logp, CLI_WRONG, "%s: it has a column 'logp' already; leave it out by --columns",
-                              j->path);
+            result = cli_fail(&cli_logp, CLI_WRONG,
+                              "%s: the file already has a column 'logp'; remove it with --columns", j->path);
     if (result == CLI_OK && (set->append || set->worst) && hl_density_categories(j->model))
         result = cli_fail(&cli_logp, CLI_WRONG,
-                          "--%s prints rows of numbers, and the context of this model has texts in column '%s'",
+                          "--%s prints rows of numbers, but the context of this model has texts in column '%s'",
                           set->append ? "append" : "worst", hl_density_get_category(j->model, 0).name);
     if (result == CLI_OK && set->calibrate && !hl_density_flow(j->model))
-        result =
-            cli_fail(&cli_logp, CLI_WRONG, "--calibrate is for flows; this model has none, and its log p is exact");
+        result = cli_fail(&cli_logp, CLI_WRONG, "--calibrate: this model has no flow, so log p has no solver error");
     if (result == CLI_OK && !hl_density_flow(j->model) && (set->solver || set->rtol > 0 || set->atol > 0))
-        result = cli_fail(&cli_logp, CLI_WRONG, "the model has no flow: --solver, --rtol and --atol have no effect");
+        result = cli_fail(&cli_logp, CLI_WRONG, "the model has no flow; --solver, --rtol and --atol have no effect");
     hl_status status = result == CLI_OK ? hl_density_set_solver(j->model, &solver) : HL_OK;
     if (result == CLI_OK && status == HL_OK && !set->calibrate && !set->worst && !j->json_rows)
         status = create_writer(j, set);
@@ -300,15 +302,16 @@ static int check(const settings *set, const char **path)
                                { path[1], CLI_READ, NULL },
                                { set->out, CLI_TABLE, NULL } };
     if (set->calibrate && (set->out || set->append || set->worst))
-        return cli_fail(&cli_logp, CLI_WRONG, "--calibrate prints a table, and --%s is for log-densities",
+        return cli_fail(&cli_logp, CLI_WRONG, "--calibrate prints a table; --%s applies to log-densities only",
                         set->out      ? "out"
                         : set->append ? "append"
                                       : "worst");
     if (set->worst && (set->out || set->append))
-        return cli_fail(&cli_logp, CLI_WRONG, "--worst prints whole rows to stdout; --%s is for all of them",
+        return cli_fail(&cli_logp, CLI_WRONG,
+                        "--worst prints rows to stdout; --%s applies to the log-densities of all rows",
                         set->out ? "out" : "append");
     if (set->append && cli_json_wanted() && !set->out)
-        return cli_fail(&cli_logp, CLI_WRONG, "--append with --json needs --out FILE for the rows");
+        return cli_fail(&cli_logp, CLI_WRONG, "--append with --json requires --out FILE for the rows");
     return cli_check_paths(&cli_logp, 3, paths);
 }
 

@@ -91,7 +91,7 @@ static void print_calibration(const double *logp, size_t rows, const double *eva
         cli_json_open(&json, NULL, '{');
         cli_json_open(&json, "calibration", '[');
     } else {
-        printf("tolerance  mean log p       largest change  mean change   evaluations a row\n");
+        printf("tolerance  mean log p       largest change  mean change   evaluations per row\n");
     }
     for (size_t k = 0; k < TOLERANCES; k++) {
         double mean = 0, largest = 0, change = 0;

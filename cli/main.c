@@ -5,10 +5,10 @@
 
 static int run_bench(int argc, char **argv);
 static int run_paper(int argc, char **argv);
-static const cli_command bench = { .name = "bench",
-                                   .summary = "time against the machine's limits, as JSON lines",
-                                   .run = run_bench };
-static const cli_command paper = { .name = "paper", .summary = "reproduce a figure of the paper", .run = run_paper };
+static const cli_command bench = { .name = "bench", .summary = "run benchmarks; prints JSON lines", .run = run_bench };
+static const cli_command paper = { .name = "paper",
+                                   .summary = "reproduce a figure or table of the paper",
+                                   .run = run_paper };
 
 static const cli_command *const commands[] = { &cli_fit, &cli_logp, &cli_sample, &cli_report, &cli_calibrate,  &cli_sde,
                                                &cli_vae, &cli_info, &paper,      &bench,      &cli_completion, NULL };
@@ -29,10 +29,11 @@ static int overview(void)
            "usage: hollow COMMAND [ARGUMENT ...] [--option VALUE ...]\n\nCommands:\n");
     for (size_t i = 0; commands[i]; i++)
         printf("  %-12s%s\n", commands[i]->name, commands[i]->summary);
-    printf("  %-12s%s\n\n", "help", "this text, or that of a command: hollow help COMMAND");
-    printf("hollow --version prints the version, instruction set, libraries and threads.\n\n"
-           "Exit status: 0 success, 1 the work failed, 2 the call or an input was wrong, 130 stopped by Ctrl-C,\n"
-           "143 by SIGTERM.\n");
+    printf("  %-12s%s\n\n", "help", "print this text, or that of a command: hollow help COMMAND");
+    printf("hollow --version prints the version, instruction set, libraries and threads.\n"
+           "\n"
+           "Exit status: 0 success, 1 the computation failed, 2 invalid arguments or input, 130 stopped by\n"
+           "Ctrl-C, 143 stopped by SIGTERM.\n");
     return CLI_OK;
 }
 

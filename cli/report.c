@@ -14,36 +14,41 @@ typedef struct settings {
 } settings;
 
 static const cli_option options[] = {
-    { "o", CLI_TEXT, offsetof(settings, out), "FILE", "the page; default report.html, with --json none", 0, 0, NULL },
+    { "o", CLI_TEXT, offsetof(settings, out), "FILE", "HTML file to write; default report.html, with --json none", 0, 0,
+      NULL },
     { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "evaluate at most N rows of DATA; default 4000", 20, 1e6,
       NULL },
-    { "draws", CLI_INTEGER, offsetof(settings, draws), "N", "draws from the model; default 2000", 100, 1e6, NULL },
-    { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "of draws and of the choice of rows; default 0", 0,
+    { "draws", CLI_INTEGER, offsetof(settings, draws), "N", "number of samples from the model; default 2000", 100, 1e6,
+      NULL },
+    { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "seed of samples and of the choice of rows; default 0", 0,
       9007199254740992.0, NULL },
     { "columns", CLI_TEXT, offsetof(settings, source.how.columns), "LIST",
-      "read these columns of DATA only; others may hold text", 0, 0, NULL },
+      "read only these columns of DATA; other columns may contain text", 0, 0, NULL },
     SDE_SOURCE_OPTIONS(settings, source),
-    { "image", CLI_TEXT, offsetof(settings, input.image), "HxW", "of an autoencoder's DATA: HxW or CxHxW", 0, 0, NULL },
-    { "bits", CLI_FLAG, offsetof(settings, input.bits), NULL, "of an autoencoder's DATA: 8 pixels a byte", 0, 0, NULL },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
+    { "image", CLI_TEXT, offsetof(settings, input.image), "HxW", "autoencoders: shape of an image, HxW or CxHxW", 0, 0,
       NULL },
+    { "bits", CLI_FLAG, offsetof(settings, input.bits), NULL, "autoencoders: DATA has 8 pixels per byte", 0, 0, NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
+      "number of threads; default all. Does not change results", 1, 256, NULL },
     { 0 },
 };
 
-static const char text[] = "Writes a page of HTML that says how well a model describes DATA. Of a density model:\n"
-                           "what log p gains over simple models, columns and pairs of data and draws,\n"
-                           "calibration, the least likely rows and the columns responsible. Of a stochastic\n"
-                           "equation: drift and diffusion over the steps of the data, simulations over time. Of\n"
-                           "an autoencoder: samples, reconstructions, traversals, the bound and active units.\n"
-                           "DATA should be rows that the model was not trained on. Of a large table a sample is\n"
-                           "evaluated, and the page says how many rows. Without DATA the page shows a density\n"
-                           "model alone. The page needs no other file and no network. The verdict is printed;\n"
-                           "--json prints all numbers. The exit status does not depend on the verdict.\n";
+static const char text[] = "Writes an HTML page that shows how well a model describes DATA, and prints the verdict.\n"
+                           "\n"
+                           "  density model  gain in log p over simple models, marginal and pairwise distributions of\n"
+                           "                 data and samples, calibration, the least likely rows with their causes\n"
+                           "  equation       drift and diffusion with the steps of the data, simulations over time\n"
+                           "  autoencoder    samples, reconstructions, traversals, the ELBO and active units\n"
+                           "\n"
+                           "DATA should be rows that the model was not trained on. For a large table a random sample\n"
+                           "of the rows is used; the page says how many. Without DATA the page describes the density\n"
+                           "model only. The page is self-contained. --json prints all numbers. The exit status does\n"
+                           "not depend on the verdict.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_report = { "report",
                                  "MODEL [DATA] [-o FILE] [--option VALUE ...]",
-                                 "a page that says whether a model is good",
+                                 "write an HTML page that compares a model with data",
                                  text,
                                  options,
                                  1,
@@ -74,8 +79,8 @@ static int read_row(const job *j, size_t row, size_t columns, const size_t *inde
     for (size_t i = 0; i < columns && status == HL_OK; i++)
         if (!isfinite(to[i]))
             return cli_fail(&cli_report, CLI_WRONG,
-                            "%s: row %zu, column '%s': %s is not a number to compute with; correct it, or leave such "
-                            "rows out (--drop-missing)",
+                            "%s: row %zu, column '%s': %s is not a finite number; correct it, or skip such rows with "
+                            "--drop-missing",
                             j->path[1], row + 1, hl_table_name(j->table, index[i]),
                             isnan(to[i]) ? "nan" : "an infinite value");
     return status == HL_OK ? CLI_OK : cli_fail_library(&cli_report, j->ctx, status);
@@ -220,7 +225,7 @@ static int report(job *j, const char *page)
         hl_context_create(&(hl_context_options){ .threads = (int)j->set->threads, .stop = cli_stop }, &j->ctx);
     bool equation = cli_is_model(j->path[0], "hollow-sde"), autoencoder = cli_is_model(j->path[0], "hollow-vae");
     if ((equation || autoencoder) && !j->path[1])
-        return cli_fail(&cli_report, CLI_WRONG, "%s is %s: its report needs DATA", j->path[0],
+        return cli_fail(&cli_report, CLI_WRONG, "%s is %s: its report requires DATA", j->path[0],
                         equation ? "a stochastic equation" : "an autoencoder");
     if (status == HL_OK)
         status = equation      ? hl_sde_load(j->ctx, j->path[0], &j->sde)

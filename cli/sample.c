@@ -15,26 +15,27 @@ typedef struct settings {
 
 static const cli_option options[] = {
     { "n", CLI_INTEGER, offsetof(settings, rows), "N",
-      "how many rows; default 1000, or one for each row of the context", 1, 1e15, NULL },
+      "number of rows; default 1000, or one for each row of the context", 1, 1e15, NULL },
     { "first", CLI_INTEGER, offsetof(settings, first), "F",
-      "leave the first F rows out; -n F, then --first F, are the whole", 0, 1e15, NULL },
-    { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "other seeds give other rows; default 0", 0, 9e15, NULL },
-    { "context", CLI_TEXT, offsetof(settings, context), "FILE", "values of the context columns, a row for each sample",
-      0, 0, NULL },
-    { "raw", CLI_FLAG, offsetof(settings, raw), NULL, "do not round to the steps of the columns' values", 0, 0, NULL },
-    { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "default: all of the machine; changes no bit", 1, 256,
+      "skip the first F rows; '-n F' followed by '--first F' gives the whole sequence", 0, 1e15, NULL },
+    { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "random seed; default 0", 0, 9e15, NULL },
+    { "context", CLI_TEXT, offsetof(settings, context), "FILE", "values of the context columns, one row per sample", 0,
+      0, NULL },
+    { "raw", CLI_FLAG, offsetof(settings, raw), NULL, "do not round samples to the resolution of the data", 0, 0,
       NULL },
+    { "out", CLI_TEXT, offsetof(settings, out), "FILE", "output file (.csv or .npy); default stdout", 0, 0, NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
+      "number of threads; default all. Does not change results", 1, 256, NULL },
     { 0 },
 };
 
 static const char text[] =
-    "Prints rows drawn from the model, in the units of the data, as csv with a header. The same\n"
-    "seed gives the same rows, and more rows begin with the same ones.\n";
+    "Prints rows drawn from the model as csv with a header, in the units of the data. The same seed\n"
+    "gives the same rows; a larger -n appends rows to these.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_sample = {
-    "sample", "MODEL [-n N] [--option VALUE ...]", "rows drawn from a density model", text, options, 1, 1, run
+    "sample", "MODEL [-n N] [--option VALUE ...]", "draw rows from a density model", text, options, 1, 1, run
 };
 
 typedef struct job {
@@ -120,7 +121,7 @@ static int open_context(job *j, const settings *set)
     if (!j->c_columns != !set->context)
         return cli_fail(&cli_sample, CLI_WRONG,
                         set->context ? "the model has no context"
-                                     : "the model has a context: give it by --context FILE");
+                                     : "the model has a context; provide it with --context FILE");
     if (!set->context)
         return CLI_OK;
     hl_status status =

@@ -4,17 +4,20 @@
 static const cli_command *const commands[] = { &sde_command_fit, &sde_command_sample, &sde_command_grid,
                                                &sde_command_eval, NULL };
 
-static const char text[] = "Commands:\n"
-                           "  fit     learn drift and diffusion from observations\n"
-                           "  sample  simulate trajectories of a model\n"
-                           "  grid    drift, diffusion and log-density at points\n"
-                           "  eval    compare a model with data, or with a known truth\n\n"
-                           "dx_i = f_i(t, x) dt + g_i(t, x) dW_i. 'hollow sde COMMAND --help' says more.\n";
+static const char text[] =
+    "Commands:\n"
+    "  fit     learn drift and diffusion from observations\n"
+    "  sample  simulate trajectories of a model\n"
+    "  grid    evaluate drift, diffusion and log-density at points\n"
+    "  eval    compare a model with data or with the true equation\n"
+    "\n"
+    "The model is dx_i = f_i(t, x) dt + g_i(t, x) dW_i with drift f and diffusion g. For details see\n"
+    "'hollow sde COMMAND --help'.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_sde = { "sde",
                               "fit|sample|grid|eval ARGUMENT ... [--option VALUE ...]",
-                              "learn, simulate and compare stochastic equations",
+                              "learn, simulate and test stochastic differential equations",
                               text,
                               NULL,
                               0,
@@ -40,13 +43,14 @@ int sde_read(const cli_command *command, hl_context *ctx, const sde_source *sour
         return cli_fail_library(command, ctx, status);
     const hl_observations *o = *rows;
     if (o->dropped)
-        cli_say(command, "%s: %zu rows with missing values are left out", source->path, o->dropped);
+        cli_say(command, "%s: skipped %zu rows with missing values", source->path, o->dropped);
     if (o->snapshots != SIZE_MAX && source->one)
-        return cli_fail(command, CLI_WRONG, "%s: its time does not come after that before it",
+        return cli_fail(command, CLI_WRONG, "%s: the time is not later than that of the row before",
                         hl_observations_place(o, o->snapshots, SIZE_MAX, place, sizeof place));
     if (o->snapshots != SIZE_MAX)
         cli_say(command,
-                "%s: times do not all rise, so rows are taken as snapshots; name trajectories by --trajectory COL",
+                "%s: times do not increase, so rows are treated as snapshots; if they belong to trajectories, give "
+                "their column with --trajectory COL",
                 hl_observations_place(o, o->snapshots, SIZE_MAX, place, sizeof place));
     return CLI_OK;
 }

@@ -13,35 +13,42 @@ typedef struct settings {
 
 static const cli_option options[] = {
     { "truth", CLI_TEXT, offsetof(settings, truth), "FILE",
-      "points t,x1,..,f1,..,g1,.. with the true drift and diffusion", 0, 0, NULL },
-    { "groups", CLI_INTEGER, offsetof(settings, groups), "N", "stretches of time, at most; default 20", 2, 10000,
+      "table t,x1,..,f1,..,g1,.. with the true drift and diffusion at points", 0, 0, NULL },
+    { "groups", CLI_INTEGER, offsetof(settings, groups), "N", "largest number of time intervals; default 20", 2, 10000,
       NULL },
-    { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "rows of a stretch, at most; default 400", 10, 20000, NULL },
+    { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "largest number of rows per interval; default 400", 10, 20000,
+      NULL },
     SDE_SOURCE_OPTIONS(settings, source),
-    { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "of draws and simulations; default 0", 0, 9e15, NULL },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
-      "default 1, as there is little to share; changes no bit", 1, 256, NULL },
+    { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "random seed of samples and simulations; default 0", 0, 9e15,
+      NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "number of threads; default 1. Does not change results",
+      1, 256, NULL },
     { 0 },
 };
 
 static const char text[] =
-    "Prints a line of JSON for each time of DATA, or stretch of time if there are many: how far draws from\n"
-    "the model's density, and simulations that start at the first observations, are from the\n"
-    "observations. density and simulated are energy distances in columns of deviation 1, beside moved,\n"
-    "that of these observations from all, travelled, from the first, and noise, between their halves;\n"
-    "density_columns and simulated_columns are Wasserstein distances in the units of the data.\n"
-    "residual is the mean |R| of the Fokker-Planck equation: small is not enough, distances must be, too.\n"
-    "The last line sums up: the verdict is consistent, contradicted (a test failed) or not determined (other\n"
-    "drifts and diffusions would do as well), with its reasons; the shares of the movement that density and\n"
-    "simulations miss; steps_miss, the share of the mean speed along trajectories that the drift leaves; the\n"
-    "tests of the residuals of steps, each with its effect and by how many standard errors it differs from\n"
-    "chance; the mean -log p; and with --truth the mean absolute errors of drift and diffusion. What cannot\n"
-    "be told is null. With --json all is one object, with the list times.\n";
+    "Compares a model with observations and prints one line of JSON for each time interval of DATA:\n"
+    "  density, simulated   energy distance of the observations from samples of the model's density, and\n"
+    "                       from simulations that start at the first observations (columns have standard\n"
+    "                       deviation 1)\n"
+    "  moved, travelled     distance of these observations from all, and from the first ones\n"
+    "  noise                distance between two halves of these observations\n"
+    "  density_columns, simulated_columns   Wasserstein distances in the units of the data\n"
+    "  residual             mean |R| of the Fokker-Planck equation; a small value is necessary, but not\n"
+    "                       sufficient\n"
+    "\n"
+    "The last line is a summary: the verdict, which is consistent, contradicted (a test failed) or not\n"
+    "determined (other drifts and diffusions would fit as well), with its reasons; the fractions of the\n"
+    "movement that density and simulations miss; steps_miss, the fraction of the mean speed along\n"
+    "trajectories that the drift does not explain; the tests of step residuals, each with its effect and\n"
+    "its deviation from chance in standard errors; the mean -log p; and with --truth the mean absolute\n"
+    "errors of drift and diffusion. Unknown values are null. With --json everything is one object with a\n"
+    "list `times`.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_eval = { "sde eval",
                                        "MODEL DATA [--truth FILE] [--option VALUE ...]",
-                                       "compare a model with data, or with a known truth",
+                                       "compare a model with data or with the true equation",
                                        text,
                                        options,
                                        2,

@@ -19,33 +19,39 @@ static const cli_job learning = { hl_sde_learn_options };
 
 #define AT(member) offsetof(settings, member)
 static const cli_option options[] = {
-    { "o", CLI_TEXT, AT(out), "MODEL", "the model's file; needed", 0, 0, NULL },
-    { "columns", CLI_TEXT, AT(source.how.columns), "LIST", "the columns of x, such as 'a,b' or 2-3; default all others",
-      0, 0, NULL },
+    { "o", CLI_TEXT, AT(out), "MODEL", "model file to write; required", 0, 0, NULL },
+    { "columns", CLI_TEXT, AT(source.how.columns), "LIST",
+      "columns of x, such as 'a,b' or 2-3; default all other columns", 0, 0, NULL },
     SDE_SOURCE_OPTIONS(settings, source),
-    { "resume", CLI_FLAG, AT(resume), NULL, "go on from MODEL.ckpt, to the same bits", 0, 0, NULL },
-    { "save-every", CLI_REAL, AT(save_every), "SECONDS", "between checkpoints in MODEL.ckpt; default 20", 1e-3, 1e6,
+    { "resume", CLI_FLAG, AT(resume), NULL, "continue from the checkpoint MODEL.ckpt; the result is bitwise the same",
+      0, 0, NULL },
+    { "save-every", CLI_REAL, AT(save_every), "SECONDS", "seconds between checkpoints in MODEL.ckpt; default 20", 1e-3,
+      1e6, NULL },
+    { "log", CLI_TEXT, AT(log), "FILE", "write one line of JSON per iteration", 0, 0, NULL },
+    { "plot", CLI_TEXT, AT(plot), "DIR", "draw pictures of training, drift, diffusion and marginals in DIR", 0, 0,
       NULL },
-    { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
-    { "plot", CLI_TEXT, AT(plot), "DIR", "pictures: curves, drift and diffusion, marginals", 0, 0, NULL },
-    { "threads", CLI_INTEGER, AT(threads), "N", "default 1, as there is little to share; results are the same", 1, 256,
-      NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "number of threads; default 1. Does not change results", 1, 256, NULL },
     { .offset = AT(chosen), .more = &learning },
 };
 
 static const char text[] =
-    "Learns dx_i = f_i(t, x) dt + g_i(t, x) dW_i from the rows (trajectory, t, x1, x2, ...) of DATA (csv,\n"
-    "npy, npz, or - for stdin). Times and columns are standardised inside; results are in the units of\n"
-    "the data, and dates are years.\n"
-    "fp fits a density p(t, x) to all rows, and f and g to its Fokker-Planck equation. It needs no\n"
-    "trajectories and does not use the steps between observations, but the density must move: data that\n"
-    "look the same at all times do not identify f and g, and this is said instead.\n"
-    "pseudo-ml takes each step of a trajectory as an Euler step, which must be short. It is the default\n"
-    "for fewer than ten trajectories, such as one time series.\n"
-    "At the end simulations of the model are compared with the data; a density that does not follow\n"
-    "them is a failure, however small the residual is. Ctrl-C writes MODEL.ckpt.\n"
-    "Started by mpirun, ranks share the batches of networks and of the density; each rank holds all rows\n"
-    "(about 0.2 kB a row of one column) and computes regressions and the verdict.\n";
+    "Learns drift f and diffusion g of dx_i = f_i(t, x) dt + g_i(t, x) dW_i from the rows (trajectory, t,\n"
+    "x1, x2, ...) of DATA (csv, npy, npz, or - for stdin). Results are in the units of the data; dates\n"
+    "are converted to years.\n"
+    "\n"
+    "By default f and g are linear combinations of basis functions, fitted by regression; see --form. Two\n"
+    "methods train networks instead. fp fits a density p(t, x) to all rows, and f and g to its\n"
+    "Fokker-Planck equation. It needs no trajectories, but the density must change with time: data with\n"
+    "the same distribution at all times do not identify f and g, and the command then reports that\n"
+    "instead of training. pseudo-ml treats each step of a trajectory as an Euler step, so the steps must\n"
+    "be short. It is the default for fewer than ten trajectories, such as one time series.\n"
+    "\n"
+    "After training, simulations of the model are compared with the data, and the verdict is printed. A\n"
+    "model that does not follow the data has failed, even if its residual is small. Ctrl-C writes a\n"
+    "checkpoint, MODEL.ckpt.\n"
+    "\n"
+    "Under mpirun, the ranks share the batches of networks and of the density. Each rank holds all rows\n"
+    "(about 0.2 kB per row of one column) and computes regressions and the verdict.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_fit = { "sde fit",
@@ -102,9 +108,9 @@ static void say_finding(const job *j, const hl_sde_outcome *o, size_t k)
         cli_say(me, "%s%s%s%s", f->kind == HL_SDE_FINDING_METHOD ? "" : "warning: ", where, colon, shown);
     if (f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES || f->kind == HL_SDE_FINDING_STATIONARY)
         cli_say(me,
-                "what cannot be identified: for every diffusion g there is a drift f = (g^2 p)' / (2 p) under which a "
-                "density p is stationary, so f and g are known only together%s",
-                f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES ? ", and a path that has settled shows no more than p" : "");
+                "not identifiable: for every diffusion g there is a drift f = (g^2 p)' / (2 p) for which the density p "
+                "is stationary, so f and g are determined only jointly%s",
+                f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES ? ", and a stationary path determines no more than p" : "");
 }
 
 static void say_findings(job *j, const hl_sde_outcome *o)
@@ -123,7 +129,7 @@ static void begin(job *j, const hl_sde_outcome *o)
     if (j->log && j->resume)
         cli_cut_log(j->log, o->first);
     if (o->components_chosen)
-        cli_say(me, "%zu Gaussian%s (--components), as held-out rows choose", o->components,
+        cli_say(me, "%zu mixture component%s, chosen on held-out rows (--components)", o->components,
                 o->components == 1 ? "" : "s");
     if (o->regression)
         cli_say(me, "drift and diffusion by regression on %s: %s%s (--form)",
@@ -133,10 +139,11 @@ static void begin(job *j, const hl_sde_outcome *o)
                 o->form, o->correlated ? "; correlated noise" : "");
     if (o->regression && hl_context_ranks(j->ctx) > 1)
         cli_say(me, "every rank computes the regression; the ranks share the training of the density");
-    cli_say(me, "%zu observations of %zu columns, %zu trajector%s; %zu parameters", o->rows, o->dim, o->trajectories,
+    cli_say(me, "%zu observations, %zu columns, %zu trajector%s; %zu parameters", o->rows, o->dim, o->trajectories,
             o->trajectories == 1 ? "y" : "ies", o->parameters);
     if (!j->resume && access(j->checkpoint, F_OK) == 0)
-        cli_say(me, "warning: %s of an earlier run will be replaced; --resume would go on from it", j->checkpoint);
+        cli_say(me, "warning: the checkpoint %s of an earlier run will be replaced; use --resume to continue from it",
+                j->checkpoint);
 }
 
 static void show(job *j, const hl_sde_progress *p)
@@ -153,7 +160,7 @@ static void show(job *j, const hl_sde_progress *p)
             cli_progress_field(&j->progress, 2, "%s %9.4g", names[p->kind], p->loss);
         cli_progress_field(&j->progress, 3, "-log p %9.4f", p->nll);
     } else {
-        cli_progress_field(&j->progress, 2, "number of Gaussians");
+        cli_progress_field(&j->progress, 2, "number of components");
     }
     cli_progress_show(&j->progress);
 }
@@ -200,18 +207,19 @@ static int progress(const void *report, void *user)
 static void conclude(const job *j)
 {
     const hl_verdict *v = &j->outcome->verdict;
-    char residual[60] = "", moves[200] = "", steps[200] = "", simulated[40] = "simulations run away";
+    char residual[60] = "", moves[200] = "", steps[200] = "", simulated[40] = "simulations diverge";
     if (isfinite(v->residual))
         snprintf(residual, sizeof residual, "; mean |residual| %.4g", v->residual);
     if (!isinf(v->simulated))
         snprintf(simulated, sizeof simulated, "simulations %.1f %%", 100 * v->simulated);
     if (!isnan(v->density))
         snprintf(moves, sizeof moves,
-                 "; of the movement of the data, which is %.2g of their spread, the density misses %.1f %%, %s",
+                 "; the data move by %.2g of their spread; of this movement the density misses %.1f %%, %s",
                  v->movement, 100 * v->density, simulated);
     if (v->steps)
-        snprintf(steps, sizeof steps, "; %zu steps show errors of %.0f %% in the drift and %.0f %% in the diffusion",
-                 v->steps, 100 * v->test[HL_RESIDUAL_DRIFT].effect, 100 * v->test[HL_RESIDUAL_DIFFUSION].effect);
+        snprintf(steps, sizeof steps,
+                 "; according to %zu steps the error is %.0f %% in the drift and %.0f %% in the diffusion", v->steps,
+                 100 * v->test[HL_RESIDUAL_DRIFT].effect, 100 * v->test[HL_RESIDUAL_DIFFUSION].effect);
     cli_say(me, "%s: %s%s%s%s; %.0f s", j->set->out, hl_answer_name(v->answer), residual, moves, steps,
             j->outcome->seconds);
 }
@@ -264,9 +272,9 @@ static int refuse(job *j, hl_status status)
     if (last->kind != HL_SDE_FINDING_STATIONARY && last->kind != HL_SDE_FINDING_FEW_TRAJECTORIES)
         return CLI_WRONG;
     return cli_fail(me, CLI_FAILED,
-                    "not trained. %s--known-diffusion gives the drift that belongs to a diffusion; --anyway trains all "
-                    "the same",
-                    o->paired ? "--method pseudo-ml looks at the steps of trajectories instead; " : "");
+                    "not trained. %sWith --known-diffusion the drift for a given diffusion can be learned; --anyway "
+                    "trains in any case",
+                    o->paired ? "--method pseudo-ml uses the steps of trajectories instead. " : "");
 }
 
 /* ---- the command ---- */
@@ -282,9 +290,10 @@ static int learn(job *j)
         return keep(j);
     if (status != HL_STOPPED)
         return refuse(j, status);
-    return j->begun ? cli_fail(me, CLI_STOPPED, "stopped; %s is written, and the same call with --resume goes on",
+    return j->begun ? cli_fail(me, CLI_STOPPED,
+                               "stopped; checkpoint %s is written; run the same command with --resume to continue",
                                j->checkpoint)
-                    : cli_fail(me, CLI_STOPPED, "stopped before training; nothing is written");
+                    : cli_fail(me, CLI_STOPPED, "stopped before training; no file is written");
 }
 
 static int fit(job *j)
@@ -313,7 +322,7 @@ static int run(int argc, char **argv)
     if (result >= 0)
         return result;
     if (!set.out)
-        return cli_fail(me, CLI_WRONG, "-o MODEL is needed: where the model goes");
+        return cli_fail(me, CLI_WRONG, "-o MODEL is required: the file to write the model to");
     set.source.path = path[0];
     job j = { .set = &set, .resume = set.resume };
     hl_status status =

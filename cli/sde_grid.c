@@ -12,32 +12,36 @@ typedef struct settings {
 } settings;
 
 static const cli_option options[] = {
-    { "out", CLI_TEXT, offsetof(settings, out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
-    { "time", CLI_TEXT, offsetof(settings, source.how.time), "COL", "the column of times; default the model's", 0, 0,
+    { "out", CLI_TEXT, offsetof(settings, out), "FILE", "output file (.csv or .npy); default stdout", 0, 0, NULL },
+    { "time", CLI_TEXT, offsetof(settings, source.how.time), "COL", "column of times; default that of the model", 0, 0,
       NULL },
-    { "drop-missing", CLI_FLAG, offsetof(settings, source.drop), NULL, "leave rows with missing values out", 0, 0,
-      NULL },
-    { "array", CLI_TEXT, offsetof(settings, source.how.array), "NAME", "npz: the arrays to read; default all", 0, 0,
-      NULL },
-    { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
-      "default 1, as there is little to share; changes no bit", 1, 256, NULL },
+    { "drop-missing", CLI_FLAG, offsetof(settings, source.drop), NULL, "skip rows with missing values", 0, 0, NULL },
+    { "array", CLI_TEXT, offsetof(settings, source.how.array), "NAME", "npz: names of the arrays to read; default all",
+      0, 0, NULL },
+    { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "number of threads; default 1. Does not change results",
+      1, 256, NULL },
     { 0 },
 };
 
 static const char text[] =
-    "For every row t,x1,x2,... of POINTS (csv, npy, npz, or - for stdin) prints a row\n"
-    "f1,f2,...,g1,g2,...,logp of csv with this header: drift, diffusion and log-density of the model, in\n"
-    "the units of the data, with digits that read back to the same bits. Columns are found by the names\n"
-    "of the model's if the file has names, else by place. With --json one object has them, or says how many\n"
-    "rows went to --out.\n"
-    "Of models with bands (sde fit --bands) columns f1_low,f1_high,...,g1_low,g1_high,...,inside follow:\n"
-    "pointwise bands of 90 % from resampled data, and 1 where there are data near the point, else 0.\n";
+    "For every row t,x1,x2,... of POINTS (csv, npy, npz, or - for stdin) prints a csv row\n"
+    "f1,f2,...,g1,g2,...,logp: drift, diffusion and log-density of the model, in the units of the data,\n"
+    "with enough digits to read back to the same bits. Columns are matched by name if the file has names,\n"
+    "else by position. With --json the result is one object; with --out it contains the number of rows\n"
+    "only.\n"
+    "\n"
+    "Models with bands (sde fit --bands) add the columns f1_low,f1_high,...,g1_low,g1_high,...,inside:\n"
+    "pointwise 90 % bands from a bootstrap, and 1 if there are data near the point, else 0.\n";
 
 static int run(int argc, char **argv);
-const cli_command sde_command_grid = {
-    "sde grid", "MODEL POINTS [--option VALUE ...]", "drift, diffusion and log-density at points", text, options, 2, 2,
-    run
-};
+const cli_command sde_command_grid = { "sde grid",
+                                       "MODEL POINTS [--option VALUE ...]",
+                                       "evaluate drift, diffusion and log-density at points",
+                                       text,
+                                       options,
+                                       2,
+                                       2,
+                                       run };
 static const cli_command *const me = &sde_command_grid;
 
 enum { CHUNK = 4096 };
@@ -56,7 +60,7 @@ static void tally(const hl_observations *rows, size_t row, const double *values,
         if (!isnan(values[i]))
             continue;
         if ((*failed)++ == 0)
-            cli_say(me, "%s: the model has no value there, so far is it from its data",
+            cli_say(me, "%s: the model has no finite value; the point is too far from its data",
                     hl_observations_place(rows, row, HL_NO_COLUMN, place, sizeof place));
         return;
     }
@@ -169,7 +173,7 @@ static int grid(hl_context *ctx, hl_sde *sde, const hl_observations *rows, const
     free(values);
     if (status != HL_OK)
         return cli_fail_library(me, ctx, status);
-    return failed ? cli_fail(me, CLI_FAILED, "%zu of %zu rows have values that are not numbers", failed, rows->rows)
+    return failed ? cli_fail(me, CLI_FAILED, "%zu of %zu rows have values that are not finite", failed, rows->rows)
                   : CLI_OK;
 }
 

@@ -48,8 +48,8 @@ static int plot_training(const char *directory, bool matching, const cli_curves 
         fprintf(g,
                 "set title '%s'\nset xlabel 'iteration'\nset ylabel '%s'\n%s"
                 "plot $loss with lines linewidth 2 linecolor rgb '" CLI_ORANGE "'\nunset logscale\n",
-                matching ? "Mean penalty of the residual of the Fokker–Planck equation, standardised"
-                         : "Mean −log likelihood of a step, standardised, without constants",
+                matching ? "Mean penalty of the Fokker–Planck residual, standardised"
+                         : "Mean negative log-likelihood of a step, standardised, without constants",
                 matching ? "penalty" : "nats a step", matching ? "set logscale y\n" : "");
     fprintf(g, "set title 'Mean −log p(t, x) of the observations'\nset xlabel 'iteration'\nset ylabel 'nats'\n"
                "plot $nll with lines linewidth 2 linecolor rgb '" CLI_BLUE "'\nunset multiplot\n");
@@ -121,7 +121,7 @@ static int plot_curves(const char *directory, hl_sde *sde, const hl_observations
     for (int which = 0; which < 2; which++) {
         fprintf(to, "set title '%s%s'\nset ylabel '%s'\n%splot ", which ? "diffusion g" : "drift f",
                 hl_sde_replicates(sde) ? ", with 90 % bands" : "",
-                which ? "g, per root of a unit of t" : "f, per unit of t", which ? "set yrange [0:*]\n" : "");
+                which ? "g, per square root of a unit of t" : "f, per unit of t", which ? "set yrange [0:*]\n" : "");
         for (size_t k = 0; k < count && hl_sde_replicates(sde); k++)
             fprintf(to,
                     "$curve%zu using 1:%d:%d with filledcurves linecolor rgb '%s' fillstyle transparent solid 0.2 "
@@ -302,7 +302,7 @@ int sde_plot(const char *directory, hl_sde *sde, const hl_observations *rows, hl
              const cli_curves *curves)
 {
     if (!cli_have_gnuplot()) {
-        cli_say(me, "no pictures: gnuplot is not there");
+        cli_say(me, "no pictures: gnuplot is not installed");
         return CLI_OK;
     }
     int result = plot_training(directory, matching, curves);

@@ -17,43 +17,49 @@ enum { NO_LEVEL = 99, FINE = 512, CHUNK_VALUES = 1 << 20, SEGMENT_BITS = 28, MOS
 
 #define AT(member) offsetof(settings, member)
 static const cli_option options[] = {
-    { "n", CLI_INTEGER, AT(rows), "N", "how many trajectories; default 100, or the rows of --start", 1,
+    { "n", CLI_INTEGER, AT(rows), "N", "number of trajectories; default 100, or the number of rows of --start", 1,
       1 << SEGMENT_BITS, NULL },
-    { "t0", CLI_TEXT, AT(t0), "T", "where they start, also as 2020-01-01; default --start's time, or the data's first",
-      0, 0, NULL },
-    { "t1", CLI_TEXT, AT(t1), "T", "where they end; default the last time of the data", 0, 0, NULL },
+    { "t0", CLI_TEXT, AT(t0), "T",
+      "start time, a number or a date such as 2020-01-01; default that of --start, or the first time of the data", 0, 0,
+      NULL },
+    { "t1", CLI_TEXT, AT(t1), "T", "end time; default the last time of the data", 0, 0, NULL },
     { "steps", CLI_INTEGER, AT(steps), "N", "print N + 1 equally spaced times; default 50", 1, 1 << 20, NULL },
-    { "times", CLI_TEXT, AT(times), "LIST", "print these times instead, such as 0,0.5,2", 0, 0, NULL },
-    { "start", CLI_TEXT, AT(start), "FILE", "start from its rows; default: draw from the density at the start", 0, 0,
-      NULL },
+    { "times", CLI_TEXT, AT(times), "LIST", "print these times, such as 0,0.5,2", 0, 0, NULL },
+    { "start", CLI_TEXT, AT(start), "FILE",
+      "start from the rows of FILE; default: from draws of the density at the start time", 0, 0, NULL },
     { "given", CLI_TEXT, AT(given), "FILE",
-      "paths through its rows, two or more at rising times; --steps is then for each gap between rows", 0, 0, NULL },
-    { "method", CLI_CHOICE, AT(method), "NAME", "euler, milstein, heun, srk (default), sra (g must not depend on x)", 0,
-      0, methods },
+      "draw paths through the rows of FILE, two or more at increasing times; --steps then applies to each interval "
+      "between rows",
+      0, 0, NULL },
+    { "method", CLI_CHOICE, AT(method), "NAME",
+      "stepper: euler, milstein, heun, srk (default), sra (if g does not depend on x)", 0, 0, methods },
     { "level", CLI_INTEGER, AT(level), "K",
-      "2^K steps between printed times, K at most 20, with --given 16; default: 512 or more in all", 0, 20, NULL },
+      "take 2^K steps between printed times; K is at most 20, with --given 16; default: at least 512 steps in total", 0,
+      20, NULL },
     { "intervals", CLI_FLAG, AT(intervals), NULL,
-      "print the quantiles 5, 50 and 95 % of the trajectories at each time instead; with the model's uncertainty", 0, 0,
-      NULL },
-    { "seed", CLI_INTEGER, AT(seed), "N", "other seeds give other trajectories; default 0", 0, 9e15, NULL },
-    { "drop-missing", CLI_FLAG, AT(drop), NULL, "--start, --given: leave rows with missing values out", 0, 0, NULL },
-    { "array", CLI_TEXT, AT(array), "NAME", "npz: the arrays of --start or --given; default all", 0, 0, NULL },
-    { "out", CLI_TEXT, AT(out), "FILE", "write there (.csv or .npy) instead of stdout", 0, 0, NULL },
-    { "threads", CLI_INTEGER, AT(threads), "N", "default 1, as there is little to share; changes no bit", 1, 256,
-      NULL },
+      "print the 5, 50 and 95 % quantiles of the trajectories at each time, including the uncertainty of the model", 0,
+      0, NULL },
+    { "seed", CLI_INTEGER, AT(seed), "N", "random seed; default 0", 0, 9e15, NULL },
+    { "drop-missing", CLI_FLAG, AT(drop), NULL, "--start, --given: skip rows with missing values", 0, 0, NULL },
+    { "array", CLI_TEXT, AT(array), "NAME", "npz: names of the arrays of --start or --given; default all", 0, 0, NULL },
+    { "out", CLI_TEXT, AT(out), "FILE", "output file (.csv or .npy); default stdout", 0, 0, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "number of threads; default 1. Does not change results", 1, 256, NULL },
     { 0 },
 };
 
 static const char text[] =
-    "Prints simulated trajectories as csv with the header trajectory,t,x1,x2,..., in the units of the\n"
-    "data. If the times of the data were dates, csv has dates, too; npy and --json have years.\n"
-    "They start at any time, drawn from the model's density there, or from given rows, at their\n"
-    "time if they have one. The same seed gives the same trajectories, and more begin with the same ones;\n"
-    "with equally spaced times a finer --level follows the same Brownian paths. With --json one object has\n"
-    "the rows, or says how many went to --out. --intervals prints t,x1_low,x1_median,x1_high,...: forecasts\n"
-    "for 90 %, with drift and diffusion of one of the model's replicates for each trajectory (sde fit --bands).\n"
-    "--given draws bridges: paths of the model that go through the given states, and says how many of the\n"
-    "proposed paths count.\n";
+    "Prints simulated trajectories as csv with the header trajectory,t,x1,x2,..., in units of the data.\n"
+    "Trajectories start from draws of the model's density at the start time, or from given rows (at their\n"
+    "time, if they have one). If the times of the data were dates, csv files have dates; npy and --json\n"
+    "have years. With --json the result is one object; with --out it contains the number of rows only.\n"
+    "\n"
+    "The same seed gives the same trajectories; a larger -n appends trajectories to these. With equally\n"
+    "spaced times, a finer --level uses the same Brownian paths.\n"
+    "\n"
+    "--intervals prints t,x1_low,x1_median,x1_high,...: 90 % forecast intervals, in which each trajectory\n"
+    "uses drift and diffusion of one bootstrap replicate of the model (sde fit --bands). --given draws\n"
+    "bridges, paths of the model through given states, and reports the effective fraction of the proposed\n"
+    "paths.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_sample = {
@@ -95,10 +101,10 @@ static int read_times(job *j)
             return cli_fail(me, CLI_WRONG, "--times: more than %d times", (int)MOST_TIMES);
         double v;
         if (!(end = hl_time_scan(at, &v)) || (*end && *end != ','))
-            return cli_fail(me, CLI_WRONG, "--times: '%s' is not a list of numbers or dates, at '%s'", j->set->times,
-                            at);
+            return cli_fail(me, CLI_WRONG, "--times: '%s' is not a list of numbers or dates; error at '%s'",
+                            j->set->times, at);
         if (j->times && !(v > j->time[j->times - 1]))
-            return cli_fail(me, CLI_WRONG, "--times: %g does not come after %g", v, j->time[j->times - 1]);
+            return cli_fail(me, CLI_WRONG, "--times: %g is not later than %g", v, j->time[j->times - 1]);
         j->time[j->times++] = v;
         if (!*end)
             return CLI_OK;
@@ -127,11 +133,11 @@ static int read_start(job *j, double *from)
         return result;
     for (size_t r = 1; r < j->start->rows; r++)
         if (j->start->t[r] != j->start->t[0])
-            return cli_fail(
-                me, CLI_WRONG,
-                "%s: time %.10g is not that of the first row, %.10g, and all must start at one: leave the others "
-                "out, or give --t0 or --times",
-                hl_observations_place(j->start, r, j->dim, place, sizeof place), j->start->t[r], j->start->t[0]);
+            return cli_fail(me, CLI_WRONG,
+                            "%s: time %.10g differs from that of the first row, %.10g; all rows must start at the same "
+                            "time: remove the others, or give --t0 or --times",
+                            hl_observations_place(j->start, r, j->dim, place, sizeof place), j->start->t[r],
+                            j->start->t[0]);
     *from = j->start->t[0];
     return CLI_OK;
 }
@@ -145,14 +151,14 @@ static int read_given(job *j)
     source.one = true;
     if (s->start || s->times || s->t0 || s->t1 || s->method)
         return cli_fail(me, CLI_WRONG,
-                        "--given says where and when paths begin and end, and they are made of Euler "
-                        "steps: leave --start, --times, --t0, --t1 and --method out");
+                        "--given determines start and end of the paths, which use Euler steps; remove --start, "
+                        "--times, --t0, --t1 and --method");
     int result = sde_read(me, j->ctx, &source, &j->given);
     if (result != CLI_OK)
         return result;
     size_t gaps = j->given->rows - 1, steps = s->steps ? (size_t)s->steps : (50 + gaps - 1) / gaps;
     if (!j->given->paired || j->given->trajectories != 1)
-        return cli_fail(me, CLI_WRONG, "--given: %s must hold one trajectory, with times that rise", s->given);
+        return cli_fail(me, CLI_WRONG, "--given: %s must contain one trajectory with increasing times", s->given);
     j->times = gaps * steps + 1;
     j->gap_steps = steps;
     j->time = calloc(j->times, sizeof *j->time);
@@ -179,7 +185,7 @@ static void check_times(const job *j)
         else
             snprintf(shown[k], sizeof *shown, "%.10g", all[k]);
     if (all[0] < first - slack || all[1] > last + slack)
-        cli_say(me, "warning: times %s..%s reach beyond those of the data, %s..%s", shown[0], shown[1], shown[2],
+        cli_say(me, "warning: times %s..%s are outside of those of the data, %s..%s", shown[0], shown[1], shown[2],
                 shown[3]);
 }
 
@@ -190,7 +196,8 @@ static int choose_times(job *j)
     hl_sde_get_scale(j->sde, &first, &last, NULL, NULL);
     double from = first, to = last;
     if (s->times && (s->t0 || s->t1 || s->steps))
-        return cli_fail(me, CLI_WRONG, "--times says all times; --t0, --t1 and --steps are for equally spaced ones");
+        return cli_fail(me, CLI_WRONG,
+                        "--times cannot be combined with --t0, --t1 and --steps, which give equally spaced times");
     if (read_end("t0", s->t0, &from) != CLI_OK || read_end("t1", s->t1, &to) != CLI_OK ||
         read_start(j, &from) != CLI_OK)
         return CLI_WRONG;
@@ -205,7 +212,7 @@ static int choose_times(job *j)
             return result;
     } else {
         if (!(to > from))
-            return cli_fail(me, CLI_WRONG, "the start, %g, does not come before the end, %g", from, to);
+            return cli_fail(me, CLI_WRONG, "the start time, %g, is not before the end time, %g", from, to);
         j->times = steps + 1;
         for (size_t i = 0; i <= steps; i++)
             j->time[i] = from + (to - from) / (double)steps * (double)i;
@@ -238,10 +245,10 @@ static hl_status check_method(const job *j)
     }
     free(x);
     if (worst > 0.02)
-        cli_say(
-            me,
-            "warning: --method sra is for diffusions that do not depend on x, and this one changes by %.0f %%: use srk",
-            100 * worst);
+        cli_say(me,
+                "warning: --method sra requires a diffusion that does not depend on x, but this one varies by %.0f %%; "
+                "use srk",
+                100 * worst);
     return status;
 }
 
@@ -329,7 +336,9 @@ static int prepare(job *j)
     bool replicates = s->intervals && hl_sde_replicates(j->sde);
     hl_status status = replicates ? hl_sde_replicate_system(j->sde, &system) : hl_sde_system(j->sde, &system);
     if (s->intervals && !replicates)
-        cli_say(me, "warning: the model has no bands, so these intervals lack the uncertainty of drift and diffusion");
+        cli_say(
+            me,
+            "warning: the model has no bands, so the intervals do not include the uncertainty of drift and diffusion");
     if (status == HL_OK && s->method && strcmp(s->method, "sra") == 0)
         status = check_method(j);
     if (status == HL_OK)
@@ -379,9 +388,9 @@ static hl_status simulate_given(job *j)
         worst = share[k] < share[worst] ? k : worst;
     if (status == HL_OK) {
         j->effective = share[worst];
-        cli_say(me, "effective share of the proposed paths: %.3g%s%s", share[worst],
-                j->given->rows > 2 ? " where it is least" : "",
-                share[worst] < 0.02 ? "; these paths are few of those that count: give more by -n" : "");
+        cli_say(me, "effective fraction of the proposed paths: %.3g%s%s", share[worst],
+                j->given->rows > 2 ? " in the worst interval" : "",
+                share[worst] < 0.02 ? "; few proposals have a significant weight: increase -n" : "");
     }
     free(share);
     return status;
@@ -436,7 +445,8 @@ static int write_all(job *j)
         size_t count = j->rows - first < chunk ? j->rows - first : chunk;
         status = j->given ? simulate_given(j) : simulate(j, first, count);
         if (status == HL_ERR_NOT_FINITE)
-            return cli_fail(me, CLI_FAILED, "the simulation failed: %s (--level, --steps)", hl_context_message(j->ctx));
+            return cli_fail(me, CLI_FAILED, "the simulation failed: %s; try a larger --level or --steps",
+                            hl_context_message(j->ctx));
         if (j->set->intervals && status == HL_OK)
             gather(j, first, count);
         for (size_t k = 0; k < count * j->times && status == HL_OK && !j->set->intervals; k++) {

@@ -7,16 +7,17 @@ static const cli_command *const commands[] = { &vae_command_fit, &vae_command_ev
 
 static const char text[] =
     "Commands:\n"
-    "  fit     train an autoencoder on images of bits, gray values, or on rows of numbers\n"
-    "  eval    -ELBO and an importance-sampled -log p of rows\n"
-    "  sample  images from the model, reconstructions, traversals\n\n"
+    "  fit     train an autoencoder on images (bits or gray values) or on rows of numbers\n"
+    "  eval    compute -ELBO and an importance-weighted bound of -log p\n"
+    "  sample  draw images, reconstructions and traversals\n"
+    "\n"
     "The posterior is a diagonal normal distribution or a flow: planar, iaf, sylvester, ffjord,\n"
-    "hollow. 'hollow vae COMMAND --help' says more.\n";
+    "hollow. For details see 'hollow vae COMMAND --help'.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_vae = { "vae",
                               "fit|eval|sample ARGUMENT ... [--option VALUE ...]",
-                              "train and evaluate autoencoders whose posterior is a flow",
+                              "train and evaluate autoencoders with flow posteriors",
                               text,
                               NULL,
                               0,
@@ -52,7 +53,7 @@ int vae_open(const cli_command *command, hl_context *ctx, const char *path, cons
                             .in_file = input->in_file,
                             .shared = input->in_file };
     if (input->image && !parse_shape(input->image, o.image))
-        return cli_fail(command, CLI_WRONG, "--image: '%s' is neither HxW nor CxHxW", input->image);
+        return cli_fail(command, CLI_WRONG, "--image: '%s' is not of the form HxW or CxHxW", input->image);
     if (model && !input->image)
         for (size_t i = 0; i < 3; i++)
             o.image[i] = hl_vae_describe(model).image[i];
@@ -60,9 +61,9 @@ int vae_open(const cli_command *command, hl_context *ctx, const char *path, cons
     if (status != HL_OK)
         return cli_fail_library(command, ctx, status);
     if (hl_images_dropped(*images))
-        cli_say(command, "%s: %zu rows with missing values are left out", path, hl_images_dropped(*images));
+        cli_say(command, "%s: skipped %zu rows with missing values", path, hl_images_dropped(*images));
     if (model && hl_images_dim(*images) != hl_vae_dim(model))
-        return cli_fail(command, CLI_WRONG, "%s: its rows have %zu values, those of the model %zu%s", path,
+        return cli_fail(command, CLI_WRONG, "%s: rows have %zu values, but those of the model have %zu%s", path,
                         hl_images_dim(*images), hl_vae_dim(model),
                         !input->bits && hl_images_dim(*images) * 8 == hl_vae_dim(model) ? "; are they packed (--bits)?"
                                                                                         : "");

@@ -14,33 +14,39 @@ typedef struct settings {
 
 #define AT(member) offsetof(settings, member)
 static const cli_option options[] = {
-    { "iwae", CLI_INTEGER, AT(importance), "K", "importance samples a row; default none", 1, 1e9, NULL },
-    { "samples", CLI_INTEGER, AT(samples), "N", "of the ELBO, a row; default 1", 1, 1e9, NULL },
-    { "rows", CLI_INTEGER, AT(rows), "N", "only the first N rows", 1, 1e12, NULL },
-    { "seed", CLI_INTEGER, AT(seed), "N", "of the samples; default 0", 0, 9e15, NULL },
-    { "ode-steps", CLI_INTEGER, AT(steps), "N", "rk4 steps of a continuous posterior; default: adaptive", 1, 4096,
+    { "iwae", CLI_INTEGER, AT(importance), "K", "importance samples per row; default none", 1, 1e9, NULL },
+    { "samples", CLI_INTEGER, AT(samples), "N", "samples per row for the ELBO; default 1", 1, 1e9, NULL },
+    { "rows", CLI_INTEGER, AT(rows), "N", "use only the first N rows", 1, 1e12, NULL },
+    { "seed", CLI_INTEGER, AT(seed), "N", "random seed; default 0", 0, 9e15, NULL },
+    { "ode-steps", CLI_INTEGER, AT(steps), "N", "RK4 steps of a continuous posterior; default: adaptive solver", 1,
+      4096, NULL },
+    { "allow-biased", CLI_FLAG, AT(biased), NULL, "allow --iwae with a stochastic trace, and print its bias", 0, 0,
       NULL },
-    { "allow-biased", CLI_FLAG, AT(biased), NULL, "--iwae with a stochastic trace, and its bias", 0, 0, NULL },
-    { "out", CLI_TEXT, AT(out), "FILE", "ELBO of each row, and IWAE with --iwae (.csv or .npy)", 0, 0, NULL },
+    { "out", CLI_TEXT, AT(out), "FILE", "write the ELBO of each row, and IWAE with --iwae (.csv or .npy)", 0, 0, NULL },
     VAE_INPUT_OPTIONS(settings),
-    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "number of threads; default all. Does not change results", 1, 256,
+      NULL },
     { 0 },
 };
 
 static const char text[] =
-    "Prints -ELBO, its parts, and with --iwae K an importance-sampled -log p, as means in nats a row\n"
-    "with standard errors over the rows. Each row is encoded once. A row's numbers depend on the\n"
-    "model, the seed and the row alone; of equal rows each has samples of its own. Continuous\n"
-    "posteriors are solved by an adaptive solver, or with --ode-steps rk4 steps; what a finer\n"
-    "solution changes is printed.\n"
+    "Prints -ELBO, its parts, and with --iwae K the importance-weighted bound -IWAE-K, as means over\n"
+    "rows in nats with standard errors. The result of a row depends only on the model, the seed and the\n"
+    "row; equal rows have different samples. Continuous posteriors are solved by an adaptive solver, or\n"
+    "with --ode-steps RK4 steps; the effect of a finer solution is printed.\n"
     "\n"
-    "With a stochastic trace (ffjord) log q has noise, which raises an importance-sampled bound: for\n"
-    "large K by half its variance. So --iwae is refused unless --allow-biased is given.\n";
+    "With a stochastic trace (ffjord) log q is noisy, which biases IWAE upwards, for large K by half the\n"
+    "variance of the noise. Therefore --iwae is an error unless --allow-biased is given.\n";
 
 static int run(int argc, char **argv);
-const cli_command vae_command_eval = {
-    "vae eval", "MODEL DATA [--option VALUE ...]", "-ELBO and importance-sampled -log p", text, options, 2, 2, run
-};
+const cli_command vae_command_eval = { "vae eval",
+                                       "MODEL DATA [--option VALUE ...]",
+                                       "compute -ELBO and an importance-weighted bound of -log p",
+                                       text,
+                                       options,
+                                       2,
+                                       2,
+                                       run };
 
 static int progress(size_t done, size_t rows, void *user)
 {
@@ -79,21 +85,21 @@ static void print_json(const hl_vae_result *r, const hl_vae *v)
 
 static void print_table(const hl_vae_result *r, const hl_vae *v)
 {
-    printf("-ELBO %.4f +- %.4f nats a row (%zu rows, %zu sample%s a row)\n", -r->elbo, r->elbo_error, r->rows,
+    printf("-ELBO %.4f +- %.4f nats per row (%zu rows, %zu sample%s per row)\n", -r->elbo, r->elbo_error, r->rows,
            r->samples, r->samples > 1 ? "s" : "");
     printf("  -log p(x | z) %.4f, KL %.4f, log |det| of the flow %.4f\n", -r->reconstruction, -r->log_ratio,
            r->log_det);
     if (r->importance)
-        printf("-IWAE-%zu %.4f +- %.4f (effective samples a row %.1f)\n", r->importance, -r->iwae, r->iwae_error,
+        printf("-IWAE-%zu %.4f +- %.4f (effective samples per row %.1f)\n", r->importance, -r->iwae, r->iwae_error,
                r->effective);
     if (r->importance && r->trace_bias > 0)
-        printf("  biased: the trace is stochastic, and -IWAE too low, for large K by about %.3f\n", r->trace_bias);
+        printf("  biased: the trace is stochastic; for large K, -IWAE is too low by about %.3f\n", r->trace_bias);
     printf("%zu of %zu latent values are active\n", r->active, hl_vae_describe(v).latent);
     if (r->steps)
-        printf("%zu rk4 steps, %.0f evaluations a sample; twice as many change a row by up to %.2g\n", r->steps,
+        printf("%zu RK4 steps, %.0f evaluations per sample; twice as many steps change a row by up to %.2g\n", r->steps,
                r->evaluations, r->step_error);
     else if (r->evaluations > 0)
-        printf("adaptive solver, %.1f evaluations a sample; a tenth of its tolerance changes a row by up to %.2g\n",
+        printf("adaptive solver, %.1f evaluations per sample; a tenth of the tolerance changes a row by up to %.2g\n",
                r->evaluations, r->step_error);
 }
 
@@ -156,7 +162,7 @@ static int run(int argc, char **argv)
     if (result >= 0)
         return result;
     if (set.biased && !set.importance)
-        return cli_fail(&vae_command_eval, CLI_WRONG, "--allow-biased is about --iwae, which is not given");
+        return cli_fail(&vae_command_eval, CLI_WRONG, "--allow-biased requires --iwae");
     const cli_path paths[] = { { path[0], false, NULL }, { path[1], false, NULL }, { set.out, true, NULL } };
     if (cli_check_paths(&vae_command_eval, 3, paths) != CLI_OK)
         return CLI_WRONG;

@@ -17,24 +17,26 @@ typedef struct settings {
 
 #define AT(member) offsetof(settings, member)
 static const cli_option options[] = {
-    { "o", CLI_TEXT, AT(out), "MODEL", "the model's file; needed", 0, 0, NULL },
-    { "valid", CLI_TEXT, AT(valid), "FILE", "rows for validation; default a tenth of DATA", 0, 0, NULL },
+    { "o", CLI_TEXT, AT(out), "MODEL", "model file to write; required", 0, 0, NULL },
+    { "valid", CLI_TEXT, AT(valid), "FILE", "validation rows; default a tenth of DATA", 0, 0, NULL },
     VAE_INPUT_OPTIONS(settings),
-    { "from", CLI_TEXT, AT(from), "MODEL", "begin with the encoder and decoder of this model", 0, 0, NULL },
-    { "resume", CLI_FLAG, AT(resume), NULL, "go on from MODEL.ckpt, to the same bits", 0, 0, NULL },
-    { "save-every", CLI_REAL, AT(save_every), "SECONDS", "between checkpoints in MODEL.ckpt; default 20", 0, 1e6,
+    { "from", CLI_TEXT, AT(from), "MODEL", "start from the encoder and decoder of this model", 0, 0, NULL },
+    { "resume", CLI_FLAG, AT(resume), NULL, "continue from the checkpoint MODEL.ckpt; the result is bitwise the same",
+      0, 0, NULL },
+    { "save-every", CLI_REAL, AT(save_every), "SECONDS", "seconds between checkpoints in MODEL.ckpt; default 20", 0,
+      1e6, NULL },
+    { "log", CLI_TEXT, AT(log), "FILE", "write one line of JSON per iteration", 0, 0, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "number of threads; default all. Does not change results", 1, 256,
       NULL },
-    { "log", CLI_TEXT, AT(log), "FILE", "one line of JSON for each iteration", 0, 0, NULL },
-    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
     { .offset = AT(chosen), .more = &(const cli_job){ hl_vae_fit_options } },
 };
 
 static const char text[] =
-    "Trains an autoencoder on the rows of DATA: npy, npz, csv of pixels 0 and 1 or gray values 0 to\n"
-    "255, idx, or packed bits (--bits). Gray values are drawn as bits once, or in every epoch with\n"
-    "--dynamic. --likelihood gaussian takes any numbers. The best model by -ELBO of validation\n"
-    "rows, after the warm-up of beta, is written. Ctrl-C writes MODEL.ckpt, from which --resume\n"
-    "goes on.\n";
+    "Trains an autoencoder on the rows of DATA (npy, npz, csv or idx): pixels 0 and 1, gray values 0 to\n"
+    "255, or packed bits (--bits). Gray values are converted to random bits once, or in every epoch with\n"
+    "--dynamic. --likelihood gaussian accepts any numbers. The model with the best -ELBO of validation\n"
+    "rows, after the warm-up of beta, is written. Ctrl-C writes a checkpoint, MODEL.ckpt; --resume\n"
+    "continues from it.\n";
 
 static int run(int argc, char **argv);
 const cli_command vae_command_fit = {
@@ -92,8 +94,8 @@ static void say_dark(const job *j, bool gray)
     }
     free(row);
     if (good && most < DARK)
-        cli_say(&vae_command_fit,
-                "the largest gray value is %u, and white is 255: scale the images first, if %u is white", most, most);
+        cli_say(&vae_command_fit, "the largest gray value is %u, but white is 255; if %u is white, rescale the images",
+                most, most);
 }
 
 static int progress(const void *report, void *user)
@@ -115,7 +117,7 @@ static int progress(const void *report, void *user)
     if (j->log)
         log_line(j, p);
     if (p->steps_doubled)
-        cli_say(&vae_command_fit, "few steps were exploited: training takes %zu from now on", p->ode_steps);
+        cli_say(&vae_command_fit, "the ODE steps of training were too few; training now uses %zu", p->ode_steps);
     if (!cli_progress_due(&j->progress, fraction, p->validated))
         return 0;
     cli_progress_field(&j->progress, 0, "%6zu/%zu", p->iteration, p->iterations);
@@ -157,7 +159,8 @@ static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
     cli_progress_end(&j->progress, true);
     if (status == HL_STOPPED)
         return cli_fail(&vae_command_fit, CLI_STOPPED,
-                        "stopped; %s is written, and the same call with --resume goes on", j->checkpoint);
+                        "stopped; checkpoint %s is written; run the same command with --resume to continue",
+                        j->checkpoint);
     if (status != HL_OK)
         return status == HL_ERR_NOT_FINITE ? cli_fail(&vae_command_fit, CLI_FAILED, "%s", hl_context_message(j->ctx))
                                            : cli_fail_job(&vae_command_fit, j->ctx, status);
@@ -168,11 +171,11 @@ static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
         return cli_fail_library(&vae_command_fit, j->ctx, status);
     unlink(j->checkpoint);
     if (isnan(o->best))
-        cli_say(&vae_command_fit, "no validation after the warm-up: %s is the last model", j->set->out);
+        cli_say(&vae_command_fit, "no validation after the warm-up; %s is the last model", j->set->out);
     else
-        cli_say(&vae_command_fit, "-ELBO %.3f nats a row, of %zu validation rows, iteration %zu%s", o->best,
+        cli_say(&vae_command_fit, "-ELBO %.3f nats per row on %zu validation rows, iteration %zu%s", o->best,
                 o->valid_rows, o->best_iteration,
-                o->end == HL_VAE_END_PATIENCE ? "; stopped since it got no better"
+                o->end == HL_VAE_END_PATIENCE ? "; stopped without further improvement (--patience)"
                 : o->end == HL_VAE_END_TIME   ? "; stopped by --minutes"
                                               : "");
     if (cli_json_wanted())
@@ -188,8 +191,8 @@ static int train(job *j)
         data.valid = hl_images_rows(j->valid);
     hl_images_shape(j->train, data.image);
     if (j->valid && hl_images_dim(j->valid) != data.dim)
-        return cli_fail(&vae_command_fit, CLI_WRONG, "%s: its rows have %zu values, those of %s %zu", j->set->valid,
-                        hl_images_dim(j->valid), j->path, data.dim);
+        return cli_fail(&vae_command_fit, CLI_WRONG, "%s: rows have %zu values, but those of %s have %zu",
+                        j->set->valid, hl_images_dim(j->valid), j->path, data.dim);
     hl_job how = { .progress = progress,
                    .unsaved = cli_say_unsaved,
                    .user = j,
@@ -238,7 +241,7 @@ static int run(int argc, char **argv)
     if (result >= 0)
         return result;
     if (!set.out)
-        return cli_fail(&vae_command_fit, CLI_WRONG, "-o MODEL is needed: where the model goes");
+        return cli_fail(&vae_command_fit, CLI_WRONG, "-o MODEL is required: the file to write the model to");
     j.path = path[0];
     j.resume = set.resume;
     hl_status status =

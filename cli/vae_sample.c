@@ -18,27 +18,30 @@ typedef struct settings {
 
 #define AT(member) offsetof(settings, member)
 static const cli_option options[] = {
-    { "n", CLI_INTEGER, AT(count), "N", "images, or rows of DATA; default 100", 1, 1e9, NULL },
-    { "png", CLI_TEXT, AT(png), "FILE", "a picture of all images, 10 in a line", 0, 0, NULL },
-    { "out", CLI_TEXT, AT(out), "FILE", "numbers (.csv or .npy); without --png: default stdout", 0, 0, NULL },
-    { "draw", CLI_FLAG, AT(draw), NULL, "draw bits instead of giving their probabilities", 0, 0, NULL },
-    { "reconstruct", CLI_TEXT, AT(reconstruct), "DATA", "images of DATA, each followed by its reconstruction", 0, 0,
+    { "n", CLI_INTEGER, AT(count), "N", "number of images, or of rows of DATA; default 100", 1, 1e9, NULL },
+    { "png", CLI_TEXT, AT(png), "FILE", "write a picture of all images, 10 per line", 0, 0, NULL },
+    { "out", CLI_TEXT, AT(out), "FILE", "write numbers (.csv or .npy); default stdout unless --png is given", 0, 0,
       NULL },
+    { "draw", CLI_FLAG, AT(draw), NULL, "draw bits instead of their probabilities", 0, 0, NULL },
+    { "reconstruct", CLI_TEXT, AT(reconstruct), "DATA", "show images of DATA, each followed by its reconstruction", 0,
+      0, NULL },
     { "traverse", CLI_TEXT, AT(traverse), "DATA",
-      "the first image of DATA with the latent values moved that change it most, one a line", 0, 0, NULL },
-    { "columns", CLI_INTEGER, AT(columns), "N", "images in a line of the picture", 1, 1000, NULL },
-    { "seed", CLI_INTEGER, AT(seed), "N", "of the samples; default 0", 0, 9e15, NULL },
+      "vary the latent values with the largest effect on the first image of DATA, one per line", 0, 0, NULL },
+    { "columns", CLI_INTEGER, AT(columns), "N", "images per line of the picture", 1, 1000, NULL },
+    { "seed", CLI_INTEGER, AT(seed), "N", "random seed; default 0", 0, 9e15, NULL },
     VAE_INPUT_OPTIONS(settings),
-    { "threads", CLI_INTEGER, AT(threads), "N", "default: all of the machine; changes no bit", 1, 256, NULL },
+    { "threads", CLI_INTEGER, AT(threads), "N", "number of threads; default all. Does not change results", 1, 256,
+      NULL },
     { 0 },
 };
 
-static const char text[] = "Draws z from the prior and gives the mean of x given z: probabilities of bits, as numbers\n"
-                           "or as a picture. --reconstruct and --traverse start from the images of a file.\n";
+static const char text[] =
+    "Draws z from the prior and writes the mean of x given z (probabilities of bits), as numbers or as a\n"
+    "picture. --reconstruct and --traverse start from the images of a file.\n";
 
 static int run(int argc, char **argv);
 const cli_command vae_command_sample = {
-    "vae sample", "MODEL [-n N] [--option VALUE ...]", "images from an autoencoder", text, options, 1, 1, run
+    "vae sample", "MODEL [-n N] [--option VALUE ...]", "draw images from an autoencoder", text, options, 1, 1, run
 };
 
 typedef struct job {
@@ -210,7 +213,7 @@ static int write_picture(const job *j)
                    .shape = { s.image[0], s.image[1], s.image[2] },
                    .values = j->x };
     if (!s.image[0])
-        return cli_fail(&vae_command_sample, CLI_WRONG, "--png: the rows of this model are no images");
+        return cli_fail(&vae_command_sample, CLI_WRONG, "--png: the rows of this model are not images");
     int error = cli_write_grid(j->set->png, &g);
     return error ? cli_fail(&vae_command_sample, CLI_WRONG, "%s: %s", j->set->png, strerror(error)) : CLI_OK;
 }
@@ -246,7 +249,7 @@ static int run(int argc, char **argv)
     if (result >= 0)
         return result;
     if (set.reconstruct && set.traverse)
-        return cli_fail(&vae_command_sample, CLI_WRONG, "--reconstruct and --traverse are two pictures");
+        return cli_fail(&vae_command_sample, CLI_WRONG, "--reconstruct and --traverse cannot be combined");
     const cli_path paths[] = { { path[0], false, NULL },
                                { set.reconstruct, false, NULL },
                                { set.traverse, false, NULL },

@@ -4,7 +4,8 @@
 #include "paper.h"
 
 static int run(const paper_settings *set);
-const paper_item paper_fig1 = { "fig1", "the Jacobian of a hollow network, split; the cost of D f against brute force",
+const paper_item paper_fig1 = { "fig1",
+                                "the Jacobian of a hollow network, and the cost of D f compared with brute force",
                                 run };
 
 typedef struct fig1 {
@@ -133,7 +134,7 @@ static int judge(const fig1 *a)
             j->dim, j->diagonal_error, j->sum_error, j->product_error, j->hollow_diagonal, j->direct_off_diagonal);
     bool good = j->diagonal_error <= 1e-12 && j->sum_error <= 1e-12 && j->product_error <= 1e-12 &&
                 j->hollow_diagonal == 0 && j->direct_off_diagonal == 0;
-    return good ? CLI_OK : cli_fail(&paper_command, CLI_FAILED, "fig1: the parts of the Jacobian do not fit");
+    return good ? CLI_OK : cli_fail(&paper_command, CLI_FAILED, "fig1: the parts of the Jacobian do not add up");
 }
 
 static void print_times(const fig1_time *t)

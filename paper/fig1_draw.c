@@ -131,10 +131,10 @@ int fig1_draw_jacobian(FILE *g, const fig1_jacobian *j)
     fprintf(g, "set cbrange [%.9g:%.9g]\n", -range, range);
     label(g, x2 - gap / 2, y1 + side / 2, 30, CLI_INK, "center", "=");
     label(g, x3 - gap / 2, y1 + side / 2, 30, CLI_INK, "center", "+");
-    panel(g, "J", d, d, left, y1, cell, "d{/:Italic f} / d{/:Italic x}", "all of it: {/:Italic d} reverse sweeps");
-    panel(g, "D", d, d, x2, y1, cell, "∂{/:Italic τ} / ∂{/:Italic x}", "diagonal: {/:Italic D f}, in one sweep");
+    panel(g, "J", d, d, left, y1, cell, "d{/:Italic f} / d{/:Italic x}", "full Jacobian: {/:Italic d} reverse passes");
+    panel(g, "D", d, d, x2, y1, cell, "∂{/:Italic τ} / ∂{/:Italic x}", "diagonal: {/:Italic D f}, in one pass");
     panel(g, "H", d, d, x3, y1, cell, "∂{/:Italic τ}/∂{/:Italic h} · ∂{/:Italic h}/∂{/:Italic x}",
-          "hollow: {/:Italic D f} never computes it");
+          "hollow part: not needed for {/:Italic D f}");
     bar(g, range, 1302, y1, side);
 
     x2 = left + low + gap2;
@@ -142,11 +142,11 @@ int fig1_draw_jacobian(FILE *g, const fig1_jacobian *j)
     fprintf(g, "set cbrange [%.9g:%.9g]\n", -range2, range2);
     label(g, x2 - gap2 / 2, middle, 30, CLI_INK, "center", "=");
     label(g, x3 - gap2 / 2 + 5, middle, 30, CLI_INK, "center", "×");
-    panel(g, "H", d, d, left, middle - low / 2, cell2, "hollow", "its diagonal is zero, because");
+    panel(g, "H", d, d, left, middle - low / 2, cell2, "hollow", "its diagonal is zero:");
     panel(g, "A", d, n, x2, middle - low / 2, cell2, "∂{/:Italic τ} / ∂{/:Italic h}",
-          "{/:Italic f_i} sees the two features of its own {/:Italic h_i},");
+          "{/:Italic f_i} depends on the two features in {/:Italic h_i},");
     panel(g, "B", n, d, x3, y2, cell2, "∂{/:Italic h} / ∂{/:Italic x}",
-          "which see {/:Italic x_j}, {/:Italic j} < {/:Italic i}, and {/:Italic x_j}, {/:Italic j} > {/:Italic i}");
+          "which depend on {/:Italic x_j}, {/:Italic j} < {/:Italic i} or {/:Italic j} > {/:Italic i}");
     bar(g, range2, 1302, y2, high);
     fprintf(g, "unset multiplot\n");
     return 0;

@@ -275,4 +275,4 @@ static int run(const paper_settings *set)
     return result;
 }
 
-const paper_item paper_fig2 = { "fig2", "evaluations in training by solver, not stiff and stiff", run };
+const paper_item paper_fig2 = { "fig2", "evaluations in training by solver, for a non-stiff and a stiff flow", run };

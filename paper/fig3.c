@@ -41,12 +41,14 @@ static int read_table(fig3 *a, const char *const *names, size_t *rows, double **
     }
     if (status != HL_OK) {
         cli_fail_library(&paper_command, a->ctx, status);
-        return cli_fail(&paper_command, CLI_WRONG, "fig3 needs train.npy and val.npy: --data DIR says where they are");
+        return cli_fail(&paper_command, CLI_WRONG,
+                        "fig3 needs train.npy and val.npy; give their directory with --data DIR");
     }
     *rows = hl_table_rows(table);
     if (a->dim && hl_table_columns(table) != a->dim) {
         hl_table_free(table);
-        return cli_fail(&paper_command, CLI_WRONG, "%s: not as many columns as the training rows have", path);
+        return cli_fail(&paper_command, CLI_WRONG, "%s: the number of columns differs from that of the training rows",
+                        path);
     }
     a->dim = hl_table_columns(table);
     *values = calloc(*rows * a->dim, sizeof **values);
@@ -261,7 +263,7 @@ static int draw(FILE *g, const void *figure)
     for (int row = 0; row < 2; row++)
         for (int l = 0; l < LAYERS; l++) {
             fprintf(g, "set title '%d hidden layer%s'\nset ylabel '%s'\n%splot ", l + 1, l ? "s" : "",
-                    row ? "evaluations per iteration, forward" : "validation −log p, nats a row",
+                    row ? "evaluations per iteration, forward" : "validation −log p, nats per row",
                     row ? "set key bottom right\nset yrange [0:*]\n" : "set yrange [*:*]\n");
             for (int t = 0; t < TRACES; t++)
                 if (row)

@@ -242,4 +242,5 @@ static int run(const paper_settings *set)
     return result;
 }
 
-const paper_item paper_fig5 = { "fig5", "error against sparsity: Fokker-Planck matching and pseudo-likelihood", run };
+const paper_item paper_fig5 = { "fig5", "errors with sparse observations: Fokker-Planck matching and pseudo-likelihood",
+                                run };

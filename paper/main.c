@@ -10,61 +10,58 @@ static const paper_item *const items[] = { &paper_fig1, &paper_fig2,   &paper_fi
 enum { ITEMS = sizeof items / sizeof *items };
 
 static const cli_option options[] = {
-    { "out", CLI_TEXT, offsetof(paper_settings, out), "DIR", "where the files go, made if missing; default .", 0, 0,
+    { "out", CLI_TEXT, offsetof(paper_settings, out), "DIR", "output directory, created if missing; default .", 0, 0,
       NULL },
     { "quick", CLI_FLAG, offsetof(paper_settings, quick), NULL, "a smaller and faster run", 0, 0, NULL },
-    { "seed", CLI_INTEGER, offsetof(paper_settings, seed), "N", "of the random numbers; default 1", 0, 4294967295.0,
-      NULL },
-    { "dim", CLI_INTEGER, offsetof(paper_settings, dim), "N", "dimensions of fig1's Jacobian; default 16", 2, 128,
+    { "seed", CLI_INTEGER, offsetof(paper_settings, seed), "N", "random seed; default 1", 0, 4294967295.0, NULL },
+    { "dim", CLI_INTEGER, offsetof(paper_settings, dim), "N", "fig1: dimension of the Jacobian; default 16", 2, 128,
       NULL },
     { "data", CLI_TEXT, offsetof(paper_settings, data), "DIR",
-      "fig3: train.npy and val.npy, default data/miniboone; table1, posteriors: *_bits.npy", 0, 0, NULL },
-    { "shared", CLI_FLAG, offsetof(paper_settings, shared), NULL, "table1: one encoder and decoder for all posteriors",
-      0, 0, NULL },
+      "fig3: directory of train.npy and val.npy, default data/miniboone; table1, posteriors: of *_bits.npy", 0, 0,
+      NULL },
+    { "shared", CLI_FLAG, offsetof(paper_settings, shared), NULL,
+      "table1: use one encoder and decoder for all posteriors", 0, 0, NULL },
     { "anchor", CLI_FLAG, offsetof(paper_settings, anchor), NULL,
-      "table1: train on with each posterior, then compare the decoders", 0, 0, NULL },
-    { "epochs", CLI_INTEGER, offsetof(paper_settings, epochs), "N", "table1: of each training; default 30", 1, 1e6,
-      NULL },
-    { "net", CLI_TEXT, offsetof(paper_settings, net), "NAME", "table1: fc (default), small, mid or paper", 0, 0, NULL },
-    { "only", CLI_TEXT, offsetof(paper_settings, only), "NAMES", "table1: train these, with commas between them", 0, 0,
-      NULL },
-    { "threads", CLI_INTEGER, offsetof(paper_settings, threads), "N", "fig2 to fig5: default all of the machine", 1,
+      "table1: continue training with each posterior, then compare the decoders", 0, 0, NULL },
+    { "epochs", CLI_INTEGER, offsetof(paper_settings, epochs), "N", "table1: epochs of each training; default 30", 1,
+      1e6, NULL },
+    { "net", CLI_TEXT, offsetof(paper_settings, net), "NAME",
+      "table1: encoder and decoder: fc (default), small, mid or paper", 0, 0, NULL },
+    { "only", CLI_TEXT, offsetof(paper_settings, only), "NAMES", "table1: train these posteriors, separated by commas",
+      0, 0, NULL },
+    { "threads", CLI_INTEGER, offsetof(paper_settings, threads), "N", "fig2 to fig5: number of threads; default all", 1,
       256, NULL },
     { 0 },
 };
 
-static const char text[] = "Writes data (CSV, JSON) and pictures (PNG, if gnuplot is installed) to a\n"
-                           "directory and prints their names. Without a name it lists what there is.\n"
-                           "\n"
-                           "fig1 takes a random hollow network, computes its Jacobian by brute force and\n"
-                           "splits it into the diagonal, which D f gives exactly and at once, and the\n"
-                           "hollow rest, which factors through h. It checks that the parts fit to the last\n"
-                           "digits, and measures what D f costs against brute force as the dimension grows.\n"
-                           "\n"
-                           "fig2 trains a continuous flow with Runge-Kutta, Adams and BDF methods, from the\n"
-                           "same weights and batches, and counts evaluations forward and backward: once from\n"
-                           "the usual weights and once from stiff ones.\n"
-                           "\n"
-                           "fig3 trains continuous flows of one and two hidden layers with the exact trace and\n"
-                           "with Hutchinson's estimate, from the same weights and batches, three seeds each:\n"
-                           "-log p of validation rows, evaluations and time of an iteration.\n"
-                           "\n"
-                           "fig4 learns the stochastic equation of a pendulum by Fokker-Planck matching: data,\n"
-                           "learned density and trajectories of the learned equation; drift and diffusion\n"
-                           "against the truth. fig5 compares it with pseudo-maximum likelihood as fewer and\n"
-                           "fewer of the observations are kept: mean absolute errors, three seeds.\n"
-                           "\n"
-                           "table1 trains autoencoders with six posteriors, and the hollow one with a stochastic\n"
-                           "trace as well: -ELBO and IWAE of test rows. With --shared all have one frozen encoder\n"
-                           "and decoder, so that log p - ELBO is the gap of inference alone. With --anchor\n"
-                           "encoder and decoder go on training with each posterior, and log p of each decoder is\n"
-                           "then bounded by a fresh planar posterior. A run that was stopped goes on. posteriors draws "
-                           "q(z | x) of one image in two latent dimensions beside\n"
-                           "the exact one.\n";
+static const char text[] =
+    "Reproduces a figure or table of the paper: writes data (CSV, JSON) and pictures (PNG, if gnuplot\n"
+    "is installed) to a directory and prints their names. Without a name, lists what is available.\n"
+    "\n"
+    "  fig1        The Jacobian of a random hollow network by brute force, and its parts: the diagonal,\n"
+    "              which is D f, and the hollow part, which factors through h. Checks that the parts add\n"
+    "              up to rounding, and compares the time of D f with brute force for increasing d.\n"
+    "  fig2        Train a continuous flow with Runge-Kutta, Adams and BDF methods from the same weights\n"
+    "              and batches, and count forward and backward evaluations, from the usual initial\n"
+    "              weights and from stiff ones.\n"
+    "  fig3        Train continuous flows of one and two hidden layers with the exact trace and with\n"
+    "              Hutchinson's estimate, from the same weights and batches, with three seeds: -log p of\n"
+    "              validation rows, evaluations and time per iteration.\n"
+    "  fig4        Learn the equation of a noisy pendulum by Fokker-Planck matching: the learned\n"
+    "              density, trajectories of the learned equation, and drift and diffusion compared with\n"
+    "              the true ones.\n"
+    "  fig5        Compare Fokker-Planck matching with pseudo-maximum likelihood for fewer and fewer\n"
+    "              observations of the pendulum: mean absolute errors, three seeds.\n"
+    "  table1      Train autoencoders with six posteriors, and with the hollow one also with a stochastic\n"
+    "              trace: -ELBO and IWAE of test rows. With --shared all posteriors use one fixed encoder\n"
+    "              and decoder, so log p - ELBO is the inference gap. With --anchor encoder and decoder\n"
+    "              are trained further with each posterior, and a new planar posterior then bounds log p\n"
+    "              of each decoder. A stopped run continues when it is started again.\n"
+    "  posteriors  Draw q(z | x) of one image in two latent dimensions next to the exact posterior.\n";
 
 static int run(int argc, char **argv);
 const cli_command paper_command = {
-    "paper", "[NAME] [--option VALUE ...]", "reproduce a figure of the paper", text, options, 0, 1, run
+    "paper", "[NAME] [--option VALUE ...]", "reproduce a figure or table of the paper", text, options, 0, 1, run
 };
 
 static int run(int argc, char **argv)
@@ -85,7 +82,7 @@ static int run(int argc, char **argv)
     if (!name[0])
         return CLI_OK;
     cli_join(list, sizeof list, names);
-    return cli_fail(&paper_command, CLI_WRONG, "unknown name '%s'; there are %s", name[0], list);
+    return cli_fail(&paper_command, CLI_WRONG, "unknown name '%s'; use one of %s", name[0], list);
 }
 
 /* ---- what figures share ---- */
@@ -141,8 +138,7 @@ int paper_write(const paper_settings *set, size_t count, const paper_file *files
         else
             result = write_one(set, &files[i], figure);
     if (missing && result == CLI_OK)
-        cli_say(&paper_command,
-                "gnuplot is not installed, so there are no pictures; the numbers are in the files above");
+        cli_say(&paper_command, "no pictures: gnuplot is not installed; the numbers are in the files above");
     return result;
 }
 

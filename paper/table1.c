@@ -106,8 +106,8 @@ static int read_images(table1 *t)
         if (status != HL_OK) {
             table1_failed(t, status);
             return cli_fail(&paper_command, CLI_WRONG,
-                            "table1 needs train_bits.npy, valid_bits.npy and test_bits.npy, 8 pixels a byte: --data "
-                            "DIR says where they are");
+                            "table1 needs train_bits.npy, valid_bits.npy and test_bits.npy (8 pixels per byte); give "
+                            "their directory with --data DIR");
         }
         *rows[i] = hl_images_rows(t->file[i]);
         t->dim = hl_images_dim(t->file[i]);
@@ -163,7 +163,7 @@ static int check_names(const table1 *t)
     cli_join(list, sizeof list, names);
     return !t->set->only || found == given
                ? CLI_OK
-               : cli_fail(&paper_command, CLI_WRONG, "--only takes names with commas between them; there are %s", list);
+               : cli_fail(&paper_command, CLI_WRONG, "--only: give names separated by commas: %s", list);
 }
 
 static int run_one(table1 *t, size_t i, const char *kind, const hl_vae *base)
@@ -221,8 +221,8 @@ static int run_with(const paper_settings *set, bool picture, int (*job)(table1 *
         return cli_fail(&paper_command, CLI_WRONG, "%s: %s", set->out, strerror(error));
     if (!set->data && !set->quick && !picture)
         return cli_fail(&paper_command, CLI_WRONG,
-                        "this needs --data DIR with train_bits.npy, valid_bits.npy and test_bits.npy; --quick takes "
-                        "made images instead");
+                        "--data DIR with train_bits.npy, valid_bits.npy and test_bits.npy is required; --quick uses "
+                        "generated images instead");
     hl_status status =
         hl_context_create(&(hl_context_options){ .threads = (int)set->threads, .stop = cli_stop }, &t.ctx);
     int result = status == HL_OK ? prepare(&t) : cli_fail_library(&paper_command, NULL, status);
@@ -249,7 +249,7 @@ static int run_anchor(table1 *t)
 static int run_table(const paper_settings *set)
 {
     if (set->anchor && set->shared)
-        return cli_fail(&paper_command, CLI_WRONG, "--anchor and --shared exclude each other");
+        return cli_fail(&paper_command, CLI_WRONG, "--anchor and --shared cannot be combined");
     return run_with(set, false, set->anchor ? run_anchor : run_all);
 }
 
@@ -258,7 +258,7 @@ static int run_picture(const paper_settings *set)
     return run_with(set, true, table1_picture);
 }
 
-const paper_item paper_table1 = { "table1", "autoencoders with six posteriors: -ELBO, IWAE, the gap of inference",
+const paper_item paper_table1 = { "table1", "autoencoders with six posteriors: -ELBO, IWAE and the inference gap",
                                   run_table };
-const paper_item paper_posteriors = { "posteriors", "the posterior of an image, exact and by six approximations",
+const paper_item paper_posteriors = { "posteriors", "the exact posterior of an image and six approximations",
                                       run_picture };

@@ -87,7 +87,7 @@ static int evaluate_part(table1 *t, const char *kind, const table1_run *run, hl_
     hl_status status = hl_vae_evaluate(v, rows, &o, r->row[part], &all);
     cli_progress_end(&w.line, false);
     if (status != HL_OK)
-        return cli_interrupted() ? cli_fail(&paper_command, CLI_STOPPED, "stopped; the same call goes on")
+        return cli_interrupted() ? cli_fail(&paper_command, CLI_STOPPED, "stopped; run the same command to continue")
                                  : table1_failed(t, status);
     r->evaluations = all.evaluations;
     const rows_file file = { rows->rows, o.samples, r->row[part], r->evaluations };

@@ -193,7 +193,7 @@ static int train_new(table1 *t, const table1_run *run, const char *kind, size_t 
     *r = (table1_result){ .seconds = w.before + cpu_seconds() - w.start, .validation = o.best };
     free(w.curve);
     if (status == HL_STOPPED)
-        return cli_fail(&paper_command, CLI_STOPPED, "stopped; the same call goes on");
+        return cli_fail(&paper_command, CLI_STOPPED, "stopped; run the same command to continue");
     if (status != HL_OK)
         return table1_failed(t, status);
     unlink(checkpoint);
@@ -220,7 +220,7 @@ int table1_train(table1 *t, const table1_run *run, const char *kind, size_t late
         return CLI_OK;
     hl_vae_free(*vae);
     *vae = NULL;
-    return cli_fail(&paper_command, CLI_WRONG, "%s is another autoencoder; choose another directory by --out", model);
+    return cli_fail(&paper_command, CLI_WRONG, "%s has other settings; choose another directory with --out", model);
 }
 
 bool table1_is_done(const table1 *t, const char *kind, const table1_run *run)

@@ -28,12 +28,13 @@ int cli_unknown(const cli_command *command, const cli_command *const *commands, 
         table[i].name = names[i] = last_word(commands[i]);
     cli_join(list, sizeof list, names);
     if (name[0] == '-')
-        return cli_fail(command, CLI_WRONG, "unknown option '%s'; there are --help%s", name,
+        return cli_fail(command, CLI_WRONG, "unknown option '%s'; options are --help%s", name,
                         command ? "" : ", --version");
     const char *near = hl_option_nearest(table, name);
     if (near)
-        return cli_fail(command, CLI_WRONG, "unknown %s '%s'; did you mean '%s'? There are %s", kind, name, near, list);
-    return cli_fail(command, CLI_WRONG, "unknown %s '%s'; there are %s", kind, name, list);
+        return cli_fail(command, CLI_WRONG, "unknown %s '%s'; did you mean '%s'? Commands are %s", kind, name, near,
+                        list);
+    return cli_fail(command, CLI_WRONG, "unknown %s '%s'; commands are %s", kind, name, list);
 }
 
 int cli_run(const cli_command *command, const cli_command *const *commands, int argc, char **argv)

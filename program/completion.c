@@ -4,12 +4,12 @@
 #include "program.h"
 
 static int run_completion(int argc, char **argv);
-static const char text[] = "Prints a script with which the shell completes commands, options and their values:\n"
+static const char text[] = "Prints a script for the completion of commands, options and their values:\n"
                            "  source <(hollow completion bash)\n"
-                           "'make install' puts both scripts where the shells look for them.\n";
+                           "'make install' installs the scripts for both shells.\n";
 static const cli_option options[] = { { 0 } };
 const cli_command cli_completion = {
-    "completion", "bash|zsh", "a script that completes commands and options", text, options, 1, 1, run_completion
+    "completion", "bash|zsh", "print a completion script for bash or zsh", text, options, 1, 1, run_completion
 };
 
 /* The program says what there is: a line for each command, or for each option with its value or choices. */
@@ -79,7 +79,7 @@ static int run_completion(int argc, char **argv)
     if (result >= 0)
         return result;
     if (strcmp(shell[0], "bash") != 0 && strcmp(shell[0], "zsh") != 0)
-        return cli_fail(&cli_completion, CLI_WRONG, "unknown shell '%s'; there are bash, zsh", shell[0]);
+        return cli_fail(&cli_completion, CLI_WRONG, "unknown shell '%s'; use bash or zsh", shell[0]);
     fputs(shell[0][0] == 'b' ? bash : zsh, stdout);
     return CLI_OK;
 }

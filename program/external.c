@@ -44,7 +44,7 @@ int cli_start(const cli_command *command, int argc, char **argv)
     int error = call ? find_directory(directory, sizeof directory) : ENOMEM;
     if (error) {
         free(call);
-        return cli_fail(command, CLI_FAILED, "cannot tell where hollow is: %s", strerror(error));
+        return cli_fail(command, CLI_FAILED, "cannot find the path of the program hollow: %s", strerror(error));
     }
     call[0] = program;
     for (int i = 0; i < argc; i++)
@@ -59,9 +59,8 @@ int cli_start(const cli_command *command, int argc, char **argv)
     free(call);
     if (error != ENOENT)
         return cli_fail(command, CLI_FAILED, "cannot start %s: %s", program, strerror(error));
-    return cli_fail(
-        command, CLI_FAILED,
-        "hollow-%s is missing: it is a program of its own, which 'make' builds and 'make install' installs; "
-        "it is neither in %s nor in %s/" HL_LIBEXEC,
-        command->name, directory, directory);
+    return cli_fail(command, CLI_FAILED,
+                    "the program hollow-%s is missing; run 'make' to build it or 'make install' to install it; looked "
+                    "in %s and %s/" HL_LIBEXEC,
+                    command->name, directory, directory);
 }

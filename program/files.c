@@ -121,7 +121,7 @@ int cli_check_file(const cli_command *command, const char *path)
     cli_file file;
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return cli_fail(command, CLI_WRONG, "%s: it is not a regular file", path);
+        return cli_fail(command, CLI_WRONG, "%s: not a regular file", path);
     int error = cli_file_open_path(&file, path);
     if (error)
         return cli_fail(command, CLI_WRONG, "%s: %s", path, strerror(error));
@@ -173,14 +173,15 @@ static int keep_input(const cli_command *command, int pipe)
     bool good = true;
     FILE *file = tmpfile();
     if (!file)
-        return cli_fail(command, CLI_FAILED, "standard input: no temporary file can be made");
+        return cli_fail(command, CLI_FAILED, "standard input: cannot create a temporary file");
     while (good && (count = read(pipe, piece, sizeof piece)) > 0)
         good = fwrite(piece, 1, (size_t)count, file) == (size_t)count;
     good = good && count == 0 && fflush(file) == 0 && dup2(fileno(file), STDIN_FILENO) >= 0;
     fclose(file);
     if (pipe != STDIN_FILENO)
         close(pipe);
-    return good ? CLI_OK : cli_fail(command, CLI_WRONG, "standard input: it cannot be read or kept");
+    return good ? CLI_OK
+                : cli_fail(command, CLI_WRONG, "standard input: cannot be read, or not be copied to a temporary file");
 }
 
 int cli_keep_pipe(const cli_command *command, const char **path)

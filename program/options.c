@@ -80,7 +80,7 @@ void cli_print_help(const cli_command *command)
     if (!has_own(command, "json"))
         print_option("json", NULL, "print the result as one JSON object");
     if (!has_own(command, "quiet"))
-        print_option("quiet", NULL, "no progress and no remarks on stderr, errors alone");
+        print_option("quiet", NULL, "print no progress and no remarks on stderr, only errors");
     print_option("help", NULL, "print this text");
 }
 
@@ -145,7 +145,7 @@ static int set_choice(const cli_command *command, const cli_option *o, const cha
             return -1;
         }
     cli_join(names, sizeof names, o->more);
-    return cli_fail(command, CLI_WRONG, "unknown %s '%s'; there are %s", o->name, text, names);
+    return cli_fail(command, CLI_WRONG, "unknown %s '%s'; use one of %s", o->name, text, names);
 }
 
 static int set(const cli_command *command, const cli_option *o, const char *text, char *settings)

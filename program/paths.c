@@ -75,9 +75,9 @@ static int refuse(const cli_command *command, const cli_path *a, const cli_path 
 {
     const cli_path *in = a->use == CLI_READ ? a : b;
     if (in->use != CLI_READ)
-        return cli_fail(command, CLI_WRONG, "%s%s and %s%s are the same file: each output needs one of its own",
-                        a->name, a->suffix ? a->suffix : "", b->name, b->suffix ? b->suffix : "");
-    return cli_fail(command, CLI_WRONG, "%s would be replaced by the results: choose another file for them", in->name);
+        return cli_fail(command, CLI_WRONG, "%s%s and %s%s are the same file; use different output files", a->name,
+                        a->suffix ? a->suffix : "", b->name, b->suffix ? b->suffix : "");
+    return cli_fail(command, CLI_WRONG, "the output would replace the input %s; choose another output file", in->name);
 }
 
 static bool counts(const cli_path *p)
@@ -94,7 +94,8 @@ static int check_suffix(const cli_command *command, const cli_path *p)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         good = good || strcmp(dot, known[i]) == 0;
     return good ? CLI_OK
-                : cli_fail(command, CLI_WRONG, "%s: tables are written as .csv (also .txt, .dat or no suffix) or .npy",
+                : cli_fail(command, CLI_WRONG,
+                           "%s: unknown suffix; tables are written as .csv (also .txt, .dat or no suffix) or .npy",
                            p->name);
 }
 

@@ -54,7 +54,7 @@ static int silence(void)
     kept = tmpfile();
     errors = dup(2);
     if (!kept || errors < 0 || !freopen("/dev/null", "w", stdout) || dup2(fileno(kept), 2) < 0)
-        return cli_fail(NULL, CLI_FAILED, "rank %zu: cannot keep what it says", ranks.rank);
+        return cli_fail(NULL, CLI_FAILED, "rank %zu: cannot store its output", ranks.rank);
     cli_set_quiet();
     return CLI_OK;
 }
@@ -105,17 +105,18 @@ int cli_ranks_start(void)
         const char *why = library || !*path ? "" : dlerror();
         if (started_number() == 0) /* one of them says it */
             cli_fail(NULL, CLI_WRONG,
-                     "started as %zu ranks, but this hollow was built without MPI%s%s; install an MPI (Debian: "
+                     "started as %zu ranks, but this program was built without MPI%s%s; install MPI (Debian: "
                      "libopenmpi-dev) and build again, or start one process",
                      count, why && *why ? ": " : "", why ? why : "");
         return CLI_WRONG;
     }
     if (start(&plain, &near) != 0)
-        return cli_fail(NULL, CLI_FAILED, "MPI could not be started");
+        return cli_fail(NULL, CLI_FAILED, "MPI could not be initialised");
     if (plain.size != count) { /* they do not know of each other */
         if (started_number() == 0)
-            cli_fail(NULL, CLI_FAILED, "started as %zu ranks, but MPI has %zu; start it by the mpirun of the same MPI",
-                     count, plain.size);
+            cli_fail(NULL, CLI_FAILED,
+                     "started as %zu ranks, but MPI reports %zu; use the mpirun of the same MPI installation", count,
+                     plain.size);
         end = NULL;
         return CLI_FAILED;
     }
@@ -154,8 +155,7 @@ int cli_use_ranks(const cli_command *command, hl_context *ctx)
 {
     static const char *const tasks[] = { "SLURM_STEP_NUM_TASKS", NULL };
     if (ranks.size < 2 && started_ranks() == 0 && started(tasks) > 1 && started_number() == 0)
-        cli_say(command,
-                "srun started %zu of it, each for itself; 'mpirun' or 'srun --mpi=pmix' lets them share one fit",
+        cli_say(command, "srun started %zu independent processes; use 'mpirun' or 'srun --mpi=pmix' to share one fit",
                 started(tasks));
     if (ranks.size < 2)
         return CLI_OK;
@@ -176,10 +176,9 @@ int cli_refuse_ranks(const cli_command *command, int argc, char **argv)
         return CLI_OK;
     if (started_number() > 0)
         return CLI_WRONG;
-    return cli_fail(command, CLI_WRONG,
-                    "%zu of it were started, which would all do the same; 'hollow fit', 'hollow sde fit' and 'hollow "
-                    "vae fit' run "
-                    "on several ranks; "
-                    "for scoring and sampling in parts see --part of logp and --first of sample",
-                    started_ranks());
+    return cli_fail(
+        command, CLI_WRONG,
+        "%zu processes were started, but this command runs on one; 'hollow fit', 'hollow sde fit' and 'hollow vae fit' "
+        "run on several ranks; to evaluate or sample in parts see --part of logp and --first of sample",
+        started_ranks());
 }

@@ -66,7 +66,7 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_out
     if (!cli_is_first_rank())
         return CLI_OK; /* which looks after the files */
     if (strcmp(o->model, "-") == 0)
-        return cli_fail(command, CLI_WRONG, "-o -: a model needs a file");
+        return cli_fail(command, CLI_WRONG, "-o -: a model cannot be written to standard output; give a file");
     if (cli_check_paths(command, sizeof paths / sizeof *paths, paths) != CLI_OK)
         return CLI_WRONG;
     if (stat(o->model, &st) == 0 && S_ISDIR(st.st_mode))
@@ -83,7 +83,7 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_out
 void cli_say_unsaved(const char *reason, void *user)
 {
     (void)user;
-    cli_say(NULL, "warning: the checkpoint could not be written: %s; training goes on", reason);
+    cli_say(NULL, "warning: the checkpoint could not be written: %s; training continues", reason);
 }
 
 int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume)
@@ -92,10 +92,10 @@ int cli_check_resume(const cli_command *command, const char *model, const char *
         return CLI_OK;
     if (access(model, F_OK) == 0)
         return cli_fail(command, CLI_WRONG,
-                        "--resume: there is no %s, and %s is there: its run is finished, nothing is left to go on with",
-                        checkpoint, model);
+                        "--resume: there is no checkpoint %s, but the model %s exists: the run is finished", checkpoint,
+                        model);
     *resume = false;
-    cli_say(command, "--resume: there is no %s yet: training starts from the beginning", checkpoint);
+    cli_say(command, "--resume: there is no checkpoint %s; training starts from the beginning", checkpoint);
     return CLI_OK;
 }
 

@@ -31,7 +31,7 @@ static void test_texts(void **state)
     (void)state;
     assert_string_equal(hl_status_text(HL_OK), "success");
     assert_string_equal(hl_status_text(HL_ERR_NOMEM), "out of memory");
-    assert_string_equal(hl_status_text(HL_STOPPED), "stopped as asked");
+    assert_string_equal(hl_status_text(HL_STOPPED), "stopped on request");
     assert_non_null(hl_status_text((hl_status)-1000));
     assert_int_equal(hl_dtype_size(HL_F32), 4);
     assert_int_equal(hl_dtype_size(HL_F64), 8);

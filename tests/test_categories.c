@@ -47,7 +47,7 @@ static void test_indicators(void **state)
     static const char *const sexes[] = { "f", "x" };
     CHECK_STATUS(ctx, hl_table_add_indicators(t, 2, 2, sexes), HL_ERR_INVALID);
     CHECK(strstr(hl_context_message(ctx),
-                 "a.csv:2: column 'sex': 'm' is not one of the categories that the model knows: f, x"),
+                 "a.csv:2: column 'sex': 'm' is not a category of the model; categories are: f, x"),
           hl_context_message(ctx));
     hl_table_free(t);
     /* A first value that is a number is a text where texts are expected, and a number elsewhere. */

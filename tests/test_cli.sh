@@ -39,7 +39,7 @@ for shell in bash zsh; do
     fi
 done
 expect 2 completion fish
-stderr_has "unknown shell 'fish'; there are bash, zsh"
+stderr_has "unknown shell 'fish'; use bash or zsh"
 # completed WORDS EXPECTED: what bash offers after these words, the last of which is begun.
 completed() {
     command="completion of 'hollow $1'"
@@ -86,25 +86,25 @@ for name in paper bench; do
     command="hollow $name, alone"
     "$work/alone/hollow" $name --help >"$out" 2>"$err"
     if [ $? = 1 ]; then pass; else fail "$command: exit status is not 1"; fi
-    stderr_has "hollow $name: hollow-$name is missing: it is a program of its own"
+    stderr_has "hollow $name: the program hollow-$name is missing; run 'make'"
     stderr_has "$work/alone"
     stdout_empty
 done
 if "$work/alone/hollow" --version >"$out"; then pass; else fail "hollow --version, alone"; fi
 for name in nonsense; do
     expect 2 "$name"
-    stderr_has "hollow: unknown command '$name'; there are "
+    stderr_has "hollow: unknown command '$name'; commands are "
     stdout_empty
     expect 2 help "$name"
 done
 expect 2 --nonsense
 stderr_has "unknown option '--nonsense'"
 expect 2 bench --case x
-stderr_has "hollow bench: unknown case 'x'; there are a, b, c, d, all"
+stderr_has "hollow bench: unknown case 'x'; use one of a, b, c, d, all"
 expect 2 bench --case
 stderr_has "--case needs a value"
 expect 2 bench --dtype=f16
-stderr_has "unknown dtype 'f16'; there are f32, f64"
+stderr_has "unknown dtype 'f16'; use one of f32, f64"
 expect 2 bench sde --problem cir,nonsense
 stderr_has "there is no 'nonsense'"
 expect 0 bench sde --problem cir --observed sparse --method regression --out "$work/sde"
@@ -112,7 +112,7 @@ stdout_has '"problem": "cir", "observed": "sparse", "seed": 1, "method": "regres
 expect 0 bench sde --problem cir --observed sparse --method regression --out "$work/sde" # nothing is left to do
 stdout_empty
 expect 2 bench nonsense
-stderr_has "unknown benchmark 'nonsense'; there are ddim, conditioners, learning, solvers, sde"
+stderr_has "unknown benchmark 'nonsense'; use one of ddim, conditioners, learning, solvers, sde"
 for value in 0 -1 1x x '' 257 1.5 ' 1' 99999999999999999999999; do
     expect 2 bench --case a "--threads=$value"
     stderr_has "--threads: '$value' is not an integer in 1..256"
@@ -122,14 +122,14 @@ for value in nan inf -1 1x x '' ' 1'; do
     stderr_has "--seconds: '$value' is not a number in 0..3600"
 done
 expect 2 bench --threads 2 --clock cpu
-stderr_has "--clock cpu is for one thread"
+stderr_has "--clock cpu requires one thread"
 expect 2 paper --quick=yes
 stderr_has "--quick takes no value"
 expect 2 paper fig1 --out ""
 expect 2 paper fig1 --dim 1
 expect 2 paper fig1 --seed -3
 expect 2 paper nonsense
-stderr_has "unknown name 'nonsense'; there are fig1"
+stderr_has "unknown name 'nonsense'; use one of fig1"
 expect 0 paper
 stdout_has "fig1"
 

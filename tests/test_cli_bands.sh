@@ -39,7 +39,7 @@ then pass; else fail "$command: intervals: $(cat "$out")"; fi
 # Paths through given states: they meet them, and spread between.
 printf 't,yield\n60,5\n61,6\n62,5.5\n' >"$work/given.csv"
 expect 0 sde sample "$work/us10y.hollow" --given "$work/given.csv" -n 200 --steps 2 --intervals
-stderr_has "effective share"
+stderr_has "effective fraction"
 if awk -F, '
     NR == 2 { ok = $2 == 5 && $4 == 5 }
     NR == 3 { ok = ok && $1 == 60.5 && $2 < $3 - 0.1 && $3 + 0.1 < $4 && $3 > 4.5 && $3 < 6.5 }
@@ -47,17 +47,17 @@ if awk -F, '
     END { exit !(ok && NR == 6) }' "$out"
 then pass; else fail "$command: bridges: $(cat "$out")"; fi
 expect 2 sde sample "$work/us10y.hollow" --given "$work/given.csv" --t0 60
-stderr_has "leave --start"
+stderr_has "remove --start"
 printf 't,yield\n60,5\n60,6\n' >"$work/given.csv"
 expect 2 sde sample "$work/us10y.hollow" --given "$work/given.csv"
-stderr_has "given.csv:3: its time does not come after that before it"
+stderr_has "given.csv:3: the time is not later than that of the row before"
 if grep -q -e '--trajectory' "$err"; then fail "$command: advice that this command does not know"; else pass; fi
 
 # Simulations that run away are said to, not to miss "inf %".
 awk 'BEGIN { print "t,x1"; for (k = 0; k < 8; k++) for (i = 0; i < 60; i++) print k / 7 "," k + sin(i * i + k) }' >"$work/moves.csv"
 expect 1 sde fit "$work/moves.csv" -o "$work/away.hollow" --known-drift 'x1=5000*x1' --iters 5
-stderr_has "simulations run away"
-stderr_has "they run away without bound"
+stderr_has "simulations diverge"
+stderr_has "they diverge"
 
 # Without bands the columns are as before.
 # shellcheck disable=SC2086

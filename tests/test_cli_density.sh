@@ -50,7 +50,7 @@ refused() {
 fit 0 "$data" "$model" --log "$work/log"
 file_there "$model"
 absent "$model.ckpt"
-stderr_has "360 rows and 40 for validation, 2 columns"
+stderr_has "360 training rows, 40 validation rows, 2 columns"
 stderr_has "validation"
 if grep "rows/s" "$err" | grep -qv "ETA *[0-9]*:[0-9][0-9]$"; then fail "$command: no time that is left"; else pass; fi
 json "$work/log" '0 < j["iteration"] <= 60 and j["loss"] == j["loss"] and j["phase"] in ["likelihood", "flow matching"]'
@@ -179,12 +179,12 @@ same "$out" "$work/logp.txt"
 
 awk 'BEGIN { srand(1); for (r = 0; r < 14; r++) for (i = 0; i < 8; i++) printf "%.6f%s", rand(), i < 7 ? "," : "\n" }' >"$work/eight.csv"
 fit 2 "$work/eight.csv" "$work/none.hollow" --decorrelate on
-refused "$work/none.hollow" "at least two for each are needed"
+refused "$work/none.hollow" "at least two rows per column are needed"
 
 # All kinds of models, and validation rows of one's own.
 for kind in nice realnvp maf iaf naf; do
     fit 0 "$data" "$work/$kind.hollow" --model $kind --flows 2 --iters 100 --valid "$three"
-    stderr_has "400 rows and 400 for validation"
+    stderr_has "400 training rows, 400 validation rows"
     expect 0 logp "$work/$kind.hollow" "$data" --out "$work/kind.csv"
     expect 0 sample "$work/$kind.hollow" -n 5
 done
@@ -193,14 +193,14 @@ fit 0 "$data" "$work/npyvalid.hollow" --valid "$work/s.npy"
 # ---- context ----
 
 fit 0 "$three" "$work/c.hollow" --context side
-stderr_has "2 columns given the context"
+stderr_has "2 columns conditional on the context"
 expect 0 logp "$work/c.hollow" "$three"
 numbers 400
 cp "$out" "$work/c.txt"
 expect 0 logp "$work/c.hollow" "$work/turned.csv"
 same "$out" "$work/c.txt"
 expect 2 sample "$work/c.hollow" -n 5
-stderr_has "the model has a context: give it by --context FILE"
+stderr_has "the model has a context; provide it with --context FILE"
 expect 2 sample "$model" -n 5 --context "$three"
 stderr_has "the model has no context"
 printf 'side\n1\n-1\n1\n' >"$work/side.csv"
@@ -223,17 +223,17 @@ printf 'side\nup\n"down, 7"\n' >"$work/texts.csv"
 expect 0 sample "$work/text.hollow" --context "$work/texts.csv"
 printf 'side\nup\nleft\n' >"$work/texts.csv"
 expect 2 sample "$work/text.hollow" --context "$work/texts.csv"
-stderr_has "texts.csv:3: column 'side': 'left' is not one of the categories that the model knows: down, 7, up"
+stderr_has "texts.csv:3: column 'side': 'left' is not a category of the model; categories are: down, 7, up"
 expect 2 logp "$work/text.hollow" "$work/text.csv" --append
 stderr_has "the context of this model has texts in column 'side'"
 expect 2 sample "$work/c.hollow" --context "$data"
 stderr_has "no column 'side'"
 fit 2 "$data" "$work/none.hollow" --context a,b
-refused "$work/none.hollow" "all columns are context"
+refused "$work/none.hollow" "all columns are given by --context"
 fit 2 "$data" "$work/none.hollow" --context nobody
 refused "$work/none.hollow" "nobody"
 fit 2 "$three" "$work/none.hollow" --context side --exclude side
-refused "$work/none.hollow" "column 'side' is excluded and asked for at once"
+refused "$work/none.hollow" "column 'side' is both selected and excluded"
 # The context is looked up in the file: --columns need not have it, and numbers are those of the file.
 fit 0 "$three" "$work/c2.hollow" --columns a,b --context side
 same "$work/c2.hollow" "$work/c.hollow"
@@ -253,7 +253,7 @@ same "$out" "$work/bare.txt"
 
 awk -F, 'NR == 1 { print $0 ",w" } NR > 1 { print $0 "," (NR % 2) }' "$data" >"$work/weighted.csv"
 fit 0 "$work/weighted.csv" "$work/w.hollow" --weights w
-stderr_has "360 rows and 40 for validation, 2 columns"
+stderr_has "360 training rows, 40 validation rows, 2 columns"
 fit 0 "$work/weighted.csv" "$work/w2.hollow" --columns a,b --weights 3 # found in the file
 same "$work/w2.hollow" "$work/w.hollow"
 fit 0 "$work/weighted.csv" "$work/w2.hollow" --weights w --valid "$work/weighted.csv"
@@ -265,7 +265,7 @@ refused "$work/none.hollow" "negative.csv:17: --weights w: the weight of this tr
 fit 2 "$work/weighted.csv" "$work/none.hollow" --weights w --valid "$work/negative.csv"
 refused "$work/none.hollow" "negative.csv:17: --weights w: the weight of this validation row is -2"
 fit 2 "$work/weighted.csv" "$work/none.hollow" --weights w --context w
-refused "$work/none.hollow" "column 'w' is context and weight at once"
+refused "$work/none.hollow" "column 'w' is given both by --context and by --weights"
 
 # ---- calibration, tolerances, integers ----
 
@@ -274,7 +274,7 @@ stdout_has "tolerance"
 stdout_has "1e-06"
 expect 2 logp "$model" "$data" --calibrate --out "$work/never"
 expect 0 calibrate "$model" "$data" -o "$work/calibrated.hollow"
-stdout_has "evaluations a row"
+stdout_has "evaluations per row"
 expect 0 info "$work/calibrated.hollow"
 stdout_has "typical_error "
 expect 0 logp "$work/calibrated.hollow" "$data"
@@ -288,16 +288,16 @@ stderr_has "unknown ODE method 'nonsense'"
 stdout_empty
 awk -F, 'NR == 1 { print "n,b" } NR > 1 { printf "%d,%s\n", 3 * $1, $2 }' "$data" >"$work/whole.csv"
 fit 0 "$work/whole.csv" "$work/whole.hollow"
-stderr_has "column 'n' has whole numbers only: it is modelled with uniform noise"
+stderr_has "column 'n' has integer values: uniform noise"
 expect 0 sample "$work/whole.hollow" -n 50
 if awk -F, 'NR > 1 && $1 != int($1) { exit 1 }' "$out"; then pass; else fail "$command: not rounded"; fi
 fit 0 "$work/whole.csv" "$work/whole.hollow" --keep-steps
-stderr_has "warning: column 'n' has whole numbers only; the likelihood of such data has no bound: --dequantize"
+stderr_has "warning: column 'n' has integer values, so the likelihood is unbounded; --dequantize"
 fit 0 "$work/whole.csv" "$work/whole.hollow" --dequantize
 if grep -q warning "$err"; then fail "$command: a warning"; else pass; fi
 awk 'NR == 1 { print "t,b"; next } { split($0, f, ","); printf "%.1f,%s\n", f[1] / 3, f[2] }' "$data" >"$work/tied.csv"
 fit 0 "$work/tied.csv" "$work/tied.hollow"
-stderr_has "warning: column 't' repeats its values"
+stderr_has "warning: column 't' has many repeated values"
 
 # Data that give a bad model are named: a value far from the others, columns that depend on each other. Heavy tails are not.
 (cat "$data" && echo "1e8,5") >"$work/far.csv"
@@ -346,7 +346,7 @@ normal() {
 normal 200 5 >"$work/normal.csv"
 normal 500 6 >"$work/fresh.csv"
 fit 0 "$work/normal.csv" "$work/normal.hollow" --valid "$work/fresh.csv" --lr 0.002
-stderr_has "a normal distribution, with"
+stderr_has "a normal distribution is better"
 expect 0 info "$work/normal.hollow"
 stdout_has "but a normal distribution is better"
 expect 0 logp "$work/normal.hollow" "$work/fresh.csv" # 1 + log(2 pi) = 2.838, and what 500 rows differ from it
@@ -402,7 +402,7 @@ fit 2 "$work/constant.csv" "$none"
 refused "$none" "constant.csv: column 'same' (7.5) is constant" "--drop-constant"
 fit 0 "$work/constant.csv" "$work/one.hollow" --columns a
 fit 0 "$work/constant.csv" "$work/dropped.hollow" --drop-constant # the same model, to the byte
-stderr_has "column 'same' is constant and left out"
+stderr_has "column 'same' is constant and not used"
 same "$work/dropped.hollow" "$work/one.hollow"
 fit 0 "$work/constant.csv" "$work/dropped.hollow" --exclude same
 same "$work/dropped.hollow" "$work/one.hollow"
@@ -412,7 +412,7 @@ refused "$none" "columns 'p' (1), 'q' (2) are constant"
 fit 0 "$work/constants.csv" "$work/dropped.hollow" --drop-constant --context q
 same "$work/dropped.hollow" "$work/one.hollow"
 fit 2 "$work/constants.csv" "$none" --columns p,q --drop-constant
-refused "$none" "all columns are constant: nothing is left to model"
+refused "$none" "all columns are constant; there is nothing to model"
 fit 2 "$work/constants.csv" "$none" --exclude 1-3
 refused "$none" "all columns are excluded"
 fit 2 "$work/constants.csv" "$none" --exclude nobody
@@ -421,11 +421,11 @@ for scale in 1e200 1e-170; do # whose squares are no numbers
     awk -F, -v scale=$scale 'NR == 1 { print "a,wild" } NR > 1 { printf "%s,%.9g\n", $1, $2 * scale }' "$data" >"$work/wild.csv"
     fit 2 "$work/wild.csv" "$none"
     case $scale in 1e200) size=large ;; *) size=small ;; esac
-    refused "$none" "wild.csv: column 'wild' is too $size to compute with" "rescale it"
+    refused "$none" "wild.csv: column 'wild' is too $size: " "rescale it"
 done
 (cat "$data" && echo "1,1e190") >"$work/wild.csv"
 fit 2 "$work/wild.csv" "$none"
-refused "$none" "wild.csv: column 'b' is too large to compute with" "1e+190; rescale it"
+refused "$none" "wild.csv: column 'b' is too large" "1e+190; rescale it"
 fit 2 "$model" "$none"
 refused "$none" "m.hollow: a model or checkpoint of hollow (safetensors), not a table"
 expect 2 logp "$model" "$model"
@@ -441,7 +441,7 @@ for value in nan inf -inf "" NA; do
     absent "$work/never.csv"
 done
 fit 0 "$work/missing.csv" "$work/dropped.hollow" --drop-missing
-stderr_has "1 rows with missing values are left out"
+stderr_has "skipped 1 rows with missing values"
 same "$work/dropped.hollow" "$model"
 expect 0 logp "$model" "$work/missing.csv" --drop-missing
 same "$out" "$work/logp.txt"
@@ -454,10 +454,10 @@ refused "$none" "whole.csv: there is no column 'a'"
 fit 2 "$data" "$none" --columns nobody
 refused "$none" "nobody"
 expect 2 logp "$model" "$work/whole.csv"
-stderr_has "whole.csv: there is no column 'a'; there are "
+stderr_has "whole.csv: there is no column 'a'; the file has "
 stdout_empty
 expect 2 logp "$model" "$work/bare.csv"
-stderr_has "bare.csv: it has 3 columns without names, where 2 are needed"
+stderr_has "bare.csv: the file has 3 columns without names, but 2 are needed"
 
 # ---- wrong models ----
 
@@ -477,11 +477,11 @@ stderr_has "not a density model of hollow"
 # ---- wrong calls, and outputs that cannot be written ----
 
 expect 2 fit "$data"
-stderr_has "-o MODEL is needed"
+stderr_has "-o MODEL is required"
 expect 2 fit "$data" -o "$none" --nonsense
 stderr_has "unknown option '--nonsense'"
 expect 2 fit "$data" -o "$none" --model gan
-stderr_has "unknown model 'gan'; there are cnf, nice, realnvp, maf, iaf, naf"
+stderr_has "unknown model 'gan'; use one of cnf, nice, realnvp, maf, iaf, naf"
 fit 2 "$data" "$none" --solver nonsense
 refused "$none" "unknown ODE method 'nonsense'"
 fit 2 "$data" "$none" --model maf --conditioner tree
@@ -493,10 +493,10 @@ refused "$none" "--lr"
 fit 2 "$data" "$none" --model maf --loss flow-matching
 refused "$none" "flow matching is for continuous flows"
 fit 0 "$data" "$work/late.hollow" --resume --iters 3 # nothing to go on from: from the beginning; and then it is finished
-stderr_has "--resume: there is no $work/late.hollow.ckpt yet: training starts from the beginning"
+stderr_has "--resume: there is no checkpoint $work/late.hollow.ckpt; training starts from the beginning"
 cp "$work/late.hollow" "$work/late"
 fit 2 "$data" "$work/late.hollow" --resume --iters 3
-stderr_has "--resume: there is no $work/late.hollow.ckpt, and $work/late.hollow is there: its run is finished"
+stderr_has "--resume: there is no checkpoint $work/late.hollow.ckpt, but the model $work/late.hollow exists: the run is finished"
 same "$work/late.hollow" "$work/late"
 fit 2 "$data" "$work/nowhere/m.hollow"
 stderr_has "nowhere/m.hollow"
@@ -504,14 +504,14 @@ fit 2 "$data" "$work"
 stderr_has "Is a directory"
 cp "$data" "$work/precious.csv"
 fit 2 "$work/precious.csv" "$work/precious.csv"
-stderr_has "would be replaced by the results"
+stderr_has "the output would replace the input"
 for call in "fit $data -o $none --log $data" "logp $model $data --out $data" "logp $model $data --out $model" "sample $model --out $model"; do
     # shellcheck disable=SC2086
     expect 2 $call
-    stderr_has "would be replaced by the results"
+    stderr_has "the output would replace the input"
 done
 fit 2 "$data" "$none" --log "$none"
-stderr_has "are the same file: each output needs one of its own"
+stderr_has "are the same file; use different output files"
 fit 2 "$data" "$none" --trace hutchinson --solver auto
 refused "$none" "auto needs the system's jvp"
 same "$work/precious.csv" "$data"
@@ -544,11 +544,11 @@ stderr_has "hollow fit: iteration "
 stderr_has "not finite"
 stderr_has "try a smaller --lr"
 fit 1 "$data" "$work/failed.hollow" --model realnvp --optimizer sgd --lr 10
-stderr_has "worse than normal columns"
+stderr_has "worse than a normal distribution"
 stderr_has "try a smaller --lr"
 # The rate rises: a good model first, steps that only grow then. (Chaotic runs would end differently on different machines.)
 fit 1 "$data" "$work/away.hollow" --loss nll --optimizer sgd --lr 3 --warmup 60
-stderr_has "training diverged: at iteration "
+stderr_has "training diverged: the loss at iteration "
 stderr_has "the best model before is kept; try a smaller --lr"
 file_there "$work/away.hollow"
 # Without an iteration by likelihood there is no loss of which to say that it diverged, however small the units are.
@@ -578,8 +578,8 @@ absent "$killed"
 file_there "$killed.ckpt"
 # shellcheck disable=SC2086
 expect 2 fit "$data" -o "$killed" $long --resume --lr 0.02
-stderr_has "it belongs to other settings or data: it has 'lr 0.01"
-stderr_has "', now 'lr 0.02'" # the first that differs, alone
+stderr_has "the checkpoint has other settings or data: it has 'lr 0.01"
+stderr_has "', this run has 'lr 0.02'" # the first that differs, alone
 # shellcheck disable=SC2086
 expect 2 fit "$work/tied.csv" -o "$killed" $long --resume
 stderr_has "other settings or data"
@@ -607,13 +607,13 @@ if [ -d /proc/self ]; then
     absent "$work/never.csv"
     # shellcheck disable=SC2086
     interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000 --members flow --log "$work/stopped.log"
-    stderr_has "stopped.hollow.ckpt is written, and the same call with --resume goes on"
+    stderr_has "stopped.hollow.ckpt is written; run the same command with --resume to continue"
     stdout_empty
     absent "$work/stopped.hollow"
     file_there "$work/stopped.hollow.ckpt"
     # shellcheck disable=SC2086
     interrupted fit "$data" -o "$work/stopped.hollow" $long --iters 400000 --members flow --log "$work/stopped_again.log"
-    stderr_has "warning: $work/stopped.hollow.ckpt of an earlier run will be replaced"
+    stderr_has "warning: the checkpoint $work/stopped.hollow.ckpt of an earlier run will be replaced"
 fi
 
 finish test_cli_density

@@ -32,14 +32,14 @@ mkdir "$work/dir"
 ln -s ../data.csv "$work/dir/up"
 for target in "$data" "$work/link" "$work/link2" "$work/hard" "$work/dir/up" "$work/dir/../data.csv" "$work/./data.csv"; do
     kept "$data" logp "$model" "$data" --out "$target"
-    stderr_has "$data would be replaced by the results: choose another file for them"
+    stderr_has "the output would replace the input $data"
 done
 kept "$work/q.npz" logp "$model" "$work/q.npz:train" --out "$work/q.npz"
-stderr_has "would be replaced by the results"
+stderr_has "the output would replace the input"
 kept "$model" logp "$model" "$data" --out "$model"
 kept "$model" sample "$model" --out "$model"
 kept "$data" sample "$work/conditional" --context "$data" --out "$work/link"
-stderr_has "would be replaced by the results"
+stderr_has "the output would replace the input"
 # Those of training, with the files that it makes by itself.
 fit="--members flow --iters 20 --batch 64 --hidden 8 --width 8 --features 4 --layers 1 --threads 1"
 cp "$data" "$work/v.csv"
@@ -50,16 +50,16 @@ cp "$data" "$work/pictures/training.png"
 # shellcheck disable=SC2086
 {
     kept "$work/v.csv" fit "$data" --valid "$work/v.csv" -o "$work/v.csv" $fit
-    stderr_has "v.csv would be replaced by the results"
+    stderr_has "v.csv; choose another output file"
     kept "$work/data.ckpt" fit "$work/data.ckpt" -o "$work/data" $fit
-    stderr_has "data.ckpt would be replaced by the results"
+    stderr_has "data.ckpt; choose another output file"
     kept "$work/data.lock" fit "$work/data.lock" -o "$work/data" $fit
     kept "$work/q.npz" fit "$work/q.npz:train" -o "$work/q.npz" $fit
-    stderr_has "would be replaced by the results"
+    stderr_has "the output would replace the input"
     kept "$data" fit "$data" -o "$work/n" --log "$work/link2" $fit
-    stderr_has "would be replaced by the results"
+    stderr_has "the output would replace the input"
     expect 2 fit "$data" -o "$work/n" --log "$work/n.ckpt" $fit
-    stderr_has "are the same file: each output needs one of its own"
+    stderr_has "are the same file; use different output files"
     expect 2 fit "$data" -o "$work/n" --log "$work/dir/../n" $fit
     stderr_has "are the same file"
     if command -v gnuplot >/dev/null; then
@@ -83,14 +83,14 @@ sde=$work/s.hollow
 file_there "$sde"
 cp "$paths" "$work/paths.ckpt"
 kept "$work/paths.ckpt" sde fit "$work/paths.ckpt" -o "$work/paths" --method pseudo-ml --iters 20 --hidden 8
-stderr_has "would be replaced by the results"
+stderr_has "the output would replace the input"
 (echo "x" && echo 1 && echo 2) >"$work/start.csv"
 kept "$work/start.csv" sde sample "$sde" --start "$work/start.csv" --out "$work/start.csv"
-stderr_has "would be replaced by the results"
+stderr_has "the output would replace the input"
 (echo "t,x" && echo 1,1) >"$work/points.csv"
 kept "$work/points.csv" sde grid "$sde" "$work/points.csv" --out "$work/points.csv"
 expect 2 sde grid "$work/points.csv" "$sde"
-stderr_has "MODEL comes before DATA"
+stderr_has "give MODEL before DATA"
 
 # Not files: nothing is lost.
 expect 0 logp "$model" "$data" --out /dev/null
@@ -108,7 +108,7 @@ if [ $? = 2 ]; then pass; else fail "hollow logp FIFO DATA: exit status is not 2
 # SIGTERM stops like Ctrl-C.
 terminated fit "$data" -o "$work/t" --iters 100000 --threads 1 --log "$work/t.log"
 file_there "$work/t.ckpt"
-stderr_has "with --resume goes on"
+stderr_has "with --resume to continue"
 terminated sample "$model" -n 1000000000 --threads 1 --out "$work/rows.csv"
 absent "$work/rows.csv"
 

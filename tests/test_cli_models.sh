@@ -29,27 +29,27 @@ stderr_has "this model has atoms"
 awk 'BEGIN { srand(6); for (c = 0; c < 8; c++) printf "%sk%d", c ? "," : "", c; print ""
     for (i = 0; i < 40; i++) for (c = 0; c < 8; c++) printf "%.0f%s", rand() * 3, c < 7 ? "," : "\n" }' >"$work/few.csv"
 expect 0 fit "$work/few.csv" -o "$work/few" --members mixture --json
-stderr_has "3 more columns are like these (integer)"
+stderr_has "the same applies to 3 more columns (integer)"
 json "$out" 'sum(f["kind"] == "integer" for f in j["findings"]) == 8'
 awk 'BEGIN { srand(6); for (c = 0; c < 12; c++) printf "k%d,", c; print "x,y"
     for (i = 0; i < 40; i++) { for (c = 0; c < 12; c++) printf "7,"; printf "%.6f,%.6f\n", rand(), rand() } }' >"$work/constant.csv"
 expect 2 fit "$work/constant.csv" -o "$work/none" --members mixture
 stderr_has "'k9' (7), ... are constant and have no density"
 expect 0 fit "$work/constant.csv" -o "$work/constant" --members mixture --drop-constant
-stderr_has "column 'k0' is constant and left out"
+stderr_has "column 'k0' is constant and not used"
 awk 'BEGIN { srand(7); print "x,y"; for (i = 0; i < 12; i++) printf "%.6f,%.6f\n", rand(), rand() }' >"$work/dozen.csv"
 expect 0 fit "$work/dozen.csv" -o "$work/dozen"
-stderr_has "no flow is trained: to judge one, 1 validation row is too few"
+stderr_has "no flow is trained: 1 validation row is too few to select it"
 stderr_has "the model is a mixture of 1 part"
 expect 0 fit "$work/dozen.csv" -o "$work/flow" --validation-share 0 --iters 5 --hidden 4 --width 4 --features 2
-stderr_has "no rows are left to weigh mixtures"
+stderr_has "there are no validation rows to weight mixtures"
 expect 2 fit "$work/dozen.csv" -o "$work/none" --weights x,y
-stderr_has "--weights: one column, not 2"
+stderr_has "--weights: give one column, not 2"
 expect 2 logp "$work/dozen" "$work/few.csv"
 stderr_has "there are no columns 'x', 'y'"
 printf '1,2,3\n' >"$work/three.csv"
 expect 2 logp "$work/dozen" "$work/three.csv"
-stderr_has "3 columns without names, where 2 are needed"
+stderr_has "3 columns without names, but 2 are needed"
 # Bounds: values outside have no density.
 expect 0 fit "$work/dozen.csv" -o "$work/bounded" --bounds 'x=0:1' --members mixture --quiet
 expect 0 info --json "$work/bounded"
@@ -59,11 +59,11 @@ expect 0 logp "$work/bounded" "$work/outside.csv"
 stdout_has "-inf"
 stderr_has "2 is above the model's bound 1"
 expect 2 calibrate "$work/bounded" "$work/outside.csv"
-stderr_has "there is no solution to measure"
+stderr_has "log p has no solver error there"
 # A report of a flow tells its training and that these rows trained it.
 expect 0 fit "$work/atoms.csv" -o "$work/trained" --columns b,c --members flow --iters 30 --hidden 8 --width 8 --features 4 --layers 1 --quiet
 expect 0 report "$work/trained" "$work/atoms.csv" --draws 100 -o "$work/trained.html" --quiet
-for text in 'log p, training and validation' 'trained the model'; do
+for text in 'log p, training and validation' 'used to train the model'; do
     if grep -q "$text" "$work/trained.html"; then pass; else fail "$command: the page has no '$text'"; fi
 done
 
@@ -77,7 +77,7 @@ awk 'function next_uniform() { state = state * 16807 % 2147483647; return state 
 head -n 500 "$work/chain.csv" >"$work/chain_train.csv"
 tail -n 210 "$work/chain.csv" >"$work/chain_valid.csv"
 expect 0 fit "$work/chain_train.csv" --valid "$work/chain_valid.csv" -o "$work/chain" --model maf --iters 200 --hidden 32 --lr 0.01 --threads 1 --json
-stderr_has "(on 42 rows that chose nothing)"
+stderr_has "(on 42 rows not used for selection)"
 json "$out" 'j["gain_rows"] == 42 and j["gain_error"] > 0'
 
 # ---- stochastic equations ----

@@ -116,13 +116,13 @@ cut -d, -f1-21,23 "$work/before.csv" >"$work/before"
 cut -d, -f1-21,23 "$work/t/table1_shared_1.csv" >"$work/after"
 same "$work/before" "$work/after"
 expect 2 paper table1 --quick --net linear --shared --out "$work/t" --threads 1
-stderr_has "another autoencoder"
+stderr_has "has other settings"
 expect 0 paper table1 --quick --anchor --epochs 2 --only vae,ffjord --out "$work/t" --threads 1
 bounds() { echo "minus_iwae_$1_$2,error_$1_$2,better_$1_$2,better_error_$1_$2,significant_$1_$2"; }
 columns=name,minus_elbo,error,minus_elbo_fresh,error_fresh,$(bounds 40 fresh),$(bounds 40 best),$(bounds 10 fresh),$(bounds 10 best),validation,cpu_seconds_per_epoch,epochs
 csv "$work/t/table1_anchor_1.csv" "$columns" 3 "r['epochs'] == 2 and r['minus_iwae_40_fresh'] >= r['minus_iwae_40_best'] and (r['better_40_best'] == '') == (r['name'] == 'vae')"
 expect 2 paper table1 --quick --anchor --shared --out "$work/t"
-stderr_has "exclude each other"
+stderr_has "cannot be combined"
 expect 0 paper posteriors --quick --out "$work/t" --threads 1
 file_there "$work/t/posteriors.png"
 

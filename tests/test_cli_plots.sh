@@ -72,7 +72,7 @@ if [ -z "$(ls -A "$work/failed")" ]; then pass; else fail "$command: left $(ls -
 PATH=$work/nothing
 "$hollow" fit "$work/d.csv" -o "$work/m" --columns 1,2 --members mixture --plot "$work/none" 2>"$err"
 PATH=$work/bin:$usual
-stderr_has "no pictures: gnuplot is not there"
+stderr_has "no pictures: gnuplot is not installed"
 
 # ---- stochastic equations ----
 
@@ -105,7 +105,7 @@ fi
 picture p1 marginals "set multiplot layout 1,5"
 lines_of 5 '^plot \$data[0-9] with boxes'
 learn 1 --form network --method fp --iters 30 --hidden 8 --time-dependent --anyway
-picture p1 training "residual of the Fokker–Planck equation" "set logscale y"
+picture p1 training "Fokker–Planck residual" "set logscale y"
 lines_of 2 '^plot '
 picture p1 equation "set title 'drift f'" "title 't = 0'" "title 't = 0.55'" "title 't = 1.1'"
 learn 2
@@ -114,7 +114,7 @@ if [ "$(block arrows | grep -c .)" = 289 ] && [ "$(block field | grep -c .)" = 3
 picture p2 marginals "set multiplot layout 3,5" "title 'simulations, t = 1.1'"
 lines_of 15 '^plot '
 learn 2 --form network --method pseudo-ml --iters 10 --hidden 8 --time-dependent
-picture p2 training "Mean −log likelihood of a step"
+picture p2 training "Mean negative log-likelihood of a step"
 picture p2 equation "observations, t = 0.55'"
 learn 3
 picture p3 marginals "set multiplot layout 3,5"
@@ -126,5 +126,5 @@ stderr_has "training.png: gnuplot could not draw it"
 PATH=$work/nothing
 "$hollow" sde fit "$work/p1.csv" -o "$work/s" --plot "$work/none" --threads 1 >"$out" 2>"$err"
 PATH=$usual
-stderr_has "no pictures: gnuplot is not there"
+stderr_has "no pictures: gnuplot is not installed"
 finish test_cli_plots

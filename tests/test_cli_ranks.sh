@@ -179,7 +179,7 @@ command="hollow fit as one of two ranks without mpirun"
 PMI_SIZE=2 PMI_RANK=0 "$hollow" fit "$work/two.csv" -o "$work/many" --iters 2 >"$out" 2>"$err"
 got=$?
 if [ $got = 1 ] && [ ! -f "$work/many" ]; then pass; else fail "$command: status $got"; fi
-stderr_has "but MPI has 1"
+stderr_has "but MPI reports 1"
 
 # Ranks that see different files.
 command="mpirun with two tables"

@@ -17,7 +17,7 @@ expect 0 fit "$data" -o "$model" --members mixture --threads 1 --quiet
 page=$work/page.html
 
 expect 0 report "$model" "$work/new.csv" -o "$page" --draws 500
-stdout_has "log p gains"
+stdout_has "nats per row above a normal distribution"
 stderr_has "page.html is written"
 file_there "$page"
 if grep -q '<script>alert' "$page"; then fail "the name of a column became a script"; else pass; fi
@@ -99,8 +99,8 @@ def shown(value, what):
     found or sys.exit(f"the page does not show: {what}")
     near(float(found.group(1)), value, 6e-4)
 shown(logp.mean(), "mean log p of the rows")
-shown(halves(independent), "nats a row above independent normal columns")
-shown(halves(normal), "nats a row above a full normal distribution")
+shown(halves(independent), "nats per row above independent normal columns")
+shown(halves(normal), "nats per row above a multivariate normal distribution")
 END
         pass
     else
@@ -125,7 +125,7 @@ expect 0 report "$work/conditional" -o "$page" --draws 200
 for old in density_1 density_2; do
     rm -f "$page"
     expect 0 report "$here/data/$old.hollow" -o "$page" --draws 200
-    if grep -q 'keeps no course of its training' "$page"; then pass; else fail "$old: the page does not say that there is no course"; fi
+    if grep -q 'contains no training history' "$page"; then pass; else fail "$old: the page does not say that there is no course"; fi
 done
 
 # ---- a stochastic equation ----
@@ -140,7 +140,7 @@ json "$out" "len(j['training']) == len(j['training_density']) == 20 and j['train
 if grep -q 'log p of the density</text>\|log p of the density<' "$page"; then pass; else fail "the page of an equation has no course"; fi
 json "$out" "j['kind'] == 'sde' and j['rows'] == 840 and j['steps'] == 800 and len(j['columns']) == 1 and abs(j['columns'][0]['noise'] - 1) < 0.3"
 expect 2 report "$work/s.hollow"
-stderr_has "its report needs DATA"
+stderr_has "its report requires DATA"
 
 # ---- an autoencoder ----
 
@@ -153,14 +153,14 @@ json "$out" "len(j['training']) == 50 and j['training'][49]['validated'] == 50"
 if grep -q 'ELBO, training and validation' "$page"; then pass; else fail "the page of an autoencoder has no course"; fi
 json "$out" "j['kind'] == 'vae' and j['rows'] == 60 and j['latent'] == 2 and len(j['variance']) == 2"
 expect 2 report "$work/v.hollow"
-stderr_has "is an autoencoder: its report needs DATA"
+stderr_has "is an autoencoder: its report requires DATA"
 
 # ---- what is wrong ----
 
 if python3 -c 'import numpy' 2>/dev/null; then
     python3 -c "import numpy; x = numpy.ones((30, 3)); x[4, 1] = numpy.nan; numpy.save('$work/nan.npy', x)"
     expect 2 report "$model" "$work/nan.npy" -o "$page"
-    stderr_has "row 5, column 'x2': nan is not a number to compute with"
+    stderr_has "row 5, column 'x2': nan is not a finite number"
     expect 0 report "$model" "$work/nan.npy" --drop-missing --json
     json "$out" "j['rows'] == 29"
 fi

@@ -27,7 +27,7 @@ same "$out" "$work/expected"
 expect 0 logp "$model" "$data" --append --out "$work/appended.csv"
 same "$work/appended.csv" "$work/expected"
 expect 2 logp "$model" "$work/appended.csv" --append
-stderr_has "it has a column 'logp' already; leave it out by --columns"
+stderr_has "the file already has a column 'logp'; remove it with --columns"
 expect 0 logp "$model" "$work/appended.csv" --append --columns b,a
 stdout_has "b,a,logp"
 expect 0 logp "$model" - --append <"$data"
@@ -43,7 +43,7 @@ json "$out" 'len(j["worst"]) == 5 and j["worst"][0]["logp"] <= j["worst"][1]["lo
 expect 0 logp "$model" "$data" --worst 1000
 if [ "$(wc -l <"$out")" = 102 ]; then pass; else fail "$command: not all rows"; fi
 expect 2 logp "$model" "$data" --worst 5 --append
-stderr_has "--worst prints whole rows"
+stderr_has "--worst prints rows"
 expect 2 logp "$model" "$data" --worst 5 --calibrate
 stderr_has "--calibrate prints a table"
 
@@ -93,7 +93,7 @@ json "$out" 'len(j["logp"]) == 101 and j["rows"] == 101 and j["failed"] == 0 and
 expect 0 logp "$model" "$data" --json --out "$work/l.npy"
 json "$out" '"logp" not in j and j["file"].endswith("l.npy") and j["rows"] == 101'
 expect 2 logp "$model" "$data" --json --append
-stderr_has "--append with --json needs --out"
+stderr_has "--append with --json requires --out"
 expect 0 logp "$model" "$data" --json --calibrate
 json "$out" 'len(j["calibration"]) == 5 and j["calibration"][4]["largest_change"] == 0'
 expect 0 sample "$model" -n 3 --json
@@ -111,9 +111,9 @@ expect 0 fit "$data" -o "$work/bounded" --bounds a=-9:9 $small --quiet
 expect 0 logp "$work/bounded" "$work/outside.csv" --json
 json "$out" 'j["infinite"] == 2 and j["mean_logp"] is None and j["standard_error"] is None and j["failed"] == 0'
 stderr_has "outside.csv:103: column 'a': log p is -inf: 10 is above the model's bound 9"
-stderr_has "mean log p -inf over 103 rows: that of 2 is -inf"
+stderr_has "mean log p -inf over 103 rows: log p of 2 rows is -inf"
 expect 0 report "$work/bounded" "$work/outside.csv" --json --draws 200
-json "$out" 'j["level"] == "wrong" and "2 of 103 rows, such as row 102, cannot be by the model" in j["verdict"] and j["over_normal"]["value"] is None'
+json "$out" 'j["level"] == "wrong" and "2 of 103 rows, such as row 102, are impossible under the model" in j["verdict"] and j["over_normal"]["value"] is None'
 expect 2 calibrate "$work/bounded" "$work/outside.csv"
 stderr_has "outside.csv:103: column 'a': 10 is above the model's bound 9"
 
@@ -121,7 +121,7 @@ stderr_has "outside.csv:103: column 'a': 10 is above the model's bound 9"
 
 for suffix in parquet npz xlsx tsv json CSV; do
     expect 2 sample "$model" --out "$work/s.$suffix"
-    stderr_has "s.$suffix: tables are written as .csv"
+    stderr_has "s.$suffix: unknown suffix; tables are written as .csv"
     expect 2 logp "$model" "$data" --out "$work/s.$suffix"
     absent "$work/s.$suffix"
 done
@@ -131,14 +131,14 @@ for name in rows rows.txt rows.dat .hidden dir.parquet/rows; do
     file_there "$work/$name"
 done
 expect 2 logp "$data" "$model"
-stderr_has "MODEL comes before DATA: $model is a model"
+stderr_has "$model is a model: give MODEL before DATA"
 expect 2 logp "$data" "$data"
 stderr_has "data.csv: "
 (echo "name,b" && echo "x,1") >"$work/other.csv" # text, too
 expect 2 logp "$model" "$work/other.csv"
-stderr_has "other.csv: there is no column 'a'; there are 2: name, b"
+stderr_has "other.csv: there is no column 'a'; the file has 2: name, b"
 (echo "p,q" && echo "1,1") >"$work/other.csv"
 expect 2 logp "$model" "$work/other.csv"
-stderr_has "other.csv: there are no columns 'a', 'b'; there are 2: p, q"
+stderr_has "other.csv: there are no columns 'a', 'b'; the file has 2: p, q"
 
 finish test_cli_rows

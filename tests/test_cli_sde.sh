@@ -80,14 +80,14 @@ for name in fit sample grid eval; do
     stderr_has "usage: hollow sde $name"
 done
 expect 2 sde nonsense
-stderr_has "unknown command 'nonsense'; there are fit, sample, grid, eval"
+stderr_has "unknown command 'nonsense'; commands are fit, sample, grid, eval"
 
 # ---- learning, by both methods ----
 
 fit 0 "$data" "$model" --log "$work/log"
 file_there "$model"
 absent "$model.ckpt"
-stderr_has "2000 observations of 1 columns, 200 trajectories"
+stderr_has "2000 observations, 1 columns, 200 trajectories"
 stderr_has "ETA"
 stderr_has " 200/200  mean |residual|"
 stderr_has "m.hollow: contradicted; mean |residual|"
@@ -124,7 +124,7 @@ fit 0 "$data" "$work/pointwise.hollow" --pointwise --iters 100
 stderr_has "the change of the density unexplained"
 # How many Gaussians: as held-out rows choose; the data are one.
 expect 0 sde fit "$data" -o "$work/chosen.hollow" --iters 100 --batch 64 --hidden 8 --threads 1
-stderr_has "1 Gaussian (--components), as held-out rows choose"
+stderr_has "1 mixture component, chosen on held-out rows (--components)"
 expect 0 info --json "$work/chosen.hollow"
 json "$out" 'j["components"] == 1'
 # Options of the other method.
@@ -152,7 +152,7 @@ refused "option 'components' has no effect with density=flow; it is for density=
 fit 2 "$data" "$none" --curvature projected
 refused "option 'curvature' has no effect with density=mixture; it is for density=flow"
 fit 0 "$work/snapshots.csv" "$work/snapshots.hollow"
-stderr_has "2000 observations of 1 columns, 2000 trajectories"
+stderr_has "2000 observations, 1 columns, 2000 trajectories"
 # Trajectories that are not together are put together.
 (head -n 1 "$data" && sed 1d "$data" | sort -t, -s -g -k2,2) >"$work/by_time.csv"
 fit 0 "$work/by_time.csv" "$work/by_time.hollow"
@@ -164,7 +164,7 @@ awk -F, 'NR == 1 { print "who,when,level,note" } NR > 1 { print $1 "," $2 "," $3
 fit 2 "$work/named.csv" "$none"
 refused "named.csv:2: column 'note'" "text 2"
 fit 2 "$work/named.csv" "$none" --columns level
-refused "named.csv: no column of times, t or time" "name it by --time" "give --dt"
+refused "named.csv: no column of times, t or time" "give its name with --time" "set --dt"
 fit 2 "$work/named.csv" "$none" --columns level --time hour
 refused "named.csv: no column of times, 'hour'"
 fit 2 "$work/named.csv" "$none" --columns height --time when
@@ -244,7 +244,7 @@ refused "dates.csv:2: column 'made': '2020-01-01' is not a number"
 # A day that there is not, on its own line, in whichever column of times.
 sed '77s/.*/2021-02-30,5,2020-01-01/' "$work/dates.csv" >"$work/wrong_date.csv"
 fit 2 "$work/wrong_date.csv" "$none" --time date --columns rate
-refused "wrong_date.csv:77: column 'date': '2021-02-30' is not a date" "there is no such day"
+refused "wrong_date.csv:77: column 'date': '2021-02-30' is not a date" "this day or time does not exist"
 cut -d, -f1,2 "$work/wrong_date.csv" | sed '1s/.*/time,rate/' >"$work/wrong_time.csv"
 fit 2 "$work/wrong_time.csv" "$none"
 refused "wrong_time.csv:77: column 'time': '2021-02-30' is not a date"
@@ -259,7 +259,7 @@ stdout_has "0,2024-03-02T12:00:00," "0,2024-03-03T12:00:00,"
 # A year that is far from the others.
 sed '150s/2024/2204/' "$work/hours.csv" | sed '151,$d' >"$work/gap.csv"
 fit 0 "$work/gap.csv" "$work/gap.hollow"
-stderr_has "warning: $work/gap.csv:150: column 'time': there is no observation in the 180 before this time, 100 % of all the time"
+stderr_has "warning: $work/gap.csv:150: column 'time': there are no observations in the interval of 180 before this time, 100 % of the whole time"
 # Trajectories with names.
 awk -F, -v OFS=, 'NR > 1 { $1 = sprintf("cell %03d", $1) } { print }' "$data" >"$work/texts.csv"
 fit 0 "$work/texts.csv" "$work/texts.hollow"
@@ -267,7 +267,7 @@ same "$work/texts.hollow" "$model"
 # A second column of times is not taken for x.
 awk -F, 'NR == 1 { print "date,t,rate"; next } { print $1 "," NR "," $2 }' "$work/dates.csv" >"$work/twice.csv"
 fit 2 "$work/twice.csv" "$none" --time date --method pseudo-ml
-refused "column 't' looks like times, too"
+refused "column 't' also looks like times"
 # Pipes with names.
 mkfifo "$work/fifo"
 cat "$work/dates.csv" >"$work/fifo" &
@@ -291,7 +291,7 @@ refused "standard input:3" "abc"
 expect 0 sde sample "$model" --times 101 -n 3
 if [ "$(wc -l <"$out")" = 4 ]; then pass; else fail "$command: not three rows"; fi
 fit 2 "$data" "$none" --dt 1
-refused "it has a column 't'; --dt is for rows without times"
+refused "the file has a column 't', but --dt is for rows without times"
 # Huge scales.
 awk -F, 'NR == 1 { print } NR > 1 { printf "%s,%.9g,%.9g\n", $1, $2 * 1e12, $3 * 1e12 - 7e15 }' "$data" >"$work/huge.csv"
 fit 0 "$work/huge.csv" "$work/huge.hollow" --iters 800
@@ -348,7 +348,7 @@ for method in euler milstein heun srk sra; do expect 0 sde sample "$model" -n 3 
 expect 0 sde sample "$model" -n 3 --t0 101 --t1 102 --steps 2
 close "$out" 2 2 101 1e-9
 expect 0 sde sample "$model" -n 3 --t1 110
-stderr_has "warning: times 100..110 reach beyond those of the data, 100..104"
+stderr_has "warning: times 100..110 are outside of those of the data, 100..104"
 printf 'x,other\n30,1\n10,2\n' >"$work/start.csv"
 expect 0 sde sample "$model" --start "$work/start.csv" --steps 4
 if [ "$(wc -l <"$out")" = 11 ]; then pass; else fail "$command: not 2 x 5 rows"; fi
@@ -364,13 +364,13 @@ expect 0 sde sample "$model" --start "$work/start.csv" --steps 4 --t0 101
 close "$out" 2 2 101 1e-9
 printf 't,x\n102,30\n103,10\n' >"$work/start.csv"
 expect 2 sde sample "$model" --start "$work/start.csv"
-stderr_has "start.csv:3: column 't': time 103 is not that of the first row, 102"
+stderr_has "start.csv:3: column 't': time 103 differs from that of the first row, 102"
 # sra is for diffusions that do not depend on x.
 fit 0 "$data" "$work/flat.hollow" --known-diffusion x=3 --iters 50
 expect 0 sde sample "$work/flat.hollow" -n 3 --method sra
 stderr_empty
 expect 0 sde sample "$model" -n 3 --method sra
-stderr_has "warning: --method sra is for diffusions that do not depend on x, and this one changes by"
+stderr_has "warning: --method sra requires a diffusion that does not depend on x, but this one varies by"
 for bad in "--times 1,0" "--times 1,x" "--times 1,," "--t0 5 --t1 5" "--times 1,2 --t0 1" "--method rk4" "-n 0" "--start $work/pendulum.csv"; do
     # shellcheck disable=SC2086
     expect 2 sde sample "$model" $bad --out "$work/never.csv"
@@ -398,7 +398,7 @@ stdout_empty
 
 # A density and a drift that freeze at a small residual.
 fit 1 "$work/pendulum.csv" "$work/frozen.hollow" --lambda 30 --components 4 --hidden 16 --iters 1000
-stderr_has "training failed: the density does not move as the data do, however small the residual is"
+stderr_has "training failed: the density does not move as the data do: it misses"
 stderr_has "try a smaller --lambda"
 file_there "$work/frozen.hollow"
 expect 0 sde eval "$work/frozen.hollow" "$work/pendulum.csv"
@@ -408,7 +408,7 @@ fit 0 "$work/pendulum.csv" "$work/moving.hollow" --components 4 --hidden 16 --it
 # Data that look the same at all times.
 paths 200 20 4 >"$work/still.csv"
 fit 1 "$work/still.csv" "$none"
-refused "the observations look much the same at all times" "what cannot be identified" "f and g are known only together" "--method pseudo-ml"
+refused "the observations have nearly the same distribution at all times" "not identifiable" "f and g are determined only jointly" "--method pseudo-ml"
 fit 0 "$work/still.csv" "$work/still.hollow" --anyway
 stderr_has "warning: "
 fit 0 "$work/still.csv" "$work/still.hollow" --known-diffusion 'x=3'
@@ -428,7 +428,7 @@ fit 0 "$work/snapshots.csv" "$work/times.hollow" --time-dependent --known-diffus
 if grep -q "do not identify" "$err"; then fail "$command: the diffusion is known"; else pass; fi
 # One path.
 fit 1 "$work/dates.csv" "$none" --time date --columns rate --method fp
-refused "1 trajectory" "a time that is seen once does not show its density" "--method pseudo-ml"
+refused "1 trajectory" "a time observed once does not determine its density" "--method pseudo-ml"
 
 fit 0 "$work/dates.csv" "$work/series.hollow" --time date --columns rate
 stderr_has "1 trajectory: the method is pseudo-ml"
@@ -479,7 +479,7 @@ json "$out" 'len(j["times"]) == 10 and j["times"][0]["rows"] == 200 and "verdict
 
 awk -F, 'NR == 300 { line = $0; next } { print } NR == 301 { print line }' "$work/dates.csv" >"$work/swapped.csv"
 fit 2 "$work/swapped.csv" "$none" --time date --columns rate --method pseudo-ml
-refused "swapped.csv:301: times do not all rise, so rows are taken as snapshots; name trajectories by --trajectory COL"
+refused "swapped.csv:301: times do not increase, so rows are treated as snapshots; if they belong to trajectories, give their column with --trajectory COL"
 awk -F, -v OFS=, 'NR == 24 { $2 = 99 } { print }' "$data" >"$work/unsorted.csv"
 fit 2 "$work/unsorted.csv" "$none"
 refused "unsorted.csv:24: column 't': time 99 goes back in its trajectory"
@@ -487,10 +487,10 @@ awk 'NR == 24 { print } { print }' "$data" >"$work/doubled.csv"
 fit 2 "$work/doubled.csv" "$none"
 refused "doubled.csv:25: column 't'" "comes twice in its trajectory"
 fit 2 "$work/snapshots.csv" "$none" --method pseudo-ml
-refused "snapshots.csv:" "column 't'" "does not come after" "pseudo-ml needs trajectories"
+refused "snapshots.csv:" "column 't'" "is not later than" "pseudo-ml needs trajectories"
 awk -F, -v OFS=, 'NR > 1 { $1 = NR } { print }' "$data" >"$work/single.csv"
 fit 2 "$work/single.csv" "$none" --method pseudo-ml
-refused "single.csv: every trajectory has one observation"
+refused "single.csv: every trajectory has only one observation"
 awk -F, -v OFS=, 'NR > 1 { $2 = 7 } { print }' "$work/single.csv" >"$work/one_time.csv"
 fit 2 "$work/one_time.csv" "$none"
 refused "one_time.csv: column 't': all observations have the same time 7"
@@ -508,20 +508,20 @@ for value in nan inf "" many; do
 done
 awk -F, -v OFS=, 'NR == 77 { $3 = "" } { print }' "$data" >"$work/missing.csv"
 fit 0 "$work/missing.csv" "$work/dropped.hollow" --drop-missing
-stderr_has "1 rows with missing values are left out"
+stderr_has "skipped 1 rows with missing values"
 head -n 2 "$data" >"$work/row.csv"
 fit 2 "$work/row.csv" "$none"
-refused "row.csv: it has only 1 row; at least 2 are needed"
+refused "row.csv: the table has only 1 row; at least 2 are needed"
 : >"$work/empty.csv"
 fit 2 "$work/empty.csv" "$none"
 refused "empty.csv"
 cut -d, -f2 "$data" >"$work/times.csv"
 fit 2 "$work/times.csv" "$none"
-refused "times.csv: no columns are left for x"
+refused "times.csv: there are no columns for x"
 fit 2 "$work/absent.csv" "$none"
 refused "absent.csv" "No such file or directory"
 fit 2 "$data" "$none" --trajectory nobody
-refused "data.csv: no column 'nobody', which --trajectory names"
+refused "data.csv: there is no column 'nobody', given by --trajectory"
 
 # Columns that are not the model's.
 for name in grid eval; do
@@ -540,8 +540,8 @@ same "$work/grid.csv" "$work/nameless.out"
 # Points where there are no values.
 printf 't,x\n100,40\n102,1e300\n103,-1e300\n' >"$work/wild.csv"
 expect 1 sde grid "$model" "$work/wild.csv"
-stderr_has "wild.csv:3: the model has no value there"
-stderr_has "2 of 3 rows have values that are not numbers"
+stderr_has "wild.csv:3: the model has no finite value"
+stderr_has "2 of 3 rows have values that are not finite"
 if [ "$(wc -l <"$out")" = 4 ]; then pass; else fail "$command: not a header and 3 rows"; fi
 printf 't,x\n100,40\n102,\n' >"$work/wild.csv"
 expect 2 sde grid "$model" "$work/wild.csv"
@@ -549,7 +549,7 @@ stderr_has "--drop-missing"
 expect 0 sde grid "$model" "$work/wild.csv" --drop-missing
 printf 'a,x\n100,40\n' >"$work/wild.csv"
 expect 2 sde grid "$model" "$work/wild.csv"
-stderr_has "name it by --time"
+stderr_has "give its name with --time"
 if grep -q -e "--dt" "$err"; then fail "$command: it has no --dt"; else pass; fi
 
 # ---- wrong models ----
@@ -581,15 +581,15 @@ expect 2 sde fit "$data" -o "$none" --form network --noise full
 stderr_has "networks have independent noise"
 absent "$none"
 expect 2 sde fit "$data"
-stderr_has "-o MODEL is needed"
+stderr_has "-o MODEL is required"
 fit 2 "$data" "$none" --method mle
-refused "unknown method 'mle'; there are fp, pseudo-ml"
+refused "unknown method 'mle'; use one of fp, pseudo-ml"
 fit 2 "$data" "$none" --dt 1 --time t
 refused "--dt is for rows without times"
 fit 0 "$data" "$work/begun.hollow" --resume --iters 60
 stderr_has "training starts from the beginning"
 fit 2 "$data" "$work/begun.hollow" --resume --iters 60
-stderr_has "its run is finished"
+stderr_has "the run is finished"
 expect 2 sde sample "$model" --t0 2020-02-30
 stderr_has "2020-02-30"
 fit 2 "$data" "$work/nowhere/m.hollow"
@@ -600,7 +600,7 @@ fit 2 "$data" "$none" --plot "$data/plot"
 refused "Not a directory"
 cp "$data" "$work/precious.csv"
 fit 2 "$work/precious.csv" "$work/precious.csv"
-stderr_has "would be replaced by the results"
+stderr_has "the output would replace the input"
 same "$work/precious.csv" "$data"
 expect 2 sde sample "$model" --out "$work/nowhere/x.csv"
 stderr_has "nowhere/x.csv"
@@ -636,7 +636,7 @@ absent "$killed"
 file_there "$killed.ckpt"
 # shellcheck disable=SC2086
 expect 2 sde fit "$data" -o "$killed" $long --resume --lr 0.02
-stderr_has "it belongs to other settings or data: it has 'lr 0.002"
+stderr_has "the checkpoint has other settings or data: it has 'lr 0.002"
 # shellcheck disable=SC2086
 expect 2 sde fit "$work/by_time.csv" -o "$killed" $long --resume --known-diffusion x=3
 stderr_has "other settings or data"
@@ -659,7 +659,7 @@ absent "$killed.ckpt"
 if [ -d /proc/self ]; then
     # shellcheck disable=SC2086
     interrupted sde fit "$data" -o "$work/stopped.hollow" $long --iters 400000 --log "$work/stopped.log"
-    stderr_has "stopped.hollow.ckpt is written, and the same call with --resume goes on"
+    stderr_has "stopped.hollow.ckpt is written; run the same command with --resume to continue"
     stdout_empty
     absent "$work/stopped.hollow"
     file_there "$work/stopped.hollow.ckpt"

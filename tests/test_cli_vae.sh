@@ -37,7 +37,7 @@ for name in fit eval sample; do
     stdout_has "usage: hollow vae $name"
 done
 expect 2 vae train
-stderr_has "there are fit, eval, sample"
+stderr_has "commands are fit, eval, sample"
 
 # ---- fit ----
 
@@ -79,7 +79,7 @@ json "$out" "j['rows'] == 30"
 expect 0 vae eval "$work/hollow.hollow" "$data" --iwae 5 --rows 10
 stdout_has "adaptive solver"
 expect 2 vae eval "$work/ffjord.hollow" "$data" --iwae 5
-stderr_has "Hutchinson"
+stderr_has "hutchinson"
 expect 0 vae eval "$work/ffjord.hollow" "$data" --iwae 5 --rows 10 --allow-biased
 stdout_has "biased"
 expect 0 vae eval "$model" "$data" --rows 5 --out "$work/rows.csv" --quiet
@@ -116,7 +116,7 @@ assert kind == b"IEND" and (w, h) == (10 * 14 + 2, 2 * 10 + 2) and len(zlib.deco
 ' "$work/s.png" 2>"$work/python"; then pass; else fail "s.png is no picture"; fi
 fi
 expect 2 vae sample "$work/real.hollow" --png "$none"
-refused "no images"
+refused "not images"
 
 # ---- wrong ----
 
@@ -125,13 +125,13 @@ expect 2 vae fit "$work/bad.csv" -o "$none"
 refused "300 is not a pixel"
 awk 'BEGIN { for (i = 0; i < 20; i++) print "0,1,0.5,1" }' >"$work/half.csv"
 expect 2 vae fit "$work/half.csv" -o "$none"
-refused "0.5 is not a pixel" "bring gray values between 0 and 1 to 0..255"
+refused "0.5 is not a pixel" "if gray values are between 0 and 1, scale them to 0..255"
 expect 2 vae fit "$data" -o "$none" --net small
 refused "rows of 24 values are not square" "--image HxW"
 expect 2 vae fit "$data" -o "$none" --image 5x5
 refused "24 pixels"
 expect 2 vae fit "$data" -o "$none" --image 24
-refused "neither HxW nor CxHxW"
+refused "not of the form HxW or CxHxW"
 expect 2 vae fit "$data" -o "$none" --latent 0
 refused "--latent"
 expect 2 vae fit "$data" -o "$none" --posterior glow
@@ -146,7 +146,7 @@ expect 2 vae eval "$model" "$work/missing.csv"
 stderr_has "--drop-missing"
 expect 0 vae eval "$model" "$work/missing.csv" --drop-missing --json
 json "$out" "j['rows'] == 120"
-stderr_has "1 rows with missing values are left out"
+stderr_has "skipped 1 rows with missing values"
 expect 2 vae eval "$model" "$data" --allow-biased
 stderr_has "--iwae"
 expect 2 vae eval "$model" "$data" --iwae 0

@@ -277,7 +277,7 @@ static void test_straight(void **state)
     CHECK_STATUS(ctx, hl_flow_set_solver(flow, &solver), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_flow_set_solver(flow, &(hl_flow_solver){ .method = "bdf-jacobi", .straight = 1 }),
                  HL_ERR_UNSUPPORTED);
-    check_message(ctx, "straight paths are for Runge-Kutta methods, not for bdf-jacobi");
+    check_message(ctx, "straight is supported by Runge-Kutta methods, not by bdf-jacobi");
     hl_flow_free(flow);
     test_context_free(ctx, NULL);
 }
@@ -363,7 +363,7 @@ static void test_imprecise(void **state)
         CHECK_OK(ctx, hl_flow_logp(flow, 64, x, NULL, logp));
         CHECK_OK(ctx, hl_flow_set_solver(flow, &(hl_flow_solver){ .rtol = 1e-9, .atol = 1e-9 }));
         CHECK_STATUS(ctx, hl_flow_logp(flow, 64, x, NULL, again), HL_IMPRECISE);
-        check_message(ctx, "finer than the rounding of f");
+        check_message(ctx, "finer than the rounding error of f");
         CHECK_STATUS(ctx, hl_flow_forward(flow, 64, x, NULL, z, NULL), HL_IMPRECISE);
         CHECK_LE(relative_error_f64(again, logp, 64), 1e-4, "log p");
         x[70] = NAN; /* a failure goes before it */

@@ -283,11 +283,11 @@ static const struct {
     text_case text;
     hl_status status;
 } bad[] = {
-    { { "", { 0 }, "data.csv: it is empty" }, HL_ERR_FORMAT },
-    { { "\n# nothing\n", { 0 }, "data.csv: it is empty" }, HL_ERR_FORMAT },
-    { { "a,b\n", { 0 }, "data.csv: it has a header and no rows" }, HL_ERR_FORMAT },
-    { { "a\n1\n", { .min_rows = 2 }, "data.csv: it has only 1 row; at least 2 are needed" }, HL_ERR_FORMAT },
-    { { "a,b\n1,NA\n", { .drop_missing = 1 }, "no row is left: all 1 have a missing value" }, HL_ERR_FORMAT },
+    { { "", { 0 }, "data.csv: the file is empty" }, HL_ERR_FORMAT },
+    { { "\n# nothing\n", { 0 }, "data.csv: the file is empty" }, HL_ERR_FORMAT },
+    { { "a,b\n", { 0 }, "data.csv: the file has a header but no rows" }, HL_ERR_FORMAT },
+    { { "a\n1\n", { .min_rows = 2 }, "data.csv: the table has only 1 row; at least 2 are needed" }, HL_ERR_FORMAT },
+    { { "a,b\n1,NA\n", { .drop_missing = 1 }, "no rows are left: all 1 have a missing value" }, HL_ERR_FORMAT },
     { { "age,b\n1,2\n\nabc,4\n", { 0 }, "data.csv:4: column 'age': 'abc' is not a number; " }, HL_ERR_FORMAT },
     { { "a,b\n1,2\n3\n", { 0 }, "data.csv:3: 1 field (separated by commas), but the first row has 2" }, HL_ERR_FORMAT },
     { { "a;b\n1;2;3\n", { 0 }, "data.csv:2: more than 2 fields (separated by semicolons), but" }, HL_ERR_FORMAT },
@@ -300,14 +300,14 @@ static const struct {
     { { "a;b\n1,5;2\n", { 0 }, "data.csv:2: column 'a': '1,5' is not a number; write a decimal point" },
       HL_ERR_FORMAT },
     { { "a,b,a\n1,2,3\n", { 0 }, "data.csv: columns 1 and 3 have the same name, 'a'" }, HL_ERR_FORMAT },
-    { { "a,b\n1,\"2\n3,4\n", { 0 }, "data.csv:2: a quote (\") is opened and never closed" }, HL_ERR_FORMAT },
+    { { "a,b\n1,\"2\n3,4\n", { 0 }, "data.csv:2: unterminated quote (\")" }, HL_ERR_FORMAT },
     { { "a,b\n1,\"2\"x\n", { 0 }, "data.csv:2: text follows a closing quote" }, HL_ERR_FORMAT },
     { { "a,b\n\"1\n\",2\n3,x\n", { 0 }, "data.csv:2: column 'a': '1?' is not a number" }, HL_ERR_FORMAT },
     { { "a,b\n1,0x10\n", { 0 }, "'0x10' is not a number" }, HL_ERR_FORMAT },
     { { "a,b\n1,2 3\n", { 0 }, "'2 3' is not a number" }, HL_ERR_FORMAT },
     { { "a,b\n1,\"1\"\"2\"\n", { 0 }, "'1\"\"2' is not a number" }, HL_ERR_FORMAT },
     { { "a\n" LONG_NAME "\n", { 0 }, "nnnn...' is not a number; correct" }, HL_ERR_FORMAT },
-    { { "a,b\n1,2\n", { .columns = "c" }, "data.csv: there is no column 'c'; there are 2: a, b" }, HL_ERR_INVALID },
+    { { "a,b\n1,2\n", { .columns = "c" }, "data.csv: there is no column 'c'; the file has 2: a, b" }, HL_ERR_INVALID },
     { { "a,b\n1,2\n", { .columns = "a,1" }, "data.csv: column 'a' is listed twice" }, HL_ERR_INVALID },
     { { "a,b\n1,2\n", { .columns = "1-3" }, "there is no column '1-3'" }, HL_ERR_INVALID },
     { { "a,b\n1,2\n", { .columns = "2-1" }, "there is no column '2-1'" }, HL_ERR_INVALID },
@@ -339,7 +339,7 @@ static const struct {
     { { "\xFF\xFE"
         "a",
         { 0 },
-        "data.csv: text in UTF-16; save it as UTF-8" },
+        "data.csv: the text is UTF-16; save it as UTF-8" },
       HL_ERR_UNSUPPORTED },
 };
 

@@ -782,10 +782,10 @@ static void test_wrong_checkpoints(void **state)
     CHECK_OK(ctx, hl_fit_step(t.fit, NULL));
     CHECK_OK(ctx, hl_fit_save(t.fit, "iters 12 lr 0.1 seed 3", "c.ckpt"));
     CHECK_STATUS(ctx, hl_fit_load(t.fit, "iters 12 lr 0.2 seed 3", "c.ckpt"), HL_ERR_INVALID);
-    check_message(ctx, "c.ckpt: it belongs to other settings or data: it has 'lr 0.1', now 'lr 0.2'");
+    check_message(ctx, "c.ckpt: the checkpoint has other settings or data: it has 'lr 0.1', this run has 'lr 0.2'");
     CHECK_STATUS(ctx, hl_fit_load(t.fit, "", "c.ckpt"), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_fit_load(other.fit, "iters 12 lr 0.1 seed 3", "c.ckpt"), HL_ERR_FORMAT);
-    check_message(ctx, "c.ckpt: its state does not fit the model");
+    check_message(ctx, "c.ckpt: the checkpoint does not match the model");
     CHECK_STATUS(ctx, hl_fit_load(t.fit, "", "absent.ckpt"), HL_ERR_IO);
     CHECK_STATUS(ctx, hl_fit_save(t.fit, "", "none/c.ckpt"), HL_ERR_IO);
     CHECK_STATUS(ctx, hl_fit_load(t.fit, NULL, "c.ckpt"), HL_ERR_INVALID);

@@ -147,7 +147,7 @@ static void test_stop(void **state)
         for (int after = 0; after < 12; after += 3) {
             left = after;
             CHECK_STATUS(ctx, hl_density_logp(model, rows, x, NULL, logp), HL_STOPPED);
-            check_failure(ctx, HL_STOPPED, HL_NOWHERE, HL_NOWHERE, "stopped as asked");
+            check_failure(ctx, HL_STOPPED, HL_NOWHERE, HL_NOWHERE, "stopped on request");
             CHECK(isnan(logp[rows - 1]), methods[m]);
             left = after;
             CHECK_STATUS(ctx, hl_density_sample(model, 1, 0, rows, NULL, drawn), HL_STOPPED);

@@ -172,8 +172,7 @@ static void test_wrong(void **state)
         const char *message;
     } bad[] = {
         { { .net.dim = 0 }, "dim is 0" },
-        { { .net.dim = 2, .kind = "glow" },
-          "unknown kind of flow 'glow'; there are: cnf, " },
+        { { .net.dim = 2, .kind = "glow" }, "unknown kind of flow 'glow'; use one of: cnf, " },
         { { .kind = "naf", .net = { .dim = 2, .activation = "swish" } }, "use one of: tanh, " },
         { { .net.dim = 2, .flows = 1001 }, "flows is 1001; it must be in 1..1000" },
         { { .kind = "maf", .net = { .dim = 2, .hidden_layers = 65 } }, "hidden_layers is 65" },

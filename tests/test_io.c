@@ -113,7 +113,7 @@ static void test_load(void **state)
     assert_int_equal(data[size], 0);
     hl_free(ctx, data);
     CHECK_STATUS(ctx, hl_file_load(ctx, "big", sizeof big - 1, &data, &size), HL_ERR_FORMAT);
-    check_message(ctx, "big: larger than the 9999 bytes allowed for it");
+    check_message(ctx, "big: larger than the allowed 9999 bytes");
     assert_null(data);
     put_file("empty", "", 0);
     check_file(ctx, "empty", "");
@@ -672,9 +672,9 @@ static const struct {
     { "{\"\xED\xA0\x80\":{}}", "the string is not UTF-8" },
     { "{\"\\ud800\":{}}", "invalid surrogate pair" },
     { "{\"a\x1B[2J\":{}}", "control character in a string" },
-    { "{\"w\":{},\"w\":{}}", "a key stands twice" },
-    { F("\"F32\",\"dtype\":\"F32\"", "[2,3]", "[0,24]"), "a key stands twice" },
-    { "{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", "a key stands twice" },
+    { "{\"w\":{},\"w\":{}}", "duplicate key" },
+    { F("\"F32\",\"dtype\":\"F32\"", "[2,3]", "[0,24]"), "duplicate key" },
+    { "{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", "duplicate key" },
     { "{\"w\":[[[]]]}", "nested too deeply at byte 15" },
     { "{\"w\":{\"shape\":[[1]]}}", "nested too deeply" },
     /* names */
@@ -726,8 +726,8 @@ static const struct {
     { F("\"F32\"", "[6]", "[-24,0]"), "data_offsets is not a pair" },
     { F("\"F32\"", "[6]", "[0,-1]"), "data_offsets is not a pair" },
     { F("\"F32\"", "[6]", "[24,0]"), "data_offsets [24, 0] end before they begin" },
-    { F("\"F32\"", "[7]", "[0,28]"), "data_offsets [0, 28] reach beyond the file's 24 bytes of data" },
-    { F("\"F32\"", "[6]", "[9223372036854775783,9223372036854775807]"), "reach beyond the file's 24 bytes" },
+    { F("\"F32\"", "[7]", "[0,28]"), "data_offsets [0, 28] exceed the 24 bytes of data" },
+    { F("\"F32\"", "[6]", "[9223372036854775783,9223372036854775807]"), "exceed the 24 bytes" },
     { F("\"F32\"", "[2,3]", "[0,16]"),
       "m.hollow: tensor 'w': data_offsets [0, 16] hold 16 bytes but shape [2, 3] of F32 needs 24" },
     { F("\"F64\"", "[2,3]", "[0,24]"), "shape [2, 3] of F64 needs 48" },
@@ -736,10 +736,11 @@ static const struct {
     { F("\"F32\"", "[2]", "[6,14]"), "data_offsets [6, 14] of F32 do not begin at a multiple of 4" },
     { F("\"F64\"", "[2]", "[4,20]"), "data_offsets [4, 20] of F64 do not begin at a multiple of 8" },
     /* the data as a whole */
-    { "{}", "24 bytes after the last tensor belong to none" },
-    { F("\"F32\"", "[5]", "[0,20]"), "4 bytes after the last tensor belong to none" },
-    { F("\"F32\"", "[5]", "[4,24]"), "bytes 0 to 4 of the data belong to no tensor" },
-    { "{" T("b", "[2]", "[16,24]") "," T("a", "[3]", "[0,12]") "}", "bytes 12 to 16 of the data belong to no tensor" },
+    { "{}", "24 unexpected bytes after the last tensor" },
+    { F("\"F32\"", "[5]", "[0,20]"), "4 unexpected bytes after the last tensor" },
+    { F("\"F32\"", "[5]", "[4,24]"), "bytes 0 to 4 of the data do not belong to a tensor" },
+    { "{" T("b", "[2]", "[16,24]") "," T("a", "[3]", "[0,12]") "}",
+      "bytes 12 to 16 of the data do not belong to a tensor" },
     { "{" T("b", "[3]", "[12,24]") "," T("a", "[4]", "[0,16]") "}",
       "tensor 'b': data_offsets [12, 24] overlap those of 'a', [0, 16]" },
     { "{" T("a", "[6]", "[0,24]") "," T("b", "[6]", "[0,24]") "}", "overlap" },
@@ -770,10 +771,10 @@ static void test_header_length(void **state)
     } cases[] = {
         { 2, 0, "only 0 bytes long: not a safetensors file" },
         { 2, 7, "only 7 bytes long: not a safetensors file" },
-        { 2, 8, "a header of 2 bytes reaches beyond the file's 8 bytes" },
+        { 2, 8, "a header of 2 bytes exceeds the file size of 8 bytes" },
         { 0, 8, "does not begin with '{'" },
-        { 25, 32, "a header of 25 bytes reaches beyond the file's 32 bytes" },
-        { 100000000, 32, "a header of 100000000 bytes reaches beyond" },
+        { 25, 32, "a header of 25 bytes exceeds the file size of 32 bytes" },
+        { 100000000, 32, "a header of 100000000 bytes exceeds" },
         { 100000001, 32, "a header of 100000001 bytes is more than the 100000000 allowed" },
         { UINT64_MAX, 32, "a header of 18446744073709551615 bytes is more" },
         { UINT64_MAX - 7, 32, "bytes is more than" },
@@ -953,7 +954,7 @@ static void test_checksum(void **state)
     bytes[size - 1] ^= 1;
     put_file("flipped", bytes, size);
     CHECK_STATUS(ctx, hl_tensors_read(ctx, "flipped", &t), HL_ERR_FORMAT);
-    check_message(ctx, "flipped: damaged, or changed by another program: its checksum is ");
+    check_message(ctx, "flipped: damaged, or modified by another program: the checksum is ");
     forget_checksum(bytes, size);
     put_file("flipped", bytes, size);
     CHECK_OK(ctx, hl_tensors_read(ctx, "flipped", &t));

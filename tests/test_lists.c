@@ -135,7 +135,7 @@ static void test_lists(void **state)
         const char *const *names = lists[l].names();
         CHECK(names[0] && names[1], "a list has names");
         CHECK_STATUS(ctx, lists[l].use(ctx, "nothing"), HL_ERR_INVALID);
-        check_message(ctx, "'nothing'; there are: ");
+        check_message(ctx, "'nothing'; use one of: ");
         for (size_t i = 0; names[i]; i++) {
             check_message(ctx, names[i]);
             for (size_t k = 0; k < i; k++)

@@ -176,7 +176,7 @@ static void test_shapes(void **state)
     hl_table_place(t, 1, 0, place, sizeof place);
     assert_string_equal(place, "a.npy: row 2, column 'x2'");
     CHECK_STATUS(ctx, hl_table_read_rows(t, 2, 2, NULL), HL_ERR_INVALID);
-    check_message(ctx, "a.npy: rows 2 to 4 were asked for, and there are 3");
+    check_message(ctx, "a.npy: rows 2 to 4 were requested, but there are only 3");
     CHECK_STATUS(ctx, hl_table_read_columns(t, 0, 1, 1, (size_t[]){ 1 }, NULL), HL_ERR_INVALID);
     hl_table_free(t);
     hl_context_free(ctx);
@@ -189,26 +189,27 @@ static void test_malformed(void **state)
     static const struct {
         const char *header, *fragment;
     } cases[] = {
-        { "", "the npy header is malformed: it is not a dictionary" },
-        { "{", "there is no key" },
+        { "", "the npy header is malformed: not a dictionary" },
+        { "{", "a key is missing" },
         { "{}", "descr, fortran_order or shape is missing" },
         { "{'descr': '<f8', 'shape': (6,)}", "descr, fortran_order or shape is missing" },
-        { "{'descr': '<f8', 'shape': (6,), 'other': 1}", "a key that is not" },
-        { "{'descr' '<f8'}", "there is no key" },
-        { "{'descr': '<f8' 'shape': (6,)}", "it is not closed" },
-        { H("'<f8'", "False", "(6,)") " x", "something follows it" },
+        { "{'descr': '<f8', 'shape': (6,), 'other': 1}", "unknown key" },
+        { "{'descr' '<f8'}", "a key is missing" },
+        { "{'descr': '<f8' 'shape': (6,)}", "no closing brace" },
+        { H("'<f8'", "False", "(6,)") " x", "unexpected text after the dictionary" },
         { H("'<f8'", "false", "(6,)"), "fortran_order is neither True nor False" },
-        { H("'<f8", "False", "(6,)"), "it is not closed" },
+        { H("'<f8", "False", "(6,)"), "no closing brace" },
         { H("8", "False", "(6,)"), "descr is not a short text" },
         { H("'<f8'", "False", "6"), "shape is not a tuple" },
-        { H("'<f8'", "False", "(6"), "shape is not closed" },
-        { H("'<f8'", "False", "(-6,)"), "shape holds what is not a whole number" },
-        { H("'<f8'", "False", "(6,,)"), "shape holds what is not a whole number" },
-        { H("'<f8'", "False", "()"), "it is a single number (shape ()), not a table" },
-        { H("'<f8'", "False", "(0,)"), "it has no rows" },
+        { H("'<f8'", "False", "(6"), "shape has no closing parenthesis" },
+        { H("'<f8'", "False", "(-6,)"), "shape contains a value that is not an integer" },
+        { H("'<f8'", "False", "(6,,)"), "shape contains a value that is not an integer" },
+        { H("'<f8'", "False", "()"), "the array is a single number (shape ()), not a table" },
+        { H("'<f8'", "False", "(0,)"), "the table has no rows" },
         { H("'<f8'", "False", "(0, 3)"), "6 bytes follow the array" },
-        { H("'<f8'", "False", "(6, 0)"), "it has no columns" },
-        { H("'<f8'", "False", "(7,)"), "7 rows of 1 columns need 56 bytes, but the file has 48; is it cut short?" },
+        { H("'<f8'", "False", "(6, 0)"), "the array has no columns" },
+        { H("'<f8'", "False", "(7,)"),
+          "7 rows of 1 columns need 56 bytes, but the file has 48; the file may be truncated" },
         { H("'<f8'", "False", "(5,)"), "8 bytes follow the array" },
         { H("'<f8'", "False", "(4294967296, 4294967296)"), "the shape is too large" },
         { H("'<f8'", "False", "(0, 4294967296, 4294967296)"), "the shape is too large" },
@@ -241,13 +242,13 @@ static void test_malformed(void **state)
     }
     put_file("a.npy", "\x93NUMPY\4\0\1\0 ", 11);
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npy", NULL, &t), HL_ERR_UNSUPPORTED);
-    check_message(ctx, "a.npy: version 4 of the npy format is not known");
+    check_message(ctx, "a.npy: unknown version 4 of the npy format");
     put_file("a.npy", "\x93NUMPY\2\0\xFF\xFF\xFF\xFF ", 13);
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npy", NULL, &t), HL_ERR_FORMAT);
     check_message(ctx, "the npy header is 4294967295 bytes long");
     put_file("a.npy", "\x93NUMPY\1\0\x40\0{'descr': ", 20);
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npy", NULL, &t), HL_ERR_FORMAT);
-    check_message(ctx, "a.npy: the npy header is cut short");
+    check_message(ctx, "a.npy: the npy header is truncated");
     test_context_free(ctx, &allocator);
 }
 
@@ -265,7 +266,7 @@ static void test_not_finite(void **state)
     (void)state;
     put_npy("a.npy", 1, H("'<f8'", "False", "(6, 2)"), values, sizeof values);
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npy", NULL, &t), HL_ERR_NOT_FINITE);
-    check_message(ctx, "a.npy: row 2, column 'x1': nan is not a number to compute with; correct it, or leave");
+    check_message(ctx, "a.npy: row 2, column 'x1': nan is not a finite number; correct it, or skip");
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npy", &(hl_table_options){ .columns = "2" }, &t), HL_ERR_NOT_FINITE);
     check_message(ctx, "a.npy: row 4, column 'x2': an infinite value is not");
     CHECK_OK(ctx, hl_table_open(ctx, "a.npy", &(hl_table_options){ .unchecked = 1 }, &t));
@@ -301,7 +302,7 @@ static void test_shrinks(void **state)
     CHECK_OK(ctx, hl_table_open(ctx, "a.npy", NULL, &t));
     assert_return_code(truncate("a.npy", 80), 0);
     CHECK_STATUS(ctx, hl_table_read_rows(t, 0, 6, out), HL_ERR_IO);
-    check_message(ctx, "a.npy: cannot read: the file became shorter while it was read");
+    check_message(ctx, "a.npy: cannot read: the file was truncated while it was read");
     hl_table_free(t);
     hl_context_free(ctx);
 }
@@ -441,11 +442,11 @@ static void test_archive(void **state)
         check_table(ctx, "b.npz", "y", "x1", six);
         check_table(ctx, "b.npz:t,x", NULL, "t,x1,x2", joined);
         CHECK_STATUS(ctx, hl_table_open(ctx, "b.npz:*", NULL, &t), HL_ERR_FORMAT);
-        check_message(ctx, "b.npz: array 'y': it has 3 rows, but array 't' has 2");
+        check_message(ctx, "b.npz: array 'y': the array has 3 rows, but array 't' has 2");
         CHECK_STATUS(ctx, hl_table_open(ctx, "b.npz:z", NULL, &t), HL_ERR_INVALID);
-        check_message(ctx, "b.npz: there is no array 'z'; there are: t, x, y");
+        check_message(ctx, "b.npz: there is no array 'z'; the archive has: t, x, y");
         CHECK_STATUS(ctx, hl_table_open(ctx, "b.npz:t,t", NULL, &t), HL_ERR_INVALID);
-        check_message(ctx, "array 't': it is listed twice");
+        check_message(ctx, "array 't': the array is listed twice");
 
         a = (archive){ .used = 0 };
         add_array(&a, "t.npy", "(2,)", six, 2, kind);
@@ -458,7 +459,7 @@ static void test_archive(void **state)
         add_array(&a, "q.npy", "(1, 2)", six, 2, kind);
         put_file("d.npz", a.data, end_archive(&a));
         CHECK_STATUS(ctx, hl_table_open(ctx, "d.npz", NULL, &t), HL_ERR_INVALID);
-        check_message(ctx, "d.npz: it holds several arrays (p, q); name one as FILE.npz:NAME");
+        check_message(ctx, "d.npz: the archive has several arrays (p, q); select one as FILE.npz:NAME");
     }
     hl_context_free(ctx);
 }
@@ -487,9 +488,9 @@ static void test_many_names(void **state)
         put_file("a.npz", a.data, end_archive(&a));
         CHECK_STATUS(ctx, hl_table_open(ctx, "a.npz:nosuch", NULL, &t), HL_ERR_INVALID);
         check_message(ctx, ", ...");
-        list = strstr(hl_context_message(ctx), "there are: ");
+        list = strstr(hl_context_message(ctx), "the archive has: ");
         assert_non_null(list);
-        CHECK_LE(strlen(list + strlen("there are: ")), 191, "list");
+        CHECK_LE(strlen(list + strlen("the archive has: ")), 191, "list");
     }
     hl_context_free(ctx);
 }
@@ -524,24 +525,24 @@ static void test_lies(void **state)
 
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
-        check_lie(ctx, kind, 16, "PK\1\2", 1, 4, "array 'x': its checksum is wrong");
-        check_lie(ctx, kind, 8, "PK\1\2", 1, 2, "array 'x': it is encrypted");
-        check_lie(ctx, kind, 10, "PK\1\2", 12, 2, "its compression is neither");
-        check_lie(ctx, kind, 42, "PK\1\2", 0xFFFFFFF0, 4, "it begins beyond the end of the file");
-        check_lie(ctx, kind, 42, "PK\1\2", 1, 4, "it is not where the archive's directory says");
-        check_lie(ctx, kind, 20, "PK\1\2", 100000, 4, "it reaches beyond the end of the file");
-        check_lie(ctx, kind, 28, "PK\1\2", 60000, 2, "an entry of its directory is cut short");
-        check_lie(ctx, kind, 0, "PK\1\2", 0, 4, "an entry of its directory is broken");
-        check_lie(ctx, kind, 10, "PK\5\6", 2, 2, "more members than its directory holds");
-        check_lie(ctx, kind, 16, "PK\5\6", 100000, 4, "its directory reaches beyond the file");
-        check_lie(ctx, kind, 20, "PK\5\6", 1, 2, "it has no directory; is the file cut short?");
+        check_lie(ctx, kind, 16, "PK\1\2", 1, 4, "array 'x': wrong checksum");
+        check_lie(ctx, kind, 8, "PK\1\2", 1, 2, "array 'x': the member is encrypted");
+        check_lie(ctx, kind, 10, "PK\1\2", 12, 2, "the compression method is neither");
+        check_lie(ctx, kind, 42, "PK\1\2", 0xFFFFFFF0, 4, "the member starts beyond the end of the file");
+        check_lie(ctx, kind, 42, "PK\1\2", 1, 4, "the member is not at the position given in the central directory");
+        check_lie(ctx, kind, 20, "PK\1\2", 100000, 4, "the member extends beyond the end of the file");
+        check_lie(ctx, kind, 28, "PK\1\2", 60000, 2, "truncated entry in the central directory");
+        check_lie(ctx, kind, 0, "PK\1\2", 0, 4, "invalid entry in the central directory");
+        check_lie(ctx, kind, 10, "PK\5\6", 2, 2, "wrong number of members");
+        check_lie(ctx, kind, 16, "PK\5\6", 100000, 4, "the central directory extends beyond the end of the file");
+        check_lie(ctx, kind, 20, "PK\5\6", 1, 2, "no central directory; the file may be truncated");
         check_lie(ctx, kind, 10, "PK\5\6", 0, 2, "a zip archive without npy arrays");
     }
-    check_lie(ctx, 0, 24, "PK\1\2", 100, 4, "it is stored, but its two sizes differ");
+    check_lie(ctx, 0, 24, "PK\1\2", 100, 4, "the member is stored, but its two sizes differ");
     check_lie(ctx, 1, 24, "PK\1\2", 100, 4, "its shape does not fit its size");
-    check_lie(ctx, 1, 24, "PK\1\2", 4000000000, 4, "more than its compressed data can give");
+    check_lie(ctx, 1, 24, "PK\1\2", 4000000000, 4, "exceeds what the compressed data can contain");
     check_lie(ctx, 1, 20, "PK\1\2", 20, 4, "array 'x': ");
-    check_lie(ctx, 1, 35, "PK\3\4", 0xFFFFFFFFFFFF, 6, "its compressed data are damaged");
+    check_lie(ctx, 1, 35, "PK\3\4", 0xFFFFFFFFFFFF, 6, "the compressed data are damaged");
     CHECK_LE((double)allocator.peak_bytes, 1e6, "memory");
     test_context_free(ctx, &allocator);
 }
@@ -565,7 +566,7 @@ static void test_bomb(void **state)
     size = end_archive(&a);
     put_file("a.npz", a.data, size);
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npz", NULL, &t), HL_ERR_FORMAT);
-    check_message(ctx, "array 'x': it does not have the size that the archive states");
+    check_message(ctx, "array 'x': the member does not have the size stated in the archive");
     CHECK_LE((double)allocator.peak_bytes, 4e5, "memory");
     test_context_free(ctx, &allocator);
 }
@@ -589,7 +590,7 @@ static void test_overlap(void **state)
     a.entries = 4;
     put_file("a.npz", a.data, end_archive(&a));
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npz", NULL, &t), HL_ERR_FORMAT);
-    check_message(ctx, "a.npz: the zip archive is malformed: its arrays overlap");
+    check_message(ctx, "a.npz: the zip archive is malformed: the arrays overlap");
 
     a = (archive){ .used = 0 };
     add_array(&a, "x.npy", "(2, 3)", six, 6, 2);
@@ -598,7 +599,7 @@ static void test_overlap(void **state)
     put_little(a.directory + 46 + 5 + 14, 4, 2);
     put_file("a.npz", a.data, end_archive(&a));
     CHECK_STATUS(ctx, hl_table_open(ctx, "a.npz", NULL, &t), HL_ERR_FORMAT);
-    check_message(ctx, "a zip64 field is cut short");
+    check_message(ctx, "a zip64 field is truncated");
     hl_context_free(ctx);
 }
 

@@ -67,7 +67,7 @@ static void test_refused(void **state)
     CHECK(strstr(hl_context_message(ctx), "at least 3 are needed"), "few rows");
     put("b.csv", "s,x\n1,2\n2,3\n");
     CHECK_STATUS(ctx, hl_observations_read(ctx, "b.csv", NULL, &o), HL_ERR_INVALID);
-    CHECK(strstr(hl_context_message(ctx), "name it by option time"), "no times");
+    CHECK(strstr(hl_context_message(ctx), "give its name with option time"), "no times");
     CHECK_STATUS(ctx, hl_observations_read(ctx, "none.csv", NULL, &o), HL_ERR_IO);
     CHECK_STATUS(ctx, hl_observations_read(ctx, NULL, NULL, &o), HL_ERR_INVALID);
     assert_int_equal(hl_observations_read(NULL, "a.csv", NULL, &o), HL_ERR_INVALID);

@@ -383,7 +383,7 @@ static void test_arguments(void **state)
     const struct {
         hl_ode_options options;
         const char *says;
-    } bad[] = { { { .method = "bdf-jacobi", .steps = 10 }, "equal steps" },
+    } bad[] = { { { .method = "bdf-jacobi", .steps = 10 }, "adaptive steps" },
                 { { .method = "bdf-jacobi", .event = (hl_event_fn *)kpr_rhs }, "events" },
                 { { .method = "bdf-jacobi", .max_order = 6 }, "1 to 5" },
                 { { .method = "adams-jacobi", .max_order = 13 }, "1 to 12" },

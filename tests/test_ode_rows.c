@@ -286,7 +286,7 @@ static void test_start_not_finite(void **state)
                 y[r][i] = (r == BAD ? 2 : .01 * (double)r) * (i == 0 ? 1 : i == 1 ? .5 : .3);
         y[BAD][1] = k % 2 ? NAN : -INFINITY;
         CHECK_STATUS(ctx, hl_ode_solve_at(ode, ROWS, t, 2, times, y[0], out[0][0], info), HL_ERR_NOT_FINITE);
-        check_message(ctx, "row 13, value 1: the start is not finite");
+        check_message(ctx, "row 13, value 1: the initial state is not finite");
         for (size_t r = 0; r < ROWS; r++) {
             CHECK(info[r].status == (r == BAD ? HL_ERR_NOT_FINITE : HL_OK), options.method);
             CHECK(r == BAD ? t[r] == 0 && isnan(out[0][r][0]) && isnan(out[1][r][2])

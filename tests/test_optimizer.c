@@ -154,7 +154,7 @@ static void test_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK_STATUS(ctx, hl_optimizer_create(ctx, 1, &net, &bad[i], &o), HL_ERR_INVALID);
-        check_message(ctx, i ? "must be" : "there are: adam, ");
+        check_message(ctx, i ? "must be" : "use one of: adam, ");
         assert_null(o);
     }
     CHECK_STATUS(ctx, hl_optimizer_create(ctx, 1, &none, NULL, &o), HL_ERR_INVALID);

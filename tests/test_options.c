@@ -58,7 +58,7 @@ static void wrong_values_are_refused(void **state)
         { "ode-steps", "99999999999999999999", "is not an integer" },
         { "name", "", "name: the TEXT is empty" },
         { "fast", "maybe", "fast: 'maybe' is neither on nor off" },
-        { "colour", "blue", "unknown colour 'blue'; there are red, green" },
+        { "colour", "blue", "unknown colour 'blue'; use one of red, green" },
         { "ode-stesp", "1", "unknown option 'ode-stesp'; did you mean 'ode-steps'?" },
         { "colr", "red", "did you mean 'colour'?" },
         { "raet", "1", "did you mean 'rate'?" },

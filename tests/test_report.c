@@ -102,13 +102,13 @@ static void test_wrong(void **state)
     (void)state;
     hl_context *ctx = make_context(1);
     hl_density *truth = make_model(ctx, 0.8, 0.5, "a");
-    check_verdict(ctx, truth, make_model(ctx, 1, 0.5, "a"), "misses part of the data"); /* a lost mode */
+    check_verdict(ctx, truth, make_model(ctx, 1, 0.5, "a"), "misses a part of the data"); /* a lost mode */
     hl_density *one = make_model(ctx, 1, 0.5, "a");
     check_verdict(ctx, one, make_model(ctx, 1, -0.5, "a"), "correlation of 'a' and 'b' is 0.49 in the data");
     hl_density_free(one);
     hl_density *shifted = make_model(ctx, 0.8, 0.5, "a");
     shifted->column[1].mean += 0.3;
-    check_verdict(ctx, truth, shifted, "column 'b' differs: draws are shifted by +0.5");
+    check_verdict(ctx, truth, shifted, "column 'b' differs: samples are shifted by +0.5");
     hl_density *wide = make_model(ctx, 0.8, 0.5, "a");
     wide->column[2].deviation *= 2;
     check_verdict(ctx, truth, wide, "column 'c' differs");
@@ -197,20 +197,20 @@ static void test_plain(void **state)
     double x[100 * DIM];
     CHECK_OK(ctx, hl_density_sample(m, 5, 0, 100, NULL, x));
     check_says(ctx, m, 2, x, "with so few rows", "correlation");
-    check_says(ctx, m, 100, x, "log p gains", "left out");
+    check_says(ctx, m, 100, x, "nats per row above a normal", "not shown");
     for (size_t i = 0; i < 2; i++) {
         x[7 * DIM] = i ? 1e300 : 1e9;
-        check_says(ctx, m, 100, x, i ? "row 8 is far from all draws: column 'a' is 1e+300" : "column 'a' is 1e+09",
-                   "gains");
+        check_says(ctx, m, 100, x, i ? "row 8 is far from all samples: column 'a' is 1e+300" : "column 'a' is 1e+09",
+                   "nats per row above");
     }
     for (size_t i = 0; i < 100; i++)
         x[i * DIM] = 3;
-    check_says(ctx, m, 100, x, "column 'a' is constant in the data, 3", "shifted");
+    check_says(ctx, m, 100, x, "column 'a' is constant in the data (3", "shifted");
     hl_column_form form[DIM] = { hl_column_form_none(), hl_column_form_none(), hl_column_form_none() };
     form[2].step = 20;
     CHECK_OK(ctx, hl_density_set_forms(m, form));
     CHECK_OK(ctx, hl_density_sample(m, 5, 0, 100, NULL, x));
-    check_says(ctx, m, 100, x, "left out: column 'c' has few different values", "gains");
+    check_says(ctx, m, 100, x, "not shown: column 'c' has few distinct values", "nats per row above");
     hl_density_free(m);
     hl_context_free(ctx);
 }

@@ -158,7 +158,7 @@ static void test_form(void **state)
     (void)state;
     CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 1, .known = &form }, &sde));
     CHECK_STATUS(ctx, hl_sde_save(sde, "form.hollow"), HL_ERR_UNSUPPORTED);
-    check_message(ctx, "a known form is a function of the program");
+    check_message(ctx, "given as a C function");
     assert_int_equal(access("form.hollow", F_OK), -1);
     hl_sde_free(sde);
     test_context_free(ctx, NULL);
@@ -364,7 +364,7 @@ static void test_bad_metadata(void **state)
         { "columns", "\"deviation\":", "\"deviation\":-", "deviations" },
         { "columns", "\"mean\":", "\"mode\":", "'mean'" },
         { "clock", NULL, NULL, "clock" },
-        { "clock", "\"last\":2026", "\"last\":1990", "times must rise" },
+        { "clock", "\"last\":2026", "\"last\":1990", "times must increase" },
         { "clock", "\"first\":", "\"fist\":", "'first'" },
         { "known", NULL, "[]", "known" },
         { "known", NULL, "[{}, {}, 3]", "known" },
@@ -472,7 +472,7 @@ static void test_checkpoints(void **state)
     CHECK_OK(ctx, hl_sde_init(sde, 99)); /* other parameters */
     fit = begin(ctx, sde);
     CHECK_STATUS(ctx, hl_sde_fit_load(fit, "rate 1 seed 3", "a.ckpt"), HL_ERR_INVALID);
-    check_message(ctx, "a.ckpt: it belongs to other settings or data: it has 'seed 2', now 'seed 3'");
+    check_message(ctx, "a.ckpt: the checkpoint has other settings or data: it has 'seed 2', this run has 'seed 3'");
     CHECK_STATUS(ctx, hl_sde_fit_load(fit, "rate 1 seed 2", "absent"), HL_ERR_IO);
     CHECK_STATUS(ctx, hl_sde_fit_load(fit, "rate 1 seed 2", "a.hollow"), HL_ERR_FORMAT);
     CHECK_STATUS(ctx, hl_sde_fit_load(fit, NULL, "a.ckpt"), HL_ERR_INVALID);

@@ -694,7 +694,7 @@ static void test_wrong_uses(void **state)
     refuse(sde, &(hl_sde_data){ 4, t, flat, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "constant");
     refuse(sde, &(hl_sde_data){ 4, flat, x, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "the same time");
     refuse(sde, &(hl_sde_data){ 4, t, x, NULL }, HL_SDE_PSEUDO_LIKELIHOOD, HL_ERR_INVALID,
-           "row 2: time 1 does not come");
+           "row 2: time 1 is not later");
     refuse(sde, &(hl_sde_data){ 4, t, x, single }, HL_SDE_PSEUDO_LIKELIHOOD, HL_ERR_INVALID, "pairs");
     refuse(sde, &(hl_sde_data){ 1, t, x, NULL }, HL_SDE_FOKKER_PLANCK, HL_ERR_INVALID, "two rows");
     CHECK_STATUS(ctx,
@@ -725,7 +725,7 @@ static void test_wrong_uses(void **state)
         { { .density = "flow", .flow = { .mlp = 3 } }, "1..64 networks" },
         { { .density = "flow", .flow = { .conditioner = "made" } }, "autoregressive or coupling" },
         { { .density = "flow", .flow = { .transformer = "shared" } }, "affine or monotone" },
-        { { .density = "flow", .flow = { .activation = "swish" } }, "rises everywhere" },
+        { { .density = "flow", .flow = { .activation = "swish" } }, "monotone activation" },
     };
     for (size_t k = 0; k < sizeof bad_specs / sizeof *bad_specs; k++) {
         hl_sde_spec spec = bad_specs[k].spec;
@@ -738,7 +738,7 @@ static void test_wrong_uses(void **state)
                  hl_sde_fit_create(flow, &(hl_sde_data){ 4, t, x, NULL },
                                    &(hl_sde_fit_options){ .penalty = HL_SDE_HUBER }, &fit),
                  HL_ERR_INVALID);
-    check_message(ctx, "squares only");
+    check_message(ctx, "penalty l2");
     hl_sde_spec described = hl_sde_describe(flow); /* all there is to make another one */
     CHECK_OK(ctx, hl_sde_create(ctx, &described, &none));
     assert_int_equal(hl_sde_param_total(none), hl_sde_param_total(flow));

@@ -240,7 +240,7 @@ static void test_findings(void **state)
     assert_int_equal(f.column, 1);
     assert_true(f.fatal && f.value == -7 && outcome->findings == 1);
     assert_string_equal(hl_sde_finding_text(outcome, 0, sentence, sizeof sentence),
-                        "column 'x2' is constant (-7); leave it out by option columns");
+                        "column 'x2' is constant (-7); remove it with option columns");
     assert_string_equal(hl_context_message(ctx), sentence);
     hl_sde_outcome_free(outcome);
     for (size_t r = 0; r < ROWS; r++)

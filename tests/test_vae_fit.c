@@ -296,7 +296,7 @@ static void test_wrong(void **state)
         const char *message;
     } bad[] = {
         { { { "dynamic", "on" }, { 0 } }, "gray" },
-        { { { "net", "small" }, { 0 } }, "needs an image" },
+        { { { "net", "small" }, { 0 } }, "needs images" },
         { { { "flows", "3" }, { 0 } }, "no effect" },
         { { { "posterior", "ffjord" }, { "importance", "5" }, { 0 } }, "Hutchinson" },
     };

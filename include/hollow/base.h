@@ -35,11 +35,11 @@ HL_API const hl_struct_size *hl_struct_sizes(void);
 /* All status codes with their texts. */
 #define HL_STATUS_LIST(X)                                                                                              \
     X(HL_OK, 0, "success")                                                                                             \
-    X(HL_IMPRECISE, 2, "finished, but finer tolerances were asked for than the precision allows")                      \
-    X(HL_STOPPED, 1, "stopped as asked")                                                                               \
+    X(HL_IMPRECISE, 2, "finished, but the tolerance is finer than the precision allows")                               \
+    X(HL_STOPPED, 1, "stopped on request")                                                                             \
     X(HL_ERR_NOMEM, -1, "out of memory")                                                                               \
     X(HL_ERR_INVALID, -2, "invalid argument")                                                                          \
-    X(HL_ERR_SHAPE, -3, "shapes do not fit")                                                                           \
+    X(HL_ERR_SHAPE, -3, "shapes do not match")                                                                         \
     X(HL_ERR_IO, -4, "input or output failed")                                                                         \
     X(HL_ERR_FORMAT, -5, "malformed file")                                                                             \
     X(HL_ERR_UNSUPPORTED, -6, "not supported")                                                                         \
@@ -48,7 +48,7 @@ HL_API const hl_struct_size *hl_struct_sizes(void);
     X(HL_ERR_BUDGET, -9, "the evaluation budget is used up")                                                           \
     X(HL_ERR_CONVERGENCE, -10, "the iteration did not converge")                                                       \
     X(HL_ERR_NO_SOLUTION, -11, "no solution found")                                                                    \
-    X(HL_ERR_CALLBACK, -12, "a callback stopped the work")
+    X(HL_ERR_CALLBACK, -12, "a callback stopped the computation")
 
 typedef enum hl_status {
 #define HL_STATUS_ENUM(name, code, text) name = code,

@@ -171,11 +171,11 @@ HL_VAE_END_STOPPED = 3
 
 STATUS_TEXT: dict[int, str] = {
     0: "success",
-    2: "finished, but finer tolerances were asked for than the precision allows",
-    1: "stopped as asked",
+    2: "finished, but the tolerance is finer than the precision allows",
+    1: "stopped on request",
     -1: "out of memory",
     -2: "invalid argument",
-    -3: "shapes do not fit",
+    -3: "shapes do not match",
     -4: "input or output failed",
     -5: "malformed file",
     -6: "not supported",
@@ -184,7 +184,7 @@ STATUS_TEXT: dict[int, str] = {
     -9: "the evaluation budget is used up",
     -10: "the iteration did not converge",
     -11: "no solution found",
-    -12: "a callback stopped the work",
+    -12: "a callback stopped the computation",
 }
 
 class hl_struct_size(Structure): ...

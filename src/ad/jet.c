@@ -216,7 +216,7 @@ hl_status hl_dim_derivatives(hl_graph *g, hl_node f, hl_node x, const hl_hold *h
         return hl_graph_fail(g, HL_ERR_INVALID, "hl_dim_derivatives: order %d is not in 1..%d", order, MAX_ORDER),
                g->status;
     if (!hl_graph_node(g, f) || !hl_graph_node(g, x) || !hl_shape_equal(&g->node[f].shape, &g->node[x].shape))
-        return hl_graph_fail(g, HL_ERR_SHAPE, "hl_dim_derivatives: f and x have not the same shape"), g->status;
+        return hl_graph_fail(g, HL_ERR_SHAPE, "hl_dim_derivatives: f and x have different shapes"), g->status;
     if (mode != HL_TAYLOR && mode != HL_REVERSE)
         return hl_graph_fail(g, HL_ERR_INVALID, "hl_dim_derivatives: unknown mode %d", (int)mode), g->status;
     g->fresh = (hl_node)g->count + 1;

@@ -77,7 +77,7 @@ void hl_context_free(hl_context *context)
 
 hl_status hl_check_stop(hl_context *ctx)
 {
-    return ctx->stop && ctx->stop(ctx->stop_user) ? hl_fail(ctx, HL_STOPPED, "stopped as asked") : HL_OK;
+    return ctx->stop && ctx->stop(ctx->stop_user) ? hl_fail(ctx, HL_STOPPED, "stopped on request") : HL_OK;
 }
 
 const char *hl_context_message(const hl_context *context)

@@ -147,7 +147,7 @@ static hl_status unknown_choice(hl_context *ctx, const hl_option *o, const char 
     size_t used = 0;
     for (size_t i = 0; o->choices[i] && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", o->choices[i]);
-    return hl_fail(ctx, HL_ERR_INVALID, "unknown %s '%.80s'; there are %s", o->name, text, list);
+    return hl_fail(ctx, HL_ERR_INVALID, "unknown %s '%.80s'; use one of %s", o->name, text, list);
 }
 
 static hl_status check_value(hl_context *ctx, const hl_option *o, const char *text)
@@ -173,7 +173,7 @@ static hl_status check_value(hl_context *ctx, const hl_option *o, const char *te
     case HL_OPTION_CHOICE:
         return o->choices[find_choice(o, text)] ? HL_OK : unknown_choice(ctx, o, text);
     }
-    return hl_fail(ctx, HL_ERR_INVALID, "option '%s' is of no known kind", o->name);
+    return hl_fail(ctx, HL_ERR_INVALID, "option '%s' has an unknown kind", o->name);
 }
 
 hl_status hl_settings_set(hl_settings *s, const char *name, const char *text)
@@ -265,7 +265,7 @@ static hl_status check_effect(hl_context *ctx, const hl_settings *s, const hl_op
 hl_status hl_settings_check(hl_context *ctx, const hl_settings *s, const hl_option *table)
 {
     if (s && s->table != table)
-        return hl_fail(ctx, HL_ERR_INVALID, "the settings are those of another job");
+        return hl_fail(ctx, HL_ERR_INVALID, "the settings were created for another job");
     hl_status status = HL_OK;
     for (size_t i = 0; s && i < s->count && status == HL_OK; i++)
         if (s->text[i] && s->table[i].applies)

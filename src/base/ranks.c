@@ -40,8 +40,8 @@ hl_status hl_context_set_ranks(hl_context *ctx, const hl_ranks *ranks)
         return HL_OK;
     }
     if (!ranks->size || ranks->rank >= ranks->size || (ranks->size > 1 && !ranks->gather))
-        return hl_fail(ctx, HL_ERR_INVALID, "hl_context_set_ranks: there is no rank %zu of %zu%s", ranks->rank,
-                       ranks->size, ranks->gather ? "" : ", or no function to gather with");
+        return hl_fail(ctx, HL_ERR_INVALID, "hl_context_set_ranks: rank %zu of %zu is invalid%s", ranks->rank,
+                       ranks->size, ranks->gather ? "" : ", or the gather function is NULL");
     ctx->ranks = *ranks;
     return HL_OK;
 }
@@ -61,7 +61,7 @@ static hl_status gather(hl_context *ctx, const void *mine, const size_t *bytes, 
     double start = hl_clock();
     int failed = ctx->ranks.gather(mine, bytes, all, ctx->ranks.user);
     ctx->gathered += hl_clock() - start;
-    return failed ? hl_fail(ctx, HL_ERR_CALLBACK, "the ranks could not be gathered") : HL_OK;
+    return failed ? hl_fail(ctx, HL_ERR_CALLBACK, "communication between ranks failed") : HL_OK;
 }
 
 /* ---- parts ---- */
@@ -162,7 +162,7 @@ hl_status hl_ranks_compare(hl_context *ctx, const char *what, const void *mine, 
         status = gather(ctx, mine, bytes, all);
     for (size_t k = 1; k < ranks && status == HL_OK; k++)
         if (memcmp(all, all + k * size, size) != 0)
-            status = hl_fail(ctx, HL_ERR_INVALID, "rank %zu has another %s than rank 0", k, what);
+            status = hl_fail(ctx, HL_ERR_INVALID, "rank %zu has a different %s than rank 0", k, what);
     hl_free(ctx, bytes);
     hl_free(ctx, all);
     return status;

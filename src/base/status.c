@@ -128,6 +128,6 @@ const char *hl_name_list(const char *const *names, char *text, size_t size)
 hl_status hl_fail_unknown(hl_context *ctx, const char *what, const char *name, const char *const *names)
 {
     char list[sizeof ctx->message];
-    return hl_fail(ctx, HL_ERR_INVALID, "unknown %s '%.60s'; there are: %s", what, name,
+    return hl_fail(ctx, HL_ERR_INVALID, "unknown %s '%.60s'; use one of: %s", what, name,
                    hl_name_list(names, list, sizeof list));
 }

@@ -67,7 +67,7 @@ static hl_status assign_phases(hl_compiler *c)
         bool in_main = d->shape.batched || (d->op->over_rows && batched_input);
         if (in_main && needs_sum)
             return hl_fail_at(c->plan->ctx, HL_ERR_UNSUPPORTED, hl_at_node(n),
-                              "op %s: a value per row depends on a sum over rows; make two plans", d->op->name);
+                              "op %s: a batched value depends on a sum over rows; use two plans", d->op->name);
         c->phase[n] = in_main ? HL_PHASE_MAIN : needs_sum ? HL_PHASE_POST : HL_PHASE_PRE;
     }
     return HL_OK;

@@ -162,10 +162,9 @@ static hl_status cnf_set_solver(hl_flow *flow, const hl_flow_solver *solver)
     if (solver->trace < HL_TRACE_EXACT || solver->trace > HL_TRACE_BRUTE)
         return hl_fail(flow->ctx, HL_ERR_INVALID, "unknown kind of trace %d", (int)solver->trace);
     if (!(solver->straight >= 0) || !isfinite(solver->straight))
-        return hl_fail(flow->ctx, HL_ERR_INVALID, "the weight of straight paths is %g; it must be 0 or more",
-                       solver->straight);
+        return hl_fail(flow->ctx, HL_ERR_INVALID, "straight is %g; it must be >= 0", solver->straight);
     if (solver->straight > 0 && (solver->adjoint || hl_ode_family_of(solver->method) == &hl_ode_multistep))
-        return hl_fail(flow->ctx, HL_ERR_UNSUPPORTED, "straight paths are for Runge-Kutta methods, not for %s",
+        return hl_fail(flow->ctx, HL_ERR_UNSUPPORTED, "straight is supported by Runge-Kutta methods, not by %s",
                        solver->adjoint ? "the adjoint" : solver->method);
     set_settings(s, solver);
     hl_status status = make_fresh(s);

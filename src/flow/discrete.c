@@ -248,7 +248,7 @@ static void discrete_run(hl_flow *flow, bool to_base, size_t first, size_t rows,
             for (size_t i = 0; i < flow->dim; i++)
                 values[r * flow->dim + i] = NAN;
             hl_flow_note(flow, status, inverse ? HL_ERR_NO_SOLUTION : HL_ERR_NOT_FINITE, hl_at(first + r, HL_NOWHERE),
-                         inverse ? "no solution found" : "the flow is not finite there");
+                         inverse ? "no solution found" : "the flow is not finite at this row");
         }
 }
 
@@ -273,7 +273,7 @@ static hl_status refuse(hl_flow *flow, size_t first, size_t rows, const double *
     for (size_t r = 0; r < rows; r++)
         if (!isfinite(logdet[r]))
             return hl_fail_at(flow->ctx, HL_ERR_NOT_FINITE, hl_at(first + r, HL_NOWHERE),
-                              "the flow is not finite there");
+                              "the flow is not finite at this row");
     return HL_OK;
 }
 

@@ -54,8 +54,8 @@ static hl_status set_spec(hl_flow *flow, const hl_flow_spec *given)
     bool discrete = flow->kind->conditioner != NULL;
     if (discrete && (net->conditioner || net->transformer || net->order || net->reflections || net->mlp || net->plus))
         return hl_fail(flow->ctx, HL_ERR_INVALID,
-                       "a flow of kind %s has a conditioner (%s) and a transformer (%s) of its own, one network at a "
-                       "time; those of the specification must be left out, or take kind cnf",
+                       "a flow of kind %s has the conditioner %s and the transformer %s; do not set conditioner, "
+                       "transformer, order, reflections, mlp or plus in its specification, or use kind cnf",
                        flow->kind->name, flow->kind->conditioner, flow->kind->transformer);
     s->flows = s->flows ? s->flows : flow->kind->flows;
     if (s->flows > 1000)
@@ -289,7 +289,7 @@ static hl_status run(hl_flow *flow, bool to_base, size_t rows, const double *fro
         memcpy(flow->work, from + start * dim, count * dim * sizeof *from);
         if (hl_check_stop(flow->ctx) != HL_OK) {
             first_status = HL_OK;
-            hl_flow_note(flow, &first_status, HL_STOPPED, hl_at(HL_NOWHERE, HL_NOWHERE), "stopped as asked");
+            hl_flow_note(flow, &first_status, HL_STOPPED, hl_at(HL_NOWHERE, HL_NOWHERE), "stopped on request");
             break;
         }
         screen(flow, start, count, flow->work, bad, &first_status);
@@ -337,7 +337,7 @@ hl_status hl_flow_gradient(hl_flow *flow, size_t rows, const double *x, const do
     if (!flow)
         return HL_ERR_INVALID;
     if (!gradient)
-        return hl_fail(flow->ctx, HL_ERR_INVALID, "hl_flow_gradient: there is no room for the gradient");
+        return hl_fail(flow->ctx, HL_ERR_INVALID, "hl_flow_gradient: the gradient is NULL");
     size_t dim = flow->dim, chunk = flow->kind->engine->gradient_chunk;
     double *sum = flow->work + chunk * dim;
     hl_status status = check_call(flow, rows, x, context);

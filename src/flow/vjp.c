@@ -433,7 +433,7 @@ static hl_status check_finite(hl_flow_pull *p, size_t first, size_t rows)
             finite = finite && isfinite(p->state[r * p->dim + i]);
         if (!finite)
             return hl_fail_at(p->flow->ctx, HL_ERR_NOT_FINITE, hl_at(first + r, HL_NOWHERE),
-                              "the flow is not finite there");
+                              "the flow is not finite at this row");
     }
     return HL_OK;
 }

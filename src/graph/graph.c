@@ -222,7 +222,7 @@ hl_status hl_graph_verify(const hl_graph *graph)
         hl_shape shape = { 0 };
         for (int i = 0; i < d->inputs; i++)
             if (d->in[i] < 1 || (size_t)d->in[i] >= n)
-                return hl_fail_at(g->ctx, HL_ERR_INVALID, hl_at_node(n), "input %d does not come before it", i);
+                return hl_fail_at(g->ctx, HL_ERR_INVALID, hl_at_node(n), "input %d is not a preceding node", i);
         if (!d->op->shape(g, d->inputs, d->in, &d->attr, &shape))
             return g->status;
         if (!hl_shape_equal(&shape, &d->shape) || shape.batched != d->shape.batched)

@@ -15,11 +15,11 @@ static hl_status check_labels(hl_table *t, size_t column)
     char name[HL_TABLE_SHOWN];
 
     if (column >= t->column_count)
-        return hl_table_fault(t, HL_ERR_INVALID, "column %zu was asked for, and there are %zu", column,
+        return hl_table_fault(t, HL_ERR_INVALID, "column %zu was requested, but there are only %zu", column,
                               t->column_count);
     if (t->columns[column].kind == HL_COLUMN_LABELS && !t->columns[column].indicator)
         return HL_OK;
-    return hl_table_fault(t, HL_ERR_INVALID, "column '%s' holds numbers, not texts",
+    return hl_table_fault(t, HL_ERR_INVALID, "column '%s' contains numbers, not texts",
                           hl_text_shown(name, t->columns[column].name, strlen(t->columns[column].name)));
 }
 
@@ -58,7 +58,7 @@ hl_status hl_table_categories(hl_table *t, size_t column, const char **labels, s
     for (size_t k = 0; k < t->labels.count && !status; k++)
         if (first[k] && *count == HL_TABLE_CATEGORIES)
             status = hl_table_fault(
-                t, HL_ERR_INVALID, "column '%s' has more than %d different texts, too many for categories",
+                t, HL_ERR_INVALID, "column '%s' has more than %d distinct texts, too many for a categorical column",
                 hl_text_shown(name, t->columns[column].name, strlen(t->columns[column].name)), HL_TABLE_CATEGORIES);
         else if (first[k])
             labels[(*count)++] = hl_labels_text(&t->labels, k);
@@ -78,7 +78,7 @@ static hl_status unknown(hl_table *t, size_t column, size_t row, size_t label, s
     for (size_t k = 0; k < count && !list.full; k++)
         hl_text_list(&list, hl_text_shown(shown, labels[k], strlen(labels[k])));
     hl_table_place(t, row, column, place, sizeof place);
-    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: '%s' is not one of the categories that the model knows: %s", place,
+    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: '%s' is not a category of the model; categories are: %s", place,
                    hl_text_shown(text, found, strlen(found)), known);
 }
 

@@ -140,7 +140,7 @@ static hl_status not_there(const list *l)
     const hl_table *t = l->table;
 
     list_names(t, names, sizeof names);
-    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: there %s %s; there are %zu: %s", hl_path_shown(t->source.path),
+    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: there %s %s; the file has %zu: %s", hl_path_shown(t->source.path),
                    l->absent > 1 ? "are no columns" : "is no column", l->names, t->column_count, names);
 }
 
@@ -272,7 +272,7 @@ static hl_status check_count(const hl_table *t)
         count += *c == ',';
     if (count == t->column_count)
         return HL_OK;
-    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: it has %zu columns without names, where %zu are needed",
+    return hl_fail(t->ctx, HL_ERR_INVALID, "%s: the file has %zu columns without names, but %zu are needed",
                    hl_path_shown(t->source.path), t->column_count, count);
 }
 
@@ -310,7 +310,7 @@ static hl_status choose_columns(const hl_table *t, size_t *chosen, size_t *found
         status = hl_table_find(t, o->exclude, found, &n);
     for (size_t i = 0; i < n; i++)
         if (holds(chosen, *count, found[i]))
-            return hl_fail(t->ctx, HL_ERR_INVALID, "%s: column '%s' is excluded and asked for at once",
+            return hl_fail(t->ctx, HL_ERR_INVALID, "%s: column '%s' is both selected and excluded",
                            hl_path_shown(t->source.path), t->columns[found[i]].name);
     return status;
 }

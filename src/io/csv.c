@@ -212,7 +212,7 @@ static hl_status quoted_field(const csv *c, const char *p, const char *end, fiel
     for (;;) {
         q = memchr(q, '"', (size_t)(end - q));
         if (!q)
-            return fault(c, HL_ERR_FORMAT, "a quote (\") is opened and never closed");
+            return fault(c, HL_ERR_FORMAT, "unterminated quote (\")");
         if (q[1] != '"')
             break;
         q += 2; /* a quote inside the field */
@@ -427,7 +427,7 @@ static hl_status begin(csv *c)
     if (status)
         return status;
     if (!record)
-        return hl_table_fault(c->t, HL_ERR_FORMAT, "it is empty");
+        return hl_table_fault(c->t, HL_ERR_FORMAT, "the file is empty");
     if (!c->separator)
         c->separator = find_separator(record, end);
     status = look_at_first(c, record, end, &header);
@@ -556,7 +556,7 @@ static hl_status not_a_number(const csv *c, const field *f, size_t column, bool 
         if (c->t->options.drop_missing)
             return HL_OK;
         return fault(c, HL_ERR_NOT_FINITE,
-                     "column '%s': %s%s%s is a missing value; fill it in, or leave such rows out (--drop-missing)",
+                     "column '%s': %s%s%s is a missing value; fill it in, or skip such rows with --drop-missing",
                      name_text, f->bytes ? "'" : "an empty field", text, f->bytes ? "'" : "");
     }
     if (infinite)
@@ -566,8 +566,8 @@ static hl_status not_a_number(const csv *c, const field *f, size_t column, bool 
         return fault(c, HL_ERR_FORMAT, "column '%s': '%s' is not a number; write a decimal point, not a comma",
                      name_text, text);
     return fault(c, HL_ERR_FORMAT,
-                 "column '%s': '%s' is not a number; correct it, or choose the columns to use without this one",
-                 name_text, text);
+                 "column '%s': '%s' is not a number; correct it, or select other columns with --columns", name_text,
+                 text);
 }
 
 static hl_status wrong_length(const csv *c, size_t fields)
@@ -640,7 +640,7 @@ static hl_status take_other(const csv *c, const field *f, size_t place, double *
     hl_text_shown(text, f->text, f->bytes);
     hl_text_shown(name, column->name, strlen(column->name));
     return fault(c, HL_ERR_FORMAT, "column '%s': '%s' is not a date, such as 2024-02-29 or 2024-02-29T13:45:00%s", name,
-                 text, hl_date_like(f->text, f->bytes) ? "; there is no such day or time" : "");
+                 text, hl_date_like(f->text, f->bytes) ? "; this day or time does not exist" : "");
 }
 
 /* Parse one field at p to its place in the row. */
@@ -714,7 +714,7 @@ hl_status hl_table_read_csv(hl_table *t)
         step_over(&c, end);
     }
     if (!status && t->rows == 0 && !t->dropped)
-        status = hl_table_fault(t, HL_ERR_FORMAT, "it has a header and no rows");
+        status = hl_table_fault(t, HL_ERR_FORMAT, "the file has a header but no rows");
     if (!status && t->spilling)
         status = read_spill(t);
     hl_free(t->ctx, c.buffer);

@@ -163,8 +163,7 @@ typedef struct load {
 
 static hl_status too_large(const load *l)
 {
-    return hl_fail(l->ctx, HL_ERR_FORMAT, "%s: larger than the %zu bytes allowed for it", hl_path_shown(l->path),
-                   l->limit);
+    return hl_fail(l->ctx, HL_ERR_FORMAT, "%s: larger than the allowed %zu bytes", hl_path_shown(l->path), l->limit);
 }
 
 /* How many bytes to reserve at first: the file's size, so that it comes in one piece. */

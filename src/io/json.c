@@ -102,7 +102,7 @@ static const char *string(parser *p)
     while (*end && *end != '"')
         end += *end == '\\' && end[1] ? 2 : 1;
     if (!*end) {
-        fault(p, "the string does not end");
+        fault(p, "unterminated string");
         return NULL;
     }
     char *text = hl_arena_alloc(p->arena, (size_t)(end - p->at)), *to = text;
@@ -201,7 +201,7 @@ static bool check_keys(parser *p, const hl_json *object)
     for (size_t i = 1; i < object->count && !twice; i++)
         twice = strcmp(sorted[i - 1]->key, sorted[i]->key) == 0;
     hl_free(p->ctx, sorted);
-    return twice ? fault(p, "a key stands twice in the object that ends here") : true;
+    return twice ? fault(p, "duplicate key in the object that ends here") : true;
 }
 
 static bool value(parser *p, hl_json *j, size_t depth);

@@ -114,11 +114,11 @@ static hl_status take_shape(header *h)
         if (h->rank == MAX_RANK)
             return fault(h, HL_ERR_UNSUPPORTED, "the array has more than %d dimensions", MAX_RANK);
         if (!take_size(h, &h->dims[h->rank]))
-            return malformed(h, "shape holds what is not a whole number");
+            return malformed(h, "shape contains a value that is not an integer");
         h->rank++;
         if (!take(h, ',')) {
             if (!take(h, ')'))
-                return malformed(h, "shape is not closed");
+                return malformed(h, "shape has no closing parenthesis");
             break;
         }
     }
@@ -131,7 +131,7 @@ static hl_status take_entry(header *h)
     char key[MAX_DESCR + 1];
 
     if (!take_string(h, key) || !take(h, ':'))
-        return malformed(h, "there is no key where one should be");
+        return malformed(h, "a key is missing");
     if (strcmp(key, "descr") == 0) {
         skip_space(h);
         if (h->p < h->end && *h->p == '[')
@@ -147,13 +147,13 @@ static hl_status take_entry(header *h)
     }
     if (strcmp(key, "shape") == 0)
         return take_shape(h);
-    return malformed(h, "it has a key that is not descr, fortran_order or shape");
+    return malformed(h, "unknown key; keys are descr, fortran_order and shape");
 }
 
 static hl_status take_dictionary(header *h)
 {
     if (!take(h, '{'))
-        return malformed(h, "it is not a dictionary");
+        return malformed(h, "not a dictionary");
     while (!take(h, '}')) {
         hl_status status = take_entry(h);
 
@@ -161,13 +161,13 @@ static hl_status take_dictionary(header *h)
             return status;
         if (!take(h, ',')) {
             if (!take(h, '}'))
-                return malformed(h, "it is not closed");
+                return malformed(h, "no closing brace");
             break;
         }
     }
     skip_space(h);
     if (h->p != h->end)
-        return malformed(h, "something follows it");
+        return malformed(h, "unexpected text after the dictionary");
     if (!h->has_descr || !h->has_order || !h->has_shape)
         return malformed(h, "descr, fortran_order or shape is missing");
     return HL_OK;
@@ -199,7 +199,7 @@ static hl_status take_extent(const header *h, hl_array *a)
     size_t columns = 1, bytes;
 
     if (h->rank == 0)
-        return fault(h, HL_ERR_FORMAT, "it is a single number (shape ()), not a table");
+        return fault(h, HL_ERR_FORMAT, "the array is a single number (shape ()), not a table");
     for (int i = 1; i < h->rank; i++)
         columns = hl_size_mul(columns, h->dims[i]);
     bytes = hl_size_mul(hl_size_mul(columns, h->dims[0]), 8);
@@ -208,7 +208,7 @@ static hl_status take_extent(const header *h, hl_array *a)
     a->columns = columns;
     a->fortran = h->fortran && h->rank > 1;
     if (columns == 0)
-        return fault(h, HL_ERR_FORMAT, "it has no columns");
+        return fault(h, HL_ERR_FORMAT, "the array has no columns");
     if (bytes > SIZE_MAX / 2 || columns > SIZE_MAX / 2)
         return fault(h, HL_ERR_FORMAT, "the shape is too large");
     if (a->fortran && h->rank > 2)
@@ -227,12 +227,12 @@ hl_status hl_npy_parse(hl_table *t, const char *what, const char *data, size_t b
 
     *array = (hl_array){ 0 };
     if (bytes < 10 || memcmp(data, "\x93NUMPY", 6) != 0)
-        return fault(&h, HL_ERR_FORMAT, "it is not a npy file");
+        return fault(&h, HL_ERR_FORMAT, "not an npy file");
     if (u[6] < 1 || u[6] > 3)
-        return fault(&h, HL_ERR_UNSUPPORTED, "version %d of the npy format is not known", u[6]);
+        return fault(&h, HL_ERR_UNSUPPORTED, "unknown version %d of the npy format", u[6]);
     prefix = u[6] == 1 ? 10 : 12;
     if (bytes < prefix)
-        return fault(&h, HL_ERR_FORMAT, "the npy header is cut short");
+        return fault(&h, HL_ERR_FORMAT, "the npy header is truncated");
     length = (size_t)u[8] | (size_t)u[9] << 8;
     if (u[6] > 1)
         length |= (size_t)u[10] << 16 | (size_t)u[11] << 24;
@@ -240,7 +240,7 @@ hl_status hl_npy_parse(hl_table *t, const char *what, const char *data, size_t b
         return fault(&h, HL_ERR_FORMAT, "the npy header is %zu bytes long; at most %zu are supported", length,
                      HL_NPY_HEADER - prefix);
     if (length > bytes - prefix)
-        return fault(&h, HL_ERR_FORMAT, "the npy header is cut short");
+        return fault(&h, HL_ERR_FORMAT, "the npy header is truncated");
     h.p = data + prefix;
     h.end = h.p + length;
     *header_bytes = prefix + length;
@@ -342,7 +342,7 @@ hl_status hl_table_read_npy(hl_table *t)
     there = t->source.size - header_bytes;
     if (hl_array_bytes(&array) > there)
         return hl_table_fault(t, HL_ERR_FORMAT,
-                              "%zu rows of %zu columns need %zu bytes, but the file has %zu; is it cut short?",
+                              "%zu rows of %zu columns need %zu bytes, but the file has %zu; the file may be truncated",
                               array.rows, array.columns, hl_array_bytes(&array), there);
     if (hl_array_bytes(&array) < there)
         return hl_table_fault(t, HL_ERR_FORMAT, "%zu bytes follow the array", there - hl_array_bytes(&array));

@@ -80,7 +80,7 @@ static hl_status find_end_record(const npz *z, char record[END_BYTES], size_t *p
     }
     hl_free(z->t->ctx, bytes);
     if (!status && !found)
-        return malformed(z, "it has no directory; is the file cut short?");
+        return malformed(z, "no central directory; the file may be truncated");
     return status;
 }
 
@@ -107,16 +107,16 @@ static hl_status find_directory(npz *z, size_t *offset)
             if (status)
                 return status;
             if (memcmp(record64, "PK\6\6", 4) != 0)
-                return malformed(z, "its zip64 record is not where it should be");
+                return malformed(z, "the zip64 record is not at its position");
             z->entries = little(record64 + 32, 8);
             z->directory_bytes = little(record64 + 40, 8);
             *offset = little(record64 + 48, 8);
         }
     }
     if (*offset > place || z->directory_bytes > place - *offset)
-        return malformed(z, "its directory reaches beyond the file");
+        return malformed(z, "the central directory extends beyond the end of the file");
     if (z->entries > MAX_MEMBERS || z->entries > z->directory_bytes / ENTRY_BYTES)
-        return malformed(z, "it has more members than its directory holds, or too many");
+        return malformed(z, "wrong number of members, or too many");
     return HL_OK;
 }
 
@@ -130,12 +130,12 @@ static hl_status take_zip64(const npz *z, const char *extra, size_t bytes, membe
         const char *p = extra + 4;
 
         if (length > bytes - 4)
-            return malformed(z, "an extra field is cut short");
+            return malformed(z, "an extra field is truncated");
         for (int i = 0; id == 1 && i < 3; i++) {
             if (*fields[i] != 0xFFFFFFFF)
                 continue;
             if ((size_t)(p - extra) - 4 + 8 > length)
-                return malformed(z, "a zip64 field is cut short");
+                return malformed(z, "a zip64 field is truncated");
             *fields[i] = little(p, 8);
             p += 8;
         }
@@ -153,15 +153,15 @@ static hl_status find_data(const npz *z, member *m)
     hl_status status;
 
     if (m->offset > size || size - m->offset < LOCAL_BYTES)
-        return member_fault(z, m, HL_ERR_FORMAT, "it begins beyond the end of the file");
+        return member_fault(z, m, HL_ERR_FORMAT, "the member starts beyond the end of the file");
     status = hl_source_at(&z->t->source, m->offset, local, sizeof local);
     if (status)
         return status;
     if (memcmp(local, "PK\3\4", 4) != 0)
-        return member_fault(z, m, HL_ERR_FORMAT, "it is not where the archive's directory says");
+        return member_fault(z, m, HL_ERR_FORMAT, "the member is not at the position given in the central directory");
     skip = LOCAL_BYTES + little(local + 26, 2) + little(local + 28, 2);
     if (skip > size - m->offset || m->packed > size - m->offset - skip)
-        return member_fault(z, m, HL_ERR_FORMAT, "it reaches beyond the end of the file");
+        return member_fault(z, m, HL_ERR_FORMAT, "the member extends beyond the end of the file");
     m->offset += skip;
     return HL_OK;
 }
@@ -169,13 +169,13 @@ static hl_status find_data(const npz *z, member *m)
 static hl_status check_member(const npz *z, const member *m, size_t flags)
 {
     if (flags & 1)
-        return member_fault(z, m, HL_ERR_UNSUPPORTED, "it is encrypted");
+        return member_fault(z, m, HL_ERR_UNSUPPORTED, "the member is encrypted");
     if (m->method != 0 && m->method != 8)
-        return member_fault(z, m, HL_ERR_UNSUPPORTED, "its compression is neither 'stored' nor 'deflated'");
+        return member_fault(z, m, HL_ERR_UNSUPPORTED, "the compression method is neither 'stored' nor 'deflated'");
     if (m->method == 0 && m->packed != m->size)
-        return member_fault(z, m, HL_ERR_FORMAT, "it is stored, but its two sizes differ");
+        return member_fault(z, m, HL_ERR_FORMAT, "the member is stored, but its two sizes differ");
     if (m->packed < SIZE_MAX / DEFLATE_FACTOR / 2 && m->size > m->packed * DEFLATE_FACTOR + CHUNK)
-        return member_fault(z, m, HL_ERR_FORMAT, "its stated size is more than its compressed data can give");
+        return member_fault(z, m, HL_ERR_FORMAT, "the stated size exceeds what the compressed data can contain");
     return HL_OK;
 }
 
@@ -220,12 +220,12 @@ static hl_status read_directory(npz *z)
         size_t name, extra, comment;
 
         if (z->directory_bytes - at < ENTRY_BYTES || memcmp(entry, "PK\1\2", 4) != 0)
-            return malformed(z, "an entry of its directory is broken");
+            return malformed(z, "invalid entry in the central directory");
         name = little(entry + 28, 2);
         extra = little(entry + 30, 2);
         comment = little(entry + 32, 2);
         if (z->directory_bytes - at - ENTRY_BYTES < name + extra + comment)
-            return malformed(z, "an entry of its directory is cut short");
+            return malformed(z, "truncated entry in the central directory");
         status = take_entry(z, entry, entry + ENTRY_BYTES, name, extra);
         at += ENTRY_BYTES + name + extra + comment;
     }
@@ -286,7 +286,7 @@ static hl_status inflate_next(inflation *f, char *out, size_t bytes, size_t *got
         if (result == Z_MEM_ERROR)
             return HL_ERR_NOMEM; /* hl_alloc has said so */
         if (result != Z_OK && result != Z_STREAM_END)
-            return member_fault(f->z, f->m, HL_ERR_FORMAT, "its compressed data are damaged");
+            return member_fault(f->z, f->m, HL_ERR_FORMAT, "the compressed data are damaged");
     }
     return HL_OK;
 }
@@ -367,10 +367,10 @@ static hl_status choose_named(npz *z, const char *names)
             i++;
         if (i == z->count) {
             list_members(z, list, sizeof list);
-            return hl_table_fault(z->t, HL_ERR_INVALID, "there is no array '%s'; there are: %s", text, list);
+            return hl_table_fault(z->t, HL_ERR_INVALID, "there is no array '%s'; the archive has: %s", text, list);
         }
         if (z->members[i].chosen)
-            return member_fault(z, &z->members[i], HL_ERR_INVALID, "it is listed twice");
+            return member_fault(z, &z->members[i], HL_ERR_INVALID, "the array is listed twice");
         z->members[i].chosen = true;
         p += bytes;
         if (!*p)
@@ -398,7 +398,8 @@ static hl_status choose_default(npz *z)
     }
     list_members(z, list, sizeof list);
     if (tables > 1)
-        return hl_table_fault(z->t, HL_ERR_INVALID, "it holds several arrays (%s); name one as FILE.npz:NAME", list);
+        return hl_table_fault(z->t, HL_ERR_INVALID, "the archive has several arrays (%s); select one as FILE.npz:NAME",
+                              list);
     if (tables + vectors == 0)
         return status; /* of the last */
     for (size_t i = 0; tables && i < z->count; i++)
@@ -438,9 +439,9 @@ static hl_status load_deflated(const npz *z, member *m)
         if (!status)
             status = inflate_next(&f, &more, 1, &extra); /* takes in the end of the stream, and no byte more */
         if (!status && (got != m->size || extra))
-            status = member_fault(z, m, HL_ERR_FORMAT, "it does not have the size that the archive states");
+            status = member_fault(z, m, HL_ERR_FORMAT, "the member does not have the size stated in the archive");
         if (!status && crc32_z(0, (const Bytef *)data, got) != m->crc)
-            status = member_fault(z, m, HL_ERR_FORMAT, "its checksum is wrong: the file is damaged");
+            status = member_fault(z, m, HL_ERR_FORMAT, "wrong checksum: the file is damaged");
         inflate_done(&f);
     }
     if (status) {
@@ -463,7 +464,7 @@ static hl_status check_stored(npz *z, member *m)
         crc = crc32_z(crc, (const Bytef *)z->head, n);
     }
     if (!status && crc != m->crc)
-        return member_fault(z, m, HL_ERR_FORMAT, "its checksum is wrong: the file is damaged");
+        return member_fault(z, m, HL_ERR_FORMAT, "wrong checksum: the file is damaged");
     m->array.offset = m->offset + m->header_bytes;
     return status;
 }
@@ -484,13 +485,13 @@ static hl_status load_chosen(npz *z)
         first = first ? first : m;
         packed = hl_size_add(packed, m->packed);
         if (m->array.rows != first->array.rows) {
-            snprintf(why, sizeof why, "it has %zu rows, but array '%s' has %zu; name one as FILE.npz:NAME",
+            snprintf(why, sizeof why, "the array has %zu rows, but array '%s' has %zu; select one as FILE.npz:NAME",
                      m->array.rows, first->name, first->array.rows);
             return member_fault(z, m, HL_ERR_FORMAT, why);
         }
     }
     if (packed > z->t->source.size)
-        return malformed(z, "its arrays overlap");
+        return malformed(z, "the arrays overlap");
     for (size_t i = 0; i < z->count; i++) {
         member *m = &z->members[i];
         hl_status status = HL_OK;

@@ -12,7 +12,7 @@
 #include "io/tensors.h"
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "values are copied as they stand in the file: this needs a little-endian machine"
+#error "model files can be read on little-endian machines only"
 #endif
 
 enum {
@@ -142,10 +142,9 @@ static hl_status take_offsets(const reader *r, const hl_json *offsets, const str
     if (begin > end)
         return tensor_fault(r, name, "data_offsets [%" PRId64 ", %" PRId64 "] end before they begin", begin, end);
     if ((uintmax_t)end > r->data_bytes)
-        return tensor_fault(r, name,
-                            "data_offsets [%" PRId64 ", %" PRId64 "] reach beyond the file's %zu bytes of "
-                            "data; is the file cut short?",
-                            begin, end, r->data_bytes);
+        return tensor_fault(
+            r, name, "data_offsets [%" PRId64 ", %" PRId64 "] exceed the %zu bytes of data; the file may be truncated",
+            begin, end, r->data_bytes);
     s->begin = (size_t)begin;
     s->end = (size_t)end;
     if (s->end - s->begin != s->tensor.bytes)
@@ -334,12 +333,12 @@ static hl_status read_header(reader *r)
     if (status)
         return status;
     if (is_text(&length))
-        return fault(r, "a text, such as a table, and not a model (a safetensors file)");
+        return fault(r, "a text file, such as a table, not a model (safetensors file)");
     if (length > HL_TENSORS_MAX_HEADER)
         return fault(r, "a header of %" PRIu64 " bytes is more than the %d allowed: not a safetensors file", length,
                      HL_TENSORS_MAX_HEADER);
     if (length > r->file.size - 8)
-        return fault(r, "a header of %" PRIu64 " bytes reaches beyond the file's %zu bytes; is the file cut short?",
+        return fault(r, "a header of %" PRIu64 " bytes exceeds the file size of %zu bytes; the file may be truncated",
                      length, r->file.size);
     r->header_bytes = (size_t)length;
     r->data_bytes = r->file.size - 8 - r->header_bytes;
@@ -388,11 +387,11 @@ static hl_status check_cover(const reader *r)
                                 s->begin, s->end, hl_tensor_shown(name, sizeof name, s[-1].tensor.name), s[-1].begin,
                                 s[-1].end);
         if (s->begin > covered)
-            return fault(r, "bytes %zu to %zu of the data belong to no tensor", covered, s->begin);
+            return fault(r, "bytes %zu to %zu of the data do not belong to a tensor", covered, s->begin);
         covered = s->end;
     }
     if (covered != r->data_bytes)
-        return fault(r, "%zu bytes after the last tensor belong to none", r->data_bytes - covered);
+        return fault(r, "%zu unexpected bytes after the last tensor", r->data_bytes - covered);
     return HL_OK;
 }
 
@@ -461,7 +460,7 @@ static hl_status check_sum(reader *r)
     if (!*r->checksum || r->t->checked)
         return HL_OK;
     return fault(r,
-                 "damaged, or changed by another program: its checksum is %s, where its metadata say '" HL_CHECKSUM_KEY
+                 "damaged, or modified by another program: the checksum is %s, but the metadata have '" HL_CHECKSUM_KEY
                  "' %s",
                  found, hl_tensor_shown(text, sizeof text, r->checksum));
 }

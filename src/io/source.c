@@ -158,7 +158,7 @@ hl_status hl_source_at(hl_source *source, size_t offset, void *data, size_t byte
         if (n < 0)
             return hl_io_error(source->ctx, source->path, "read", errno);
         if (n == 0)
-            return hl_fail(source->ctx, HL_ERR_IO, "%s: cannot read: the file became shorter while it was read",
+            return hl_fail(source->ctx, HL_ERR_IO, "%s: cannot read: the file was truncated while it was read",
                            hl_path_shown(source->path));
         next += n;
         offset += (size_t)n;

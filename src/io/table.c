@@ -223,7 +223,7 @@ static void compare_labels(const hl_table *t, size_t count, const wanted *w, dou
 static hl_status read_stored(hl_table *t, size_t first, size_t count, const wanted *w, double *out)
 {
     if (first > t->rows || count > t->rows - first)
-        return hl_table_fault(t, HL_ERR_INVALID, "rows %zu to %zu were asked for, and there are %zu", first,
+        return hl_table_fault(t, HL_ERR_INVALID, "rows %zu to %zu were requested, but there are only %zu", first,
                               hl_size_add(first, count), t->rows);
     if (t->blocks) {
         read_blocks(t, first, count, w, out);
@@ -267,7 +267,7 @@ hl_status hl_table_read_columns(hl_table *table, size_t first, size_t count, siz
 
     for (size_t i = 0; i < columns; i++)
         if (index[i] >= table->column_count)
-            return hl_table_fault(table, HL_ERR_INVALID, "column %zu was asked for, and there are %zu", index[i],
+            return hl_table_fault(table, HL_ERR_INVALID, "column %zu was requested, but there are only %zu", index[i],
                                   table->column_count);
     return columns ? read_wanted(table, first, count, &w, out) : HL_OK;
 }
@@ -328,9 +328,8 @@ static hl_status bad_row(hl_table *t, size_t row, const double *values)
     if (!t->options.drop_missing) {
         hl_table_place(t, row, column, place, sizeof place);
         return hl_fail(t->ctx, HL_ERR_NOT_FINITE,
-                       "%s: %s is not a number to compute with; correct it, or leave such rows out "
-                       "(--drop-missing)",
-                       place, isnan(values[column]) ? "nan" : "an infinite value");
+                       "%s: %s is not a finite number; correct it, or skip such rows with --drop-missing", place,
+                       isnan(values[column]) ? "nan" : "an infinite value");
     }
     if (hl_grow(t->ctx, (void **)&t->gone, &t->gone_capacity, t->dropped + 1, sizeof *t->gone))
         return HL_ERR_NOMEM;
@@ -384,9 +383,9 @@ static hl_status check_arrays(hl_table *t)
 static hl_status check_text(hl_table *t, const char *head, size_t bytes)
 {
     if (bytes >= 2 && memcmp(head, "\x1F\x8B", 2) == 0)
-        return hl_table_fault(t, HL_ERR_UNSUPPORTED, "compressed by gzip; give what `gzip -dc` makes of it");
+        return hl_table_fault(t, HL_ERR_UNSUPPORTED, "compressed by gzip; decompress it first (gzip -dc)");
     if (bytes >= 2 && (memcmp(head, "\xFF\xFE", 2) == 0 || memcmp(head, "\xFE\xFF", 2) == 0))
-        return hl_table_fault(t, HL_ERR_UNSUPPORTED, "text in UTF-16; save it as UTF-8");
+        return hl_table_fault(t, HL_ERR_UNSUPPORTED, "the text is UTF-16; save it as UTF-8");
     /* safetensors begin with the length of their header, eight bytes from the lowest */
     if (bytes == 8 && memcmp(head, "\0\0\0", 3) != 0 && memcmp(head + 3, "\0\0\0\0\0", 5) == 0)
         return hl_table_fault(t, HL_ERR_FORMAT, "a model or checkpoint of hollow (safetensors), not a table");
@@ -419,11 +418,11 @@ static hl_status check_rows(hl_table *t)
     size_t least = t->options.min_rows ? t->options.min_rows : 1;
 
     if (t->rows == 0 && t->dropped)
-        return hl_table_fault(t, HL_ERR_FORMAT, "no row is left: all %zu have a missing value", t->dropped);
+        return hl_table_fault(t, HL_ERR_FORMAT, "no rows are left: all %zu have a missing value", t->dropped);
     if (t->rows == 0)
-        return hl_table_fault(t, HL_ERR_FORMAT, "it has no rows");
+        return hl_table_fault(t, HL_ERR_FORMAT, "the table has no rows");
     if (t->rows < least)
-        return hl_table_fault(t, HL_ERR_FORMAT, "it has only %zu row%s; at least %zu are needed", t->rows,
+        return hl_table_fault(t, HL_ERR_FORMAT, "the table has only %zu row%s; at least %zu are needed", t->rows,
                               t->rows > 1 ? "s" : "", least);
     return HL_OK;
 }

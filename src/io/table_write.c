@@ -149,8 +149,9 @@ hl_status hl_table_writer_create(hl_context *context, const char *path, size_t c
         status = open_target(w);
     }
     if (!status && w->npy && !w->file && !w->expected)
-        status = hl_fail(context, HL_ERR_INVALID, "%s: npy needs the number of rows in advance when it goes to a pipe",
-                         hl_path_shown(w->path));
+        status =
+            hl_fail(context, HL_ERR_INVALID, "%s: to write npy to a pipe, the number of rows must be known in advance",
+                    hl_path_shown(w->path));
     if (!status)
         status = begin_contents(w, o.names);
     if (status)
@@ -190,8 +191,8 @@ hl_status hl_table_write_rows(hl_table_writer *writer, size_t count, const doubl
     hl_table_writer *w = writer;
 
     if (!w->status && w->expected && count > w->expected - w->rows)
-        w->status = hl_fail(w->ctx, HL_ERR_INVALID, "%s: more than the %zu rows that were announced",
-                            hl_path_shown(w->path), w->expected);
+        w->status = hl_fail(w->ctx, HL_ERR_INVALID, "%s: more rows than the announced %zu", hl_path_shown(w->path),
+                            w->expected);
     for (size_t i = 0; !w->status && i < count; i++, w->rows++)
         w->status = put_row(w, values + i * w->columns);
     return w->status;

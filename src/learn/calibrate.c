@@ -292,7 +292,8 @@ static hl_status choose(calibration *c)
         m->accuracy = found;
     return reaches(c, &found)
                ? HL_OK
-               : hl_fail(m->ctx, HL_IMPRECISE, "no solver reaches %g nats; that of the model has an error of %.2g",
+               : hl_fail(m->ctx, HL_IMPRECISE,
+                         "no solver reaches an accuracy of %g nats; the error of the model's solver is %.2g",
                          c->accuracy, found.typical);
 }
 
@@ -318,11 +319,11 @@ hl_status hl_density_calibrate(hl_density *m, size_t rows, const double *x, cons
                        accuracy);
     if (m->atoms)
         return hl_fail(m->ctx, HL_ERR_UNSUPPORTED,
-                       "this model has atoms, and a solver for each pattern of them, calibrated when it was fitted; "
-                       "there is no single solver to choose");
+                       "this model has atoms; each pattern of atoms has its own solver, which was calibrated when the "
+                       "model was fitted");
     if (!m->flow)
         return hl_fail(m->ctx, HL_ERR_UNSUPPORTED,
-                       "the model has no flow: its log-densities are exact, and there is no solver to calibrate");
+                       "the model has no flow and therefore no solver to calibrate; its log-densities are exact");
     if (!hl_flow_is_continuous(m->flow->kind->name))
         return hl_fail(m->ctx, HL_ERR_UNSUPPORTED, "only continuous flows have a solver to calibrate");
     return calibrate(m, false, rows, x, context, accuracy);

@@ -47,7 +47,8 @@ static hl_status other_settings(hl_context *ctx, const char *path, const char *b
         at++;
     while (at > 0 && (words += before[at - 1] == ' ') < 2)
         at--;
-    return hl_fail(ctx, HL_ERR_INVALID, "%s: it belongs to other settings or data: it has '%.*s', now '%.*s'",
+    return hl_fail(ctx, HL_ERR_INVALID,
+                   "%s: the checkpoint has other settings or data: it has '%.*s', this run has '%.*s'",
                    hl_path_shown(path), setting_length(before + at), before + at, setting_length(now + at), now + at);
 }
 
@@ -61,9 +62,10 @@ static hl_status take_state(hl_context *ctx, const hl_tensors *t, const char *se
     if (strcmp(before, settings) != 0)
         return other_settings(ctx, path, before, settings);
     if (state->dtype != HL_F64 || state->rank != 1 || state->dims[0] != size)
-        return hl_fail(ctx, HL_ERR_FORMAT, "%s: its state does not fit the model", hl_path_shown(path));
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: the checkpoint does not match the model", hl_path_shown(path));
     if (!hl_tensors_checked(t)) /* damage would go on training */
-        return hl_fail(ctx, HL_ERR_FORMAT, "%s: it is damaged: its checksum is missing", hl_path_shown(path));
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: the checkpoint is damaged: its checksum is missing",
+                       hl_path_shown(path));
     memcpy(to, state->data, size * sizeof *to);
     return HL_OK;
 }

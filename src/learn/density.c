@@ -86,7 +86,8 @@ hl_status hl_density_add_mixture(hl_density *m, hl_tmixture *mixture, bool mappe
 {
     if (m->mixtures == HL_DENSITY_MIXTURES || mixture->dim != m->dim + m->context || mixture->given != m->context) {
         hl_tmixture_free(mixture);
-        return hl_fail(m->ctx, HL_ERR_INVALID, "a mixture does not fit the model's columns, or is one too many");
+        return hl_fail(m->ctx, HL_ERR_INVALID,
+                       "a mixture does not match the model's columns, or there are too many mixtures");
     }
     m->mixture[m->mixtures++] = (hl_density_mixture){ mixture, weight, mapped };
     return HL_OK;
@@ -336,7 +337,7 @@ hl_status hl_density_training_read(hl_density *m, const char *path, const hl_jso
     hl_density_training *t = hl_density_add_training(m);
     hl_status status = t ? hl_row_sketch_read(m->ctx, j, &t->rows, &good) : HL_ERR_NOMEM;
     if (status == HL_OK && !(good && hl_curve_read(&t->curve, hl_json_get(j, "course"))))
-        status = hl_fail(m->ctx, HL_ERR_FORMAT, "%s: what it says of its training is wrong", hl_path_shown(path));
+        status = hl_fail(m->ctx, HL_ERR_FORMAT, "%s: the training history is malformed", hl_path_shown(path));
     return status;
 }
 

@@ -195,9 +195,9 @@ hl_status hl_atoms_logp(hl_density *m, size_t rows, const double *x, double *log
             double *own = &logp[start + r];
             *own = score_row(w, w->mask[r], at + r * m->dim, to ? to + r * m->dim : NULL);
             if (isnan(*own))
-                hl_density_note_failure(m,
-                                        hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "it is not finite"),
-                                        start, NULL, &f);
+                hl_density_note_failure(
+                    m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "the row is not finite"), start,
+                    NULL, &f);
         }
         for (size_t k = 0; k < m->atoms->patterns && status == HL_OK; k++)
             if (m->atoms->pattern[k].rest)

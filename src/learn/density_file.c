@@ -312,7 +312,7 @@ static hl_status read_columns(const reader *r, hl_density_column *columns)
 {
     size_t count = r->dim + r->context;
     if (!hl_json_is_array(r->columns.root, count))
-        return bad(r, "its columns are missing or not as many as the architecture has");
+        return bad(r, "the columns are missing or do not match the architecture");
     const hl_json *c = r->columns.root->first;
     for (size_t i = 0; i < count; i++, c = c->next) {
         const hl_json *mean = hl_json_get(c, "mean"), *deviation = hl_json_get(c, "deviation");
@@ -424,7 +424,7 @@ static hl_status read_maps(reader *r, hl_density *m)
 {
     size_t all = m->dim + m->context;
     if (!hl_json_is_array(r->maps.root, all))
-        return bad(r, "its maps are not as many as its columns");
+        return bad(r, "the number of maps differs from the number of columns");
     m->map = hl_calloc(r->ctx, all, sizeof(hl_column_map *));
     if (!m->map)
         return HL_ERR_NOMEM;
@@ -496,9 +496,9 @@ static hl_status read_members(reader *r, hl_density *m)
         bool flow = kind && strcmp(kind, "flow") == 0, mixture = kind && strcmp(kind, "mixture") == 0;
         if ((!flow && !mixture) || !hl_json_is_number(weight) || !(weight->number > 0 && weight->number <= 1) ||
             !mapped || mapped->kind != HL_JSON_BOOLEAN || (nu && !(hl_json_is_number(nu) && nu->number > 0)))
-            return bad(r, "a member has no known kind, weight or map");
+            return bad(r, "a member has an unknown kind, no weight or no map");
         if (mapped->integer && !m->map)
-            return bad(r, "a member sees mapped columns, but there are no maps");
+            return bad(r, "a member uses mapped columns, but there are no maps");
         if (flow && (!m->flow || j != r->members.root->first))
             return bad(r, "its members and its flow do not agree");
         total += weight->number;
@@ -510,7 +510,7 @@ static hl_status read_members(reader *r, hl_density *m)
         }
     }
     if (status == HL_OK && (!(fabs(total - 1) <= 1e-9) || (m->flow && m->flow_weight == 0)))
-        status = bad(r, "the weights of its members do not have the sum 1");
+        status = bad(r, "the weights of the members do not add up to 1");
     return status;
 }
 
@@ -522,7 +522,7 @@ static hl_status read_form(const reader *r, const hl_json *j, hl_column_form *fo
         const char *text = hl_json_text(name);
         size_t kind = text ? hl_name_index(hl_form_names, text) : SIZE_MAX;
         if (kind > HL_FORM_ASINH)
-            return bad(r, "a column has a form that is not known");
+            return bad(r, "a column has an unknown form");
         form->kind = (hl_form_kind)kind;
     }
     for (size_t k = 0; k < FORM_NUMBERS; k++) {
@@ -538,7 +538,7 @@ static hl_status read_forms(const reader *r, hl_density *m)
 {
     size_t all = m->dim + m->context;
     if (!hl_json_is_array(r->forms.root, all))
-        return bad(r, "its forms are not as many as its columns");
+        return bad(r, "the number of forms differs from the number of columns");
     hl_column_form *form = hl_calloc(r->ctx, all, sizeof *form);
     hl_status status = form ? HL_OK : HL_ERR_NOMEM;
     const hl_json *j = r->forms.root->first;

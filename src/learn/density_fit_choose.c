@@ -126,7 +126,8 @@ static hl_status read_image(hl_context *ctx, const char *text, size_t image[3])
     used = 0;
     if (sscanf(text, "%7zux%7zu%n", &image[1], &image[2], &used) == 2 && !text[used])
         return HL_OK;
-    return hl_fail(ctx, HL_ERR_INVALID, "image: '%.40s' is not HEIGHTxWIDTH or CHANNELSxHEIGHTxWIDTH", text);
+    return hl_fail(ctx, HL_ERR_INVALID, "image: '%.40s' is not of the form HEIGHTxWIDTH or CHANNELSxHEIGHTxWIDTH",
+                   text);
 }
 
 static hl_status choose_flow(const hl_fit_table *t, const hl_settings *s, const size_class *c, hl_fit_plan *plan)

@@ -112,8 +112,8 @@ hl_status hl_fit_decorrelate(hl_fit_table *t, const hl_settings *settings, const
     bool asked = wish && strcmp(wish, "on") == 0, enough = t->train.rows >= 2 * t->dim;
     if (asked && !enough)
         return hl_fail(t->ctx, HL_ERR_INVALID,
-                       "decorrelate=on: %zu rows for %zu columns; at least two for each are needed", t->train.rows,
-                       t->dim);
+                       "decorrelate=on: %zu rows for %zu columns; at least two rows per column are needed",
+                       t->train.rows, t->dim);
     if (t->dim < 2 || !enough || (wish && !asked) || (!asked && (!made || t->dim > MOST_COLUMNS)))
         return HL_OK;
     if (!asked && !variant->by_rule && !variant->decorrelated)

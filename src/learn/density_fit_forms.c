@@ -47,17 +47,17 @@ static hl_status read_item(hl_fit_table *t, const char *item, const char *end)
         colon = *c == ':' ? c : colon;
     if (!colon || !read_bound(equal + 1, colon, -INFINITY, &low) || !read_bound(colon + 1, end, INFINITY, &high) ||
         (isinf(low) && isinf(high)))
-        return hl_fail(t->ctx, HL_ERR_INVALID, "bounds: '%.*s' is not NAME=LOW:HIGH, one of which may be left out",
+        return hl_fail(t->ctx, HL_ERR_INVALID,
+                       "bounds: '%.*s' is not of the form NAME=LOW:HIGH, in which LOW or HIGH may be omitted",
                        (int)(end - item), item);
     if (!(low < high))
-        return hl_fail(t->ctx, HL_ERR_INVALID, "bounds: '%.*s' is reversed or empty: LOW must be less than HIGH",
-                       (int)(end - item), item);
+        return hl_fail(t->ctx, HL_ERR_INVALID, "bounds: '%.*s': LOW must be less than HIGH", (int)(end - item), item);
     size_t column = find_column(t, item, (size_t)(equal - item));
     if (column == SIZE_MAX)
-        return hl_fail(t->ctx, HL_ERR_INVALID, "bounds: there is no column '%.*s' to be modelled", (int)(equal - item),
+        return hl_fail(t->ctx, HL_ERR_INVALID, "bounds: '%.*s' is not one of the columns to model", (int)(equal - item),
                        item);
     if (isfinite(t->form[column].low) || isfinite(t->form[column].high))
-        return hl_fail(t->ctx, HL_ERR_INVALID, "bounds: column '%.*s' is named twice", (int)(equal - item), item);
+        return hl_fail(t->ctx, HL_ERR_INVALID, "bounds: column '%.*s' is listed twice", (int)(equal - item), item);
     t->form[column].low = low;
     t->form[column].high = high;
     return HL_OK;

@@ -181,8 +181,8 @@ static hl_status create_view(const pool *p, int f, view *v)
     }
     if (distinct < LEAST_FITTED || (f >= 0 && !v->choice.held_rows))
         return hl_fail(p->ctx, HL_ERR_INVALID,
-                       "nearly all of the weight is on so few rows that mixtures cannot be fitted; "
-                       "a flow alone can, by members=flow");
+                       "nearly all of the weight is on so few rows that mixtures cannot be fitted; set members=flow to "
+                       "fit a flow only");
     return HL_OK;
 }
 

@@ -143,7 +143,7 @@ static hl_status open_source(hl_fit_stream *s, const hl_density_data *data)
 {
     const hl_density_rows *t = &data->train;
     if (data->source && !data->source->read)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_density_fit: the source of rows has no function to read them");
+        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_density_fit: the row source has no read function");
     if (data->source) {
         s->source = *data->source;
         return HL_OK;

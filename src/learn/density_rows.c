@@ -185,7 +185,7 @@ static hl_status mixture_logp(hl_density *m, const hl_density_mixture *k, size_t
     for (size_t r = 0; r < count; r++) {
         logp[r] = status == HL_OK || status == HL_ERR_NOT_FINITE ? logp[r] + m->x[r] : NAN;
         if (isnan(logp[r]) && status == HL_OK)
-            status = hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "it is not finite");
+            status = hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "the row is not finite");
     }
     return status;
 }
@@ -220,7 +220,7 @@ hl_status hl_density_soften(hl_density *m, hl_status status, size_t count, const
     char what[sizeof m->ctx->failure.what];
     snprintf(what, sizeof what, "%s", m->ctx->failure.what);
     return hl_fail_at(m->ctx, HL_IMPRECISE, hl_at(row, HL_NOWHERE),
-                      "the flow cannot be solved there, and log p is that of the other members (%s)", what);
+                      "the flow cannot be solved at this row; log p is that of the other members (%s)", what);
 }
 
 /* The log slopes of the forms; rows outside of the bounds have no density. */
@@ -393,7 +393,7 @@ static void draw_chunk(hl_density *m, const draws *d, size_t count)
             index[flows++] = r;
         else if (!mixture_sample(m, &m->mixture[k], d->seed, d->number[r], c, d->x + r * m->dim))
             hl_density_note_failure(
-                m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "its context is not finite"), d->start,
+                m, hl_fail_at(m->ctx, HL_ERR_NOT_FINITE, hl_at(r, HL_NOWHERE), "the context is not finite"), d->start,
                 NULL, d->failures);
     }
     if (flows)

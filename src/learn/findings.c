@@ -36,7 +36,7 @@ static void dependent_text(const hl_finding *f, const char *const *names, char *
         hl_text_add(&text, "%s'%.80s'", i ? ", " : "", names[f->others[i]]);
     snprintf(buffer, size,
              "column '%.80s' is a linear function of %s%s: the rows lie in a subspace, so the likelihood is unbounded; "
-             "leave one of these columns out",
+             "drop one of these columns",
              names[f->column], list, f->count > HL_FINDING_OTHERS ? " and others" : "");
 }
 
@@ -48,8 +48,8 @@ static void edge_text(const hl_finding *f, const char *name, char *buffer, size_
     if (isfinite(f->high))
         snprintf(high, sizeof high, "%g", f->high);
     snprintf(buffer, size,
-             "column '%.80s' has no value %s %g and many near it; option bounds '%.80s=%s:%s' keeps samples in this "
-             "range",
+             "column '%.80s' has no value %s %g but many close to it; if it is bounded, option bounds '%.80s=%s:%s' "
+             "keeps samples in this range",
              name, isfinite(f->low) ? "below" : "above", f->value, name, low, high);
 }
 
@@ -58,19 +58,19 @@ static void steps_text(const hl_finding *f, const char *name, char *buffer, size
 {
     char range[80] = "";
     if (f->count <= HL_FORM_FEW_VALUES)
-        snprintf(range, sizeof range, " and kept in %g .. %g", f->low, f->high);
+        snprintf(range, sizeof range, " and limited to %g .. %g", f->low, f->high);
     else if (f->low == 0 || f->low == 1)
-        snprintf(range, sizeof range, " and not below %g", f->low);
+        snprintf(range, sizeof range, " and limited to at least %g", f->low);
     if (f->noise)
         snprintf(buffer, size,
-                 "column '%.80s' has whole numbers only: it is modelled with uniform noise of one step's width, and "
-                 "samples are rounded%s (option keep-steps: without noise)",
+                 "column '%.80s' has integer values: uniform noise of width one step is added, and samples are "
+                 "rounded%s (option keep-steps: no noise)",
                  name, range);
     else
-        snprintf(buffer, size,
-                 "column '%.80s' %s; the likelihood of such data has no bound: option dequantize adds noise of one "
-                 "step's width",
-                 name, f->kind == HL_FINDING_INTEGER ? "has whole numbers only" : "repeats its values");
+        snprintf(
+            buffer, size,
+            "column '%.80s' %s, so the likelihood is unbounded; option dequantize adds uniform noise of width one step",
+            name, f->kind == HL_FINDING_INTEGER ? "has integer values" : "has many repeated values");
 }
 
 const char *hl_finding_text(const hl_finding *f, const char *const *names, char *buffer, size_t size)
@@ -86,7 +86,7 @@ const char *hl_finding_text(const hl_finding *f, const char *const *names, char 
         snprintf(buffer, size, "column '%.80s' is constant (%g) and has no density", name, f->value);
         break;
     case HL_FINDING_SCALE:
-        snprintf(buffer, size, "column '%.80s' is too %s to compute with: its values are in %g .. %g; rescale it", name,
+        snprintf(buffer, size, "column '%.80s' is too %s: its values are in %g .. %g; rescale it", name,
                  f->value < 1 ? "small" : "large", f->low, f->high);
         break;
     case HL_FINDING_INTEGER:
@@ -95,41 +95,39 @@ const char *hl_finding_text(const hl_finding *f, const char *const *names, char 
         break;
     case HL_FINDING_FAR:
         snprintf(buffer, size,
-                 "column '%.80s': %g is far from the other values, half of which are in %g .. %g%s; what is an error "
-                 "should be corrected, and a column with such tails is better modelled as its asinh or logarithm",
-                 name, f->value, f->low, f->high, f->count > 1 ? ", and so are others of this column" : "");
+                 "column '%.80s': %g is far from the other values, half of which are in %g .. %g%s; correct it if it "
+                 "is an error; otherwise transform the column by asinh or log",
+                 name, f->value, f->low, f->high, f->count > 1 ? ", as are other values of this column" : "");
         break;
     case HL_FINDING_DEPENDENT:
         dependent_text(f, names, buffer, size);
         break;
     case HL_FINDING_REPEATED:
         snprintf(buffer, size,
-                 "column '%.80s' has the value %g in %zu rows, where the likelihood has no bound; leave these rows out "
-                 "and count them apart, or add noise as large as the values' errors",
+                 "column '%.80s' has the value %g in %zu rows, so the likelihood is unbounded; model these rows "
+                 "separately, or add noise of the size of the measurement error",
                  name, f->value, f->count);
         break;
     case HL_FINDING_COPIES:
         snprintf(buffer, size,
-                 "%zu validation rows, %.3g %%, equal a row of training: validation is better than the model is; "
-                 "leave copies out, or give other rows for validation",
+                 "%zu validation rows (%.3g %%) equal a training row, so validation is too optimistic; remove "
+                 "duplicates or use other validation rows",
                  f->count, 100 * f->value);
         break;
     case HL_FINDING_DUPLICATES:
-        snprintf(
-            buffer, size,
-            "rows that are copies of others: %zu (%.3g %%). Equal rows are used as one row of their total weight, so "
-            "that none is both in training and in validation; leave copies out if they are errors",
-            f->count, 100 * f->value);
+        snprintf(buffer, size,
+                 "duplicate rows: %zu (%.3g %%). Equal rows are treated as one row with their total weight and are "
+                 "never split between training and validation; remove duplicates if they are errors",
+                 f->count, 100 * f->value);
         break;
     case HL_FINDING_EDGE:
         edge_text(f, name, buffer, size);
         break;
     case HL_FINDING_ATOM:
-        snprintf(
-            buffer, size,
-            "column '%.80s' has the value %g in %zu rows: it is an atom, with a probability of its own (option atoms "
-            "off: it is not)",
-            name, f->value, f->count);
+        snprintf(buffer, size,
+                 "column '%.80s' has the value %g in %zu rows: it is modelled as an atom with its own probability "
+                 "(option atoms off disables this)",
+                 name, f->value, f->count);
         break;
     }
     return buffer;

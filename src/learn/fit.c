@@ -206,10 +206,9 @@ static hl_status check_loss(hl_fit *fit, const char *kind)
     if (o->train_trace < HL_TRACE_EXACT || o->train_trace > HL_TRACE_BRUTE)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "unknown trace %d", (int)o->train_trace);
     if (!(o->jitter >= 0) || !isfinite(o->jitter))
-        return hl_fail(fit->ctx, HL_ERR_INVALID, "the jitter is %g; it must be positive, or 0 for none", o->jitter);
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "the jitter is %g; it must be >= 0", o->jitter);
     if (!(o->straight >= 0) || !isfinite(o->straight))
-        return hl_fail(fit->ctx, HL_ERR_INVALID, "the weight of straight paths is %g; it must be 0 or more",
-                       o->straight);
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "straight is %g; it must be >= 0", o->straight);
     if (o->loss == HL_LOSS_DEFAULT && nets > 1)
         o->loss = HL_LOSS_LIKELIHOOD;
     if (loss_at(fit, 0) == HL_LOSS_LIKELIHOOD)
@@ -659,14 +658,13 @@ hl_status hl_fit_set_state(hl_fit *fit, const double *state)
     const double *values = state + HEAD + HL_CURVE_STATE;
     for (size_t i = 0; i < HEAD + HL_CURVE_STATE + fit->size; i++)
         if (!isfinite(state[i]) || (i < 4 && !(state[i] >= 0 && state[i] <= 1e15)))
-            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: this is no state of a fit");
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: not a saved fit state");
     size_t least = fit->discrete_steps && fit->continuous, start = first_steps(fit);
     if (state[1] < (double)least || state[1] > (double)(start > MOST_STEPS ? start : 2 * MOST_STEPS))
-        return hl_fail(fit->ctx, HL_ERR_INVALID,
-                       "hl_fit_set_state: %g steps of the solver are none that training takes", state[1]);
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: not a saved fit state: %g solver steps", state[1]);
     hl_curve curve = fit->curve;
     if (!hl_curve_set_state(&curve, state + HEAD))
-        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: this is no state of a fit");
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: not a saved fit state");
     hl_status status = hl_optimizer_set_state(fit->optimizer, values + fit->size);
     if (status != HL_OK)
         return status;

@@ -233,7 +233,7 @@ hl_status hl_optimizer_set_state(hl_optimizer *o, const double *state)
     if (!o)
         return HL_ERR_INVALID;
     if (!state || !(state[0] >= 0))
-        return hl_fail(o->ctx, HL_ERR_INVALID, "hl_optimizer_set_state: no state of an optimiser");
+        return hl_fail(o->ctx, HL_ERR_INVALID, "hl_optimizer_set_state: not a saved optimiser state");
     for (size_t i = 0; i < HEAD + arrays_size(o); i++)
         if (!isfinite(state[i]))
             return hl_fail(o->ctx, HL_ERR_NOT_FINITE, "the state of the optimiser is not finite");

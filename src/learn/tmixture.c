@@ -85,7 +85,7 @@ static hl_status check(const hl_tmixture *m)
     if (good && fabs(total - 1) <= 1e-9)
         return HL_OK;
     return hl_fail(m->ctx, HL_ERR_INVALID,
-                   "the mixture is no density: its weights must have the sum 1 and its factors a positive diagonal");
+                   "invalid mixture: the weights must add up to 1 and the factors must have a positive diagonal");
 }
 
 hl_status hl_tmixture_prepare(hl_tmixture *m)

@@ -105,7 +105,8 @@ static hl_status set_parameters(em *e)
             continue;
         centre_sums(e, j);
         if (!set_factor(e, j, sums[0]))
-            return hl_fail(e->ctx, HL_ERR_CONVERGENCE, "a part of a mixture has no positive definite covariance");
+            return hl_fail(e->ctx, HL_ERR_CONVERGENCE,
+                           "the covariance of a mixture component is not positive definite");
     }
     return hl_tmixture_prepare(m);
 }
@@ -396,7 +397,7 @@ static hl_status run_em(em *e, const hl_tmixture_fold *data, double *logp, hl_tm
             break;
     }
     if (status == HL_OK && data->held_rows && !isfinite(*score))
-        status = hl_fail(e->ctx, HL_ERR_NOT_FINITE, "held rows have no finite density under a mixture");
+        status = hl_fail(e->ctx, HL_ERR_NOT_FINITE, "held-out rows have no finite density under a mixture");
     if (status == HL_OK && data->held_rows) {
         copy_parameters(best, e->m);
         status = hl_tmixture_prepare(e->m);

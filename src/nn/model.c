@@ -201,7 +201,7 @@ hl_status hl_model_dtype(hl_context *ctx, const char *path, const hl_tensors *t,
 {
     const char *name = hl_tensors_metadata(t, "dtype");
     if (!name || (strcmp(name, "f32") != 0 && strcmp(name, "f64") != 0))
-        return hl_fail(ctx, HL_ERR_FORMAT, "%s: its metadata have no dtype 'f32' or 'f64'", hl_path_shown(path));
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: the metadata have no dtype 'f32' or 'f64'", hl_path_shown(path));
     *dtype = strcmp(name, "f64") == 0 ? HL_F64 : HL_F32;
     return HL_OK;
 }

@@ -163,13 +163,13 @@ static hl_status check_input(hl_graph *g, const char *what, hl_node n, bool want
 static hl_status check_nodes(const hl_net *net, hl_graph *g, int order, const hl_net_nodes *n)
 {
     if (!n->param)
-        return hl_graph_fail(g, HL_ERR_INVALID, "hl_net_build: there is no room for the parameters' nodes"), g->status;
+        return hl_graph_fail(g, HL_ERR_INVALID, "hl_net_build: nodes.param is NULL"), g->status;
     if (order < 0 || order > HL_MAX_ORDER)
         return hl_graph_fail(g, HL_ERR_INVALID, "hl_net_build: order %d is not in 0..%d", order, HL_MAX_ORDER),
                g->status;
     if (order && n->d && hl_net_turned(net))
         return hl_graph_fail(g, HL_ERR_UNSUPPORTED,
-                             "hl_net_build: with reflections only the divergence is cheap, not D: let d be NULL"),
+                             "hl_net_build: a network with reflections has no D^k, only its divergence; set d to NULL"),
                g->status;
     hl_status status = check_input(g, "x", n->x, true, 1, net->dim);
     if (status == HL_OK)

@@ -64,8 +64,7 @@ static hl_status set_activation(hl_context *ctx, hl_term *term, const char *name
             if (activations[k].rises)
                 rising[count++] = hl_activation_names[k];
         char list[120];
-        return hl_fail(ctx, HL_ERR_INVALID,
-                       "transformer %s needs an activation that rises everywhere, and %s does not; use one of: %s",
+        return hl_fail(ctx, HL_ERR_INVALID, "transformer %s needs a monotone activation, but %s is not; use one of: %s",
                        term->spec.transformer, name, hl_name_list(rising, list, sizeof list));
     }
     term->spec.activation = hl_activation_names[i];

@@ -177,7 +177,7 @@ static bool inputs(const hl_field *field, const hl_rows *at, const double *v, hl
 {
     const hl_net *net = field->net;
     if (net->context && !field->context) {
-        hl_fail(field->ctx, HL_ERR_INVALID, "the network has a context: give it by hl_field_set_context");
+        hl_fail(field->ctx, HL_ERR_INVALID, "the network has a context; set it with hl_field_set_context");
         return false;
     }
     *in++ = (hl_row_in){ at->y, net->dim, NULL };

@@ -200,7 +200,7 @@ static hl_status restart(hl_integrator *in, double first_step)
     in->tried = false;
     if (CVodeReInit(in->cvode, in->t, in->y) || CVodeSetInitStep(in->cvode, first_step) ||
         CVodeSetStopTime(in->cvode, in->t_end))
-        return hl_fail(in->ctx, HL_ERR_INVALID, "CVODES refuses to go from t = %g to %g", in->t, in->t_end);
+        return hl_fail(in->ctx, HL_ERR_INVALID, "CVODES cannot integrate from t = %g to %g", in->t, in->t_end);
     return HL_OK;
 }
 

@@ -103,12 +103,11 @@ static hl_status check_system(const hl_multistep *m)
 {
     const hl_ode *ode = m->ode;
     if ((m->iteration == HL_JACOBI || m->iteration == HL_JACOBI_FRESH) && !ode->system.diagonal)
-        return hl_fail(ode->ctx, HL_ERR_INVALID, "%s needs the system's diagonal; without it there is %s-functional",
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "%s needs the system's diagonal; without it use %s-functional",
                        ode->options.method, m->bdf ? "bdf" : "adams");
     if ((m->iteration == HL_GMRES || m->iteration == HL_NEWTON || m->iteration == HL_AUTO) && !ode->system.jvp)
-        return hl_fail(ode->ctx, HL_ERR_INVALID,
-                       "%s needs the system's jvp; without it there are %s-jacobi and -functional", ode->options.method,
-                       m->bdf ? "bdf" : "adams");
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "%s needs the system's jvp; without it use %s-jacobi or -functional",
+                       ode->options.method, m->bdf ? "bdf" : "adams");
     return HL_OK;
 }
 
@@ -118,14 +117,15 @@ static hl_status check_options(const hl_multistep *m)
     int highest = m->bdf ? 5 : 12;
     if (o->steps)
         return hl_fail(m->ode->ctx, HL_ERR_INVALID,
-                       "%s chooses its steps; equal steps are for Runge-Kutta and ab methods", o->method);
+                       "%s has adaptive steps; options.steps is for Runge-Kutta and ab methods", o->method);
     if (o->event)
         return hl_fail(m->ode->ctx, HL_ERR_INVALID, "%s has no events; use a Runge-Kutta method", o->method);
     if (o->max_order < 0 || o->max_order > highest)
         return hl_fail(m->ode->ctx, HL_ERR_INVALID, "max_order is %d; %s has orders 1 to %d", o->max_order, o->method,
                        highest);
     if (o->gradient == HL_REPLAY)
-        return hl_fail(m->ode->ctx, HL_ERR_INVALID, "replay is for Runge-Kutta; %s has HL_ADJOINT", o->method);
+        return hl_fail(m->ode->ctx, HL_ERR_INVALID, "HL_REPLAY is for Runge-Kutta methods; use HL_ADJOINT with %s",
+                       o->method);
     return HL_OK;
 }
 
@@ -210,10 +210,10 @@ static const char *advice(const hl_multistep *m)
 {
     bool newton = m->iteration == HL_NEWTON || (m->iteration == HL_AUTO && m->ode->system.n <= HL_AUTO_NEWTON_BLOCK);
     if (newton)
-        return m->bdf ? "see that f has no jumps and that jvp is its derivative" : "or try bdf-newton";
+        return m->bdf ? "check that f is continuous and that jvp is its derivative" : "or try bdf-newton";
     if (m->iteration == HL_GMRES || m->iteration == HL_AUTO)
-        return "or try bdf-newton, which needs n products for a Jacobian";
-    return m->ode->system.jvp ? "or try auto" : "or give the system a jvp, which auto needs";
+        return "or try bdf-newton, which needs n jvp products per Jacobian";
+    return m->ode->system.jvp ? "or try auto" : "or provide a jvp and try auto";
 }
 
 hl_status hl_multistep_fail(hl_multistep *m, hl_integrator *in, hl_status status, const char *what)
@@ -231,21 +231,22 @@ hl_status hl_multistep_fail(hl_multistep *m, hl_integrator *in, hl_status status
         return hl_fail(ode->ctx, status, "%sa callback returned %d near t = %g", what, ode->report.callback, t);
     case HL_ERR_BUDGET:
         return hl_fail_at(ode->ctx, status, hl_at(row, value),
-                          "%sall %zu evaluations are spent at t = %g (step %g); the value is the hardest: raise "
-                          "max_evaluations, loosen the tolerances; %s",
+                          "%sthe %zu evaluations are used up at t = %g (step %g); this value has the largest error: "
+                          "increase max_evaluations or the tolerances; %s",
                           what, ode->options.max_evaluations, t, h, advice(m));
     case HL_ERR_CONVERGENCE:
         return hl_fail_at(ode->ctx, status, hl_at(row, value),
-                          "%sthe iteration of %s does not converge at t = %g, however small the step (last %g); the "
-                          "value changes most: loosen the tolerances; %s",
+                          "%sthe iteration of %s does not converge at t = %g even with small steps (last %g); this "
+                          "value changes most: increase the tolerances; %s",
                           what, ode->options.method, t, h, advice(m));
     case HL_ERR_NOT_FINITE:
-        return hl_fail_at(ode->ctx, status, hl_at(row, value), "%sthe system is not finite just after t = %g", what, t);
+        return hl_fail_at(ode->ctx, status, hl_at(row, value), "%sf is not finite just after t = %g", what, t);
     default:
-        return hl_fail_at(ode->ctx, status, hl_at(row, value),
-                          "%sthe step became too small at t = %g (last %g); the value has the largest error, %.3g "
-                          "tolerances: the solution may end or jump there; loosen the tolerances if not",
-                          what, t, h, m->errors[entry]);
+        return hl_fail_at(
+            ode->ctx, status, hl_at(row, value),
+            "%sthe step became too small at t = %g (last %g); this value has the largest error, %.3g tolerances: the "
+            "solution may have a singularity or jump there; otherwise increase the tolerances",
+            what, t, h, m->errors[entry]);
     }
 }
 
@@ -328,9 +329,8 @@ static hl_status check_precision(const hl_multistep *m, const double *y)
     double rounding = m->ode->system.rounding > 0 ? m->ode->system.rounding : DBL_EPSILON;
     for (size_t i = 0; i < m->rows * m->ode->system.n; i++)
         if (o->atol + o->rtol * fabs(y[i]) < ROUNDINGS * rounding * fabs(y[i]))
-            return hl_fail(m->ode->ctx, HL_IMPRECISE,
-                           "rtol %g is finer than the rounding of f allows; ask for %.1g or more", o->rtol,
-                           ROUNDINGS * rounding);
+            return hl_fail(m->ode->ctx, HL_IMPRECISE, "rtol %g is finer than the rounding error of f; use %.1g or more",
+                           o->rtol, ROUNDINGS * rounding);
     return HL_OK;
 }
 
@@ -341,16 +341,14 @@ static hl_status check_trust(const hl_multistep *m)
     double rate = hl_integrator_worst_rate(m->forward);
     if (lost < m->rows * n)
         return hl_fail_at(m->ode->ctx, HL_IMPRECISE, hl_at(m->index[lost / n], lost % n),
-                          "the value fell by so many orders of magnitude that errors of when it was large may exceed "
-                          "its tolerance now: "
-                          "raise the tolerances%s",
+                          "this value decreased by so many orders of magnitude that earlier errors may exceed its "
+                          "tolerance: increase the tolerances%s",
                           m->iteration == HL_GMRES ? " or use bdf-newton" : "");
     if (m->iteration != HL_AUTO && rate > DOUBTFUL_RATE)
-        return hl_fail(
-            m->ode->ctx, HL_IMPRECISE,
-            "the iteration of %s reduced the error of its equation by no more than a factor of %.2g: the error may "
-            "exceed the tolerance; %s",
-            m->ode->options.method, 1 / rate, advice(m));
+        return hl_fail(m->ode->ctx, HL_IMPRECISE,
+                       "the iteration of %s reduced its error only by a factor of %.2g, so the solution may be less "
+                       "accurate than the tolerance; %s",
+                       m->ode->options.method, 1 / rate, advice(m));
     return HL_OK;
 }
 
@@ -382,9 +380,9 @@ static hl_status solve_block(hl_multistep *m, solve *s, double *t, double *y, hl
     memset(m->errors, 0, size * sizeof *m->errors);
     m->bad = hl_first_bad(y, size);
     if (m->bad < size) {
-        status =
-            hl_fail_at(ode->ctx, HL_ERR_NOT_FINITE, hl_at(m->index[m->bad / ode->system.n], m->bad % ode->system.n),
-                       "the start is not finite; %s solves %zu rows as one system", ode->options.method, m->rows);
+        status = hl_fail_at(
+            ode->ctx, HL_ERR_NOT_FINITE, hl_at(m->index[m->bad / ode->system.n], m->bad % ode->system.n),
+            "the initial state is not finite; %s solves %zu rows as one system", ode->options.method, m->rows);
         write_constant(m, s, NULL);
         tell(m, &before, status, info);
         return status;
@@ -436,8 +434,9 @@ static hl_status multistep_solve(hl_ode *ode, size_t rows, double *t, size_t cou
     for (size_t r = 1; r < rows && !ode->next; r++)
         if (t[r] != t[0])
             return hl_fail(ode->ctx, HL_ERR_INVALID,
-                           "rows 0 and %zu start at %g and %g; %s solves all rows as one system from one time", r, t[0],
-                           t[r], ode->options.method);
+                           "rows 0 and %zu start at %g and %g; %s solves all rows as one system, so they must start at "
+                           "the same time",
+                           r, t[0], t[r], ode->options.method);
     size_t from = 0, taken = 0;
     for (; ode->next ? hl_ode_take(ode, rows, &taken, &from) : from < rows; from += m->rows) {
         solve s = { .count = count, .times = times, .out = out, .first = from, .all = rows };

@@ -180,7 +180,7 @@ static hl_status append(hl_multistep *m)
     size_t size = unknowns(m), order = (size_t)hl_integrator_order(in);
     double t = hl_integrator_time(in), h = hl_integrator_last_step(in), factor = 1;
     if (a->used + HEAD + (order + 1) * size > a->capacity)
-        return hl_fail(m->ode->ctx, HL_ERR_NOMEM, "the record of the solve is full: raise checkpoint_bytes");
+        return hl_fail(m->ode->ctx, HL_ERR_NOMEM, "the record of the solve is full: increase checkpoint_bytes");
     step *s = step_at(a, a->used);
     double *c = a->slab + a->used + HEAD;
     *s = (step){ .from = a->before, .to = t, .h = h, .order = order, .previous = a->last };
@@ -247,7 +247,7 @@ static hl_status load(hl_multistep *m, size_t k, double t)
         status = hl_integrator_step(m->forward);
         if (status < 0) {
             hl_integrator_errors(m->forward, m->errors);
-            status = hl_multistep_fail(m, m->forward, status, "the gradient solves again: ");
+            status = hl_multistep_fail(m, m->forward, status, "in the backward solve: ");
         } else {
             hl_status kept = append(m);
             status = kept == HL_OK ? status : kept;
@@ -422,10 +422,10 @@ static hl_status check_gradient(const hl_multistep *m, const double *gy)
 {
     const hl_adjoint *a = m->adjoint;
     if (!a->usable)
-        return hl_fail(m->ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: there is no solve that succeeded to go back on");
+        return hl_fail(m->ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: there is no successful solve to differentiate");
     if (a->overflow)
         return hl_fail(m->ode->ctx, HL_ERR_NOMEM,
-                       "hl_ode_gradient: the record of the solve is full: raise checkpoint_bytes");
+                       "hl_ode_gradient: the record of the solve is full: increase checkpoint_bytes");
     for (size_t i = 0; i < unknowns(m); i++)
         if (!isfinite(gy[i]))
             return hl_fail_at(m->ode->ctx, HL_ERR_NOT_FINITE, hl_at(i / m->ode->system.n, i % m->ode->system.n),

@@ -189,11 +189,11 @@ static hl_status check_solve(hl_ode *ode, size_t rows, const double *t, size_t c
         return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_solve: t or y is NULL");
     if (ode->options.gradient && rows > ode->options.rows)
         return hl_fail(ode->ctx, HL_ERR_INVALID,
-                       "a recorded solve of %zu rows; options.rows allows %zu: solve fewer at a time", rows,
+                       "a recorded solve of %zu rows, but options.rows is %zu: solve fewer rows at a time", rows,
                        ode->options.rows);
     for (size_t k = 0; k < count; k++)
         if (!isfinite(times[k]))
-            return hl_fail(ode->ctx, HL_ERR_INVALID, "time %zu to solve to is not finite", k);
+            return hl_fail(ode->ctx, HL_ERR_INVALID, "end time %zu is not finite", k);
     for (size_t r = 0; r < rows; r++) {
         double direction = count ? times[count - 1] - t[r] : 0, before = t[r];
         if (!isfinite(t[r]))
@@ -201,8 +201,7 @@ static hl_status check_solve(hl_ode *ode, size_t rows, const double *t, size_t c
         for (size_t k = 0; k < count; before = times[k++])
             if ((times[k] - before) * direction < 0)
                 return hl_fail_at(ode->ctx, HL_ERR_INVALID, hl_at(r, HL_NOWHERE),
-                                  "time %zu (%g) goes back on the way from %g to %g", k, times[k], t[r],
-                                  times[count - 1]);
+                                  "time %zu (%g) is not between %g and %g", k, times[k], t[r], times[count - 1]);
     }
     return HL_OK;
 }
@@ -210,8 +209,8 @@ static hl_status check_solve(hl_ode *ode, size_t rows, const double *t, size_t c
 hl_status hl_ode_stopped(hl_ode *ode)
 {
     if (ode->stopped)
-        return hl_fail(ode->ctx, HL_STOPPED, "stopped as asked");
-    return hl_fail(ode->ctx, HL_ERR_CALLBACK, "a callback of the system stopped the work with the value %d",
+        return hl_fail(ode->ctx, HL_STOPPED, "stopped on request");
+    return hl_fail(ode->ctx, HL_ERR_CALLBACK, "a callback of the system stopped the solve with the value %d",
                    ode->report.callback);
 }
 
@@ -290,11 +289,11 @@ hl_status hl_ode_gradient(hl_ode *ode, double *gy, double *gparam)
     if (!ode)
         return HL_ERR_INVALID;
     if (!ode->options.gradient)
-        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: the solver was created without a kind of gradient");
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: the solver was created without options.gradient");
     if (!gy)
         return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: gy is NULL");
     if (!ode->solved)
-        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: there is no solve that succeeded to go back on");
+        return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: there is no successful solve to differentiate");
     ode->report.callback = 0;
     ode->stopped = false;
     ode->counts = &ode->report.backward;

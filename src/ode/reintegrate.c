@@ -107,7 +107,7 @@ hl_status hl_reintegrate_gradient(hl_ode *ode, double *gy, double *gparam)
         return hl_fail(ode->ctx, HL_ERR_INVALID, "hl_ode_gradient: there is no solve to differentiate");
     if (!b->valid)
         return hl_fail(ode->ctx, HL_ERR_UNSUPPORTED,
-                       "HL_ADJOINT_REINTEGRATED needs rows that begin and end together; HL_REPLAY does not");
+                       "HL_ADJOINT_REINTEGRATED needs rows with the same start and end times; use HL_REPLAY");
     /* the inner solver was made for the most rows; it works on as many as there are */
     hl_rk_state *inner = b->inner->state;
     b->inner->system.n = inner->n = inner->counted = whole;

@@ -15,9 +15,8 @@ static hl_status explain(hl_ode *ode, int value)
     if (value < 0)
         return hl_fail(ode->ctx, HL_ERR_CALLBACK, "a callback of the system stopped the gradient with the value %d",
                        value);
-    return hl_fail(
-        ode->ctx, HL_ERR_NOT_FINITE,
-        "the gradient is not finite: f or its vjp is not finite, or refuses, at a step that was taken before");
+    return hl_fail(ode->ctx, HL_ERR_NOT_FINITE,
+                   "the gradient is not finite: f or its vjp failed or is not finite at a recorded step");
 }
 
 /* ---- one step backwards ---- */

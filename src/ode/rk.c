@@ -61,11 +61,12 @@ static hl_status check_options(hl_ode *ode, const hl_rk_state *s)
     const hl_ode_options *o = &ode->options;
     if (s->ab && !o->steps)
         return hl_fail(ode->ctx, HL_ERR_INVALID,
-                       "method %s has no error control: give options.steps, or take dopri5, tsit5 or an adams method",
+                       "method %s has no error control: set options.steps, or use dopri5, tsit5 or an adams method",
                        o->method);
     if (s->ab && o->gradient == HL_REPLAY)
         return hl_fail(ode->ctx, HL_ERR_UNSUPPORTED,
-                       "HL_REPLAY does not replay %s: take a Runge-Kutta method, as rk4 with options.steps", o->method);
+                       "HL_REPLAY does not support %s: use a Runge-Kutta method, such as rk4 with options.steps",
+                       o->method);
     if (o->even_steps && (o->steps || o->gradient || s->ab))
         return hl_fail(ode->ctx, HL_ERR_INVALID,
                        "even_steps needs error control (no options.steps) and a solve that is not recorded");
@@ -73,8 +74,7 @@ static hl_status check_options(hl_ode *ode, const hl_rk_state *s)
         return hl_fail(ode->ctx, HL_ERR_INVALID, "options.divided needs even_steps, which sets the first step");
     if (o->gradient == HL_ADJOINT)
         return hl_fail(ode->ctx, HL_ERR_UNSUPPORTED,
-                       "HL_ADJOINT is for the adams and bdf methods; with %s take HL_REPLAY, which is exact",
-                       o->method);
+                       "HL_ADJOINT is for the adams and bdf methods; use HL_REPLAY with %s", o->method);
     return HL_OK;
 }
 
@@ -279,24 +279,25 @@ static hl_status explain(hl_ode *ode, const hl_rk_job *job)
         snprintf(others, sizeof others, " (%zu more rows failed)", job->failures - 1);
     if (info->status == HL_ERR_BUDGET)
         return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component),
-                          "%zu evaluations are used up at t = %.9g (step %.3g); the value has the largest error; "
-                          "%s, or raise max_evaluations%s",
+                          "%zu evaluations are used up at t = %.9g (step %.3g); this value has the largest error; %s, "
+                          "or increase max_evaluations%s",
                           info->evaluations, f->t, info->step, stiff, others);
     if (info->status == HL_ERR_NOT_FINITE && !info->evaluations)
-        return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component), "the start is not finite%s", others);
+        return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component), "the initial state is not finite%s",
+                          others);
     if (info->status == HL_ERR_NOT_FINITE)
         return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component),
-                          "f or the state is not finite at or after t = %.9g (step %.3g): the solution "
-                          "may end there, or f is asked outside its domain%s%s",
+                          "f or the state is not finite at or after t = %.9g (step %.3g): the solution may have a "
+                          "singularity, or f is evaluated outside of its domain%s%s",
                           f->t, info->step,
-                          ode->options.steps ? "; error control (no options.steps) would try smaller steps" : "",
+                          ode->options.steps ? "; without options.steps the solver would try smaller steps" : "",
                           others);
     if (f->verdict == HL_RK_REFUSED)
         return hl_fail_at(ode->ctx, info->status, hl_at(f->row, HL_NOWHERE),
-                          "the callback refuses every step from t = %.9g on (step %.3g)%s", f->t, info->step, others);
+                          "the callback rejects every step from t = %.9g (step %.3g)%s", f->t, info->step, others);
     return hl_fail_at(ode->ctx, info->status, hl_at(f->row, info->component),
-                      "the step became too small (%.3g) at t = %.9g; the value has the largest error; %s%s", info->step,
-                      f->t, stiff, others);
+                      "the step became too small (%.3g) at t = %.9g; this value has the largest error; %s%s",
+                      info->step, f->t, stiff, others);
 }
 
 hl_status hl_rk_solve(hl_ode *ode, size_t rows, double *t, size_t count, const double *times, double *y, double *out,
@@ -323,7 +324,7 @@ hl_status hl_rk_solve(hl_ode *ode, size_t rows, double *t, size_t count, const d
         return explain(ode, &job);
     if (job.imprecise)
         return hl_fail(ode->ctx, HL_IMPRECISE,
-                       "rtol %g and atol %g are finer than the rounding of f, %.1g: the error is that of f",
+                       "rtol %g and atol %g are finer than the rounding error of f, %.1g, which limits the accuracy",
                        ode->options.rtol, ode->options.atol,
                        ode->system.rounding > 0 ? ode->system.rounding : DBL_EPSILON);
     return HL_OK;

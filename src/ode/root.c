@@ -400,7 +400,8 @@ static hl_status check_start(hl_root *root, size_t rows, const double *y)
     size_t n = root->calls.system.n;
     for (size_t i = 0; i < rows * n; i++)
         if (!isfinite(y[i]))
-            return hl_fail_at(root->calls.ctx, HL_ERR_NOT_FINITE, hl_at(i / n, i % n), "the start is not finite");
+            return hl_fail_at(root->calls.ctx, HL_ERR_NOT_FINITE, hl_at(i / n, i % n),
+                              "the initial state is not finite");
     return HL_OK;
 }
 
@@ -431,7 +432,7 @@ hl_status hl_root_solve(hl_root *root, size_t rows, const double *t, double *y, 
     if (status == HL_OK && worst.status)
         status =
             hl_fail(root->calls.ctx, HL_ERR_NO_SOLUTION,
-                    "no solution found: %s is left with a residual of %.3g, after %zu evaluations; there may be none",
+                    "no solution found: the residual of %s is %.3g after %zu evaluations; there may be no solution",
                     root->options.method, worst.residual, worst.evaluations);
     return status;
 }

@@ -50,9 +50,7 @@ static bool conv_t_shape(hl_graph *g, int inputs, const hl_node *in, const hl_at
     if (!result_shape(g, out, hl_shape_of(g, in[1]), attr, &image))
         return false;
     if (!hl_shape_equal(&image, hl_shape_of(g, in[0])))
-        return hl_graph_fail(g, HL_ERR_SHAPE,
-                             "conv_transpose: the height and width asked for do not lead to the image"),
-               false;
+        return hl_graph_fail(g, HL_ERR_SHAPE, "conv_transpose: height and width do not match the image"), false;
     return true;
 }
 

@@ -224,8 +224,8 @@ hl_node hl_linear_masked(hl_graph *g, hl_node x, hl_node w, const uint32_t *lo, 
     size_t out = hl_node_dim(g, w, 0), in = hl_node_dim(g, w, 1);
     for (size_t n = 0; n < out; n++)
         if (lo[n] < hi[n] && hi[n] > in)
-            return hl_graph_fail(g, HL_ERR_SHAPE, "hl_linear_masked: unit %zu sees inputs up to %u of %zu", n,
-                                 (unsigned)hi[n], in);
+            return hl_graph_fail(g, HL_ERR_SHAPE, "hl_linear_masked: unit %zu uses inputs up to %u, but there are %zu",
+                                 n, (unsigned)hi[n], in);
     const hl_mask *mask = hl_graph_mask(g, out, in, lo, hi);
     return mask ? hl_linear_trusted(g, x, under_mask(g, w, mask), mask) : HL_BAD;
 }

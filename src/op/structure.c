@@ -27,7 +27,7 @@ static bool broadcast_shape(hl_graph *g, int inputs, const hl_node *in, const hl
     if (!hl_shape_join(hl_shape_of(g, in[0]), &attr->shape, &joined) || !hl_shape_equal(&joined, &attr->shape) ||
         joined.batched != attr->shape.batched) {
         char a[120], b[120];
-        hl_graph_fail(g, HL_ERR_SHAPE, "broadcast: %s does not stretch to %s",
+        hl_graph_fail(g, HL_ERR_SHAPE, "broadcast: %s cannot be broadcast to %s",
                       hl_shape_text(hl_shape_of(g, in[0]), a, sizeof a), hl_shape_text(&attr->shape, b, sizeof b));
         return false;
     }
@@ -110,7 +110,7 @@ static bool reshape_shape(hl_graph *g, int inputs, const hl_node *in, const hl_a
     out->batched = hl_shape_of(g, in[0])->batched;
     if (hl_shape_size(out) != hl_shape_size(hl_shape_of(g, in[0]))) {
         char a[120], b[120];
-        hl_graph_fail(g, HL_ERR_SHAPE, "reshape: %s has not as many values as %s",
+        hl_graph_fail(g, HL_ERR_SHAPE, "reshape: %s and %s have different numbers of values",
                       hl_shape_text(hl_shape_of(g, in[0]), a, sizeof a), hl_shape_text(out, b, sizeof b));
         return false;
     }

@@ -44,16 +44,16 @@ static void put_tiles(const hl_density_report *d, hl_page *p)
     hl_page_put(p, "<div class=\"tiles\">\n");
     if (d->rows) {
         hl_report_tile(p, d->logp, "mean log p of the rows, in nats");
-        put_gain(p, d->over_independent, "nats a row above independent normal columns");
-        put_gain(p, d->over_normal, "nats a row above a full normal distribution");
+        put_gain(p, d->over_independent, "nats per row above independent normal columns");
+        put_gain(p, d->over_normal, "nats per row above a multivariate normal distribution");
         put_gain(p, d->over_mixture,
-                 d->mixture_member ? "nats a row above the best mixture, a member of the model"
-                                   : "nats a row above a mixture");
+                 d->mixture_member ? "nats per row above the best mixture in the model"
+                                   : "nats per row above a mixture");
         hl_page_put(p, "<div class=\"tile\"><b>");
         hl_page_p_value(p, d->distance.p);
-        tile(p, "p-value: data and draws have one distribution");
+        tile(p, "p-value of equal distributions of data and samples");
     } else {
-        hl_report_tile(p, d->draws_logp, "mean log p of the draws, in nats");
+        hl_report_tile(p, d->draws_logp, "mean log p of the samples, in nats");
     }
     hl_page_put(p, "</div>\n");
 }
@@ -123,10 +123,11 @@ static void put_columns(const hl_report *r, hl_page *p)
     const hl_density_report *d = &r->density;
     size_t figures = d->columns < SHOWN_FIGURES ? d->columns : SHOWN_FIGURES;
     size_t rows = d->columns < SHOWN_COLUMNS ? d->columns : SHOWN_COLUMNS;
-    hl_page_put(p, "<section id=\"columns\"><h2>Columns</h2>\n<p class=\"soft\">Each column of data and draws in the "
-                   "same bins, the column that "
-                   "differs most first.</p>\n<p class=\"key\"><i class=\"kd\"></i>data<i class=\"km\"></i>draws from "
-                   "the model</p>\n<div class=\"figures\">\n");
+    hl_page_put(
+        p, "<section id=\"columns\"><h2>Columns</h2>\n"
+           "<p class=\"soft\">Histograms of data and samples; columns with the largest difference come first.</p>\n"
+           "<p class=\"key\"><i class=\"kd\"></i>data<i class=\"km\"></i>samples from the model</p>\n"
+           "<div class=\"figures\">\n");
     for (size_t i = 0; i < figures; i++) {
         if (i == SHOWN_FIRST)
             hl_page_add(p, "</div>\n<details><summary>%zu more columns</summary><div class=\"figures\">\n",
@@ -137,10 +138,11 @@ static void put_columns(const hl_report *r, hl_page *p)
     hl_page_put(p, figures > SHOWN_FIRST ? "</div></details>\n" : "</div>\n");
     if (r->set[0].rows) {
         hl_page_put(
-            p, "<div class=\"scroll\"><table><tr><th "
-               "class=\"name\">column</th><th>Kolmogorov&ndash;Smirnov<br>distance</th><th>p</th>"
-               "<th>Wasserstein<br>distance</th><th>mean<br>data</th><th>mean<br>draws</th><th>deviation<br>data</th>"
-               "<th>deviation<br>draws</th><th>draws out of<br>the data's range</th><th>tied<br>values</th></tr>\n");
+            p,
+            "<div class=\"scroll\"><table><tr><th "
+            "class=\"name\">column</th><th>Kolmogorov&ndash;Smirnov<br>distance</th><th>p</"
+            "th><th>Wasserstein<br>distance</th><th>mean<br>data</th><th>mean<br>samples</th><th>std<br>data</"
+            "th><th>std<br>samples</th><th>samples outside<br>the data's range</th><th>repeated<br>values</th></tr>\n");
         for (size_t i = 0; i < rows; i++) {
             if (i == SHOWN_ROWS)
                 hl_page_add(
@@ -149,12 +151,14 @@ static void put_columns(const hl_report *r, hl_page *p)
             column_row(d, &d->column[i], p);
         }
         hl_page_put(p, rows > SHOWN_ROWS ? "</table></div></details>\n" : "</table></div>\n");
-        hl_page_put(p, "\n<p class=\"soft\">A p-value is that of its column by itself. Rows in bold "
-                       "differ at the level 0.01 for all "
-                       "columns together. The Wasserstein distance is in the column's units.</p>\n");
+        hl_page_put(p,
+                    "\n"
+                    "<p class=\"soft\">p-values are for single columns. Bold: significant at the level 0.01, corrected "
+                    "for the number of columns. The Wasserstein distance is in the units of the column.</p>\n");
     }
     if (rows < d->columns)
-        hl_page_add(p, "<p class=\"soft\">The %zu columns that differ least are left out.</p>\n", d->columns - rows);
+        hl_page_add(p, "<p class=\"soft\">The %zu columns with the smallest differences are not shown.</p>\n",
+                    d->columns - rows);
     hl_page_put(p, "</section>\n");
 }
 
@@ -175,7 +179,7 @@ static void level_figure(const char *title, const char *label, double band, size
     hl_plot plot = { .page = p,
                      .title = title,
                      .x_label = label,
-                     .y_label = "share of rows \xe2\x88\x92 expected",
+                     .y_label = "fraction of rows \xe2\x88\x92 expected",
                      .low = { 0, -1.15 * most },
                      .high = { 1, 1.15 * most } };
     hl_plot_open(&plot);
@@ -203,18 +207,17 @@ static void put_tests(const hl_density_report *d, hl_page *p)
     hl_page_put(p, "<div class=\"scroll\"><table><tr><th class=\"name\">test</th><th>value</th><th>p</th><th "
                    "class=\"name\">meaning</th></tr>\n");
     test_row(p, "ranks of log p", d->rank_distance, d->rank_p,
-             "largest distance of the ranks of log p of the rows among draws from uniform ranks");
-    test_row(p, "energy distance, data and draws", d->distance.distance, d->distance.p,
-             "0 in the mean if both have one distribution; p by permutation");
-    test_row(p, "energy distance, two halves of the data", d->distance.halves, NAN, "what chance makes of it");
+             "largest deviation from uniform ranks of log p of the rows among samples");
+    test_row(p, "energy distance of data and samples", d->distance.distance, d->distance.p,
+             "expected value 0 for equal distributions; p by permutation");
+    test_row(p, "energy distance of two halves of the data", d->distance.halves, NAN, "value expected by chance");
     if (isfinite(d->memorised))
-        test_row(
-            p, "draws that nearly repeat a row", d->memorised, d->memorised_p,
-            "share of the draws that are nearer to a row than 99 % of the rows are to theirs, 0.01 by chance; p by "
-            "permutation of the shortest distances of rows and draws");
+        test_row(p, "samples that nearly repeat a row", d->memorised, d->memorised_p,
+                 "fraction of samples closer to a row than 99 % of the rows are to each other, 0.01 by chance; p by "
+                 "permutation of the shortest distances");
     if (d->base_rows)
-        test_row(p, "z of the flow, worst column", d->base_distance, d->base_p,
-                 "distance from the normal distribution, of the flow member alone; p for all columns");
+        test_row(p, "base variable z of the flow, worst column", d->base_distance, d->base_p,
+                 "distance from the normal distribution, for the flow only; p corrected for the number of columns");
     hl_page_put(p, "</table></div>\n");
 }
 
@@ -225,21 +228,21 @@ static void put_calibration(const hl_report *r, hl_page *p)
     size_t lines = d->columns < 24 ? d->columns : 24;
     for (size_t i = 0; i < lines; i++)
         level[i] = d->column[i].level;
-    hl_page_put(p, "<section id=\"calibration\"><h2>Calibration</h2>\n<p class=\"soft\">If the model is right, rows "
-                   "and draws have one distribution, and "
-                   "so have their log p. Lines stay in the band with probability 0.95, each as a whole.</p>\n"
-                   "<p class=\"key\"><i class=\"kb\"></i>95 % band<i class=\"ko\"></i>rows, or the worst "
-                   "column</p>\n<div class=\"figures\">\n");
-    level_figure("Rank of log p among draws", "share of draws with lower log p", d->band, 1, &rank, p);
-    level_figure("Columns", "share of draws with a lower value", d->band, lines, level, p);
+    hl_page_put(p, "<section id=\"calibration\"><h2>Calibration</h2>\n"
+                   "<p class=\"soft\">If the model is right, rows and samples have the same distribution, and so do "
+                   "their log p. Each line stays within the band with probability 0.95.</p>\n"
+                   "<p class=\"key\"><i class=\"kb\"></i>95 % band<i class=\"ko\"></i>rows, or worst column</p>\n"
+                   "<div class=\"figures\">\n");
+    level_figure("Rank of log p among samples", "fraction of samples with lower log p", d->band, 1, &rank, p);
+    level_figure("Columns", "fraction of samples with a lower value", d->band, lines, level, p);
     if (d->base_rows)
         level_figure("|z|\xc2\xb2 of the flow's base", "level of the chi-squared distribution",
                      1.358 / sqrt((double)d->base_rows), 1, &radius, p);
     hl_page_put(p, "</div>\n<p>");
     hl_page_percent(p, d->unlikely);
-    hl_page_put(p, " of the rows have a log p below that of 99 % of the draws, and ");
+    hl_page_put(p, " of the rows are less likely than 99 % of the samples, and ");
     hl_page_percent(p, d->unseen);
-    hl_page_put(p, " one below that of all draws; 1 % and 0 % are expected. Mean log p is ");
+    hl_page_put(p, " less likely than all samples; 1 % and 0 % are expected. Mean log p is ");
     hl_page_number(p, d->logp.value, 5);
     hl_page_put(p, " for rows and ");
     hl_page_number(p, d->draws_logp.value, 5);
@@ -265,12 +268,11 @@ static size_t beside(const hl_density_report *d, const hl_report_row *row, size_
 static void put_rows(const hl_report *r, hl_page *p)
 {
     const hl_density_report *d = &r->density;
-    hl_page_put(p, "<section id=\"rows\"><h2>Least likely rows</h2>\n<p class=\"soft\">Of the rows that were "
-                   "evaluated. A column is named if log p rises when its value "
-                   "alone is replaced by the one that the other columns let expect; a link shows it among the "
-                   "pairs.</p>\n<div class=\"scroll\"><table>"
-                   "<tr><th>row</th><th>log p</th><th class=\"name\">columns responsible: value, expected value, gain "
-                   "of log p</th></tr>\n");
+    hl_page_put(p, "<section id=\"rows\"><h2>Least likely rows</h2>\n"
+                   "<p class=\"soft\">Among the evaluated rows. A column is listed if log p increases when its value "
+                   "is replaced by the value expected from the other columns; the link shows it in the pair plot.</p>\n"
+                   "<div class=\"scroll\"><table><tr><th>row</th><th>log p</th><th class=\"name\">responsible columns: "
+                   "value, expected value, gain in log p</th></tr>\n");
     for (size_t i = 0; i < d->worst; i++) {
         const hl_report_row *row = &d->row[i];
         hl_page_add(p, "<tr><td>%zu</td>", row->row + 1);
@@ -303,7 +305,7 @@ static void put_rows(const hl_report *r, hl_page *p)
 static void put_members(const hl_report *r, hl_page *p)
 {
     hl_page_put(p, "<h3>Members</h3><div class=\"scroll\"><table><tr><th "
-                   "class=\"name\">member</th><th>weight</th><th>mean log p alone</th></tr>\n");
+                   "class=\"name\">member</th><th>weight</th><th>mean log p of the member</th></tr>\n");
     for (size_t i = 0; i < r->members; i++) {
         const hl_density_member *m = &r->member[i];
         hl_page_put(p, "<tr><td class=\"name\">");
@@ -335,7 +337,7 @@ static void put_evaluations(const hl_density_report *d, hl_page *p)
         most = fmax(most, ++bin[k < BINS ? k : BINS - 1]);
     }
     hl_plot plot = { .page = p,
-                     .title = "Evaluations of the network for a row",
+                     .title = "Evaluations of the network per row",
                      .x_label = "evaluations",
                      .y_label = "rows",
                      .low = { low, 0 },
@@ -355,8 +357,8 @@ static void put_solver(const hl_report *r, hl_page *p)
     hl_page_add(p, "<h3>Solver</h3><p class=\"soft\">The flow is solved by %s with the relative tolerance ", r->method);
     hl_page_number(p, r->solver.rtol, 3);
     hl_page_put(p, ". How log p of some rows changes with the tolerance:</p><div "
-                   "class=\"scroll\"><table><tr><th>tolerance</th><th>mean log p</th>"
-                   "<th>mean change</th><th>largest change</th><th>evaluations a row</th></tr>\n");
+                   "class=\"scroll\"><table><tr><th>tolerance</th><th>mean log p</th><th>mean change</th><th>largest "
+                   "change</th><th>evaluations per row</th></tr>\n");
     for (size_t k = 0; k < d->tolerances; k++) {
         hl_page_put(p, "<tr>");
         hl_report_cell_of(p, d->tolerance[k].rtol, 3);
@@ -385,7 +387,8 @@ static void put_facts(const hl_report *r, hl_page *p)
         if (d->train_rows) {
             hl_report_fact(p, "Training rows");
             hl_page_count(p, d->train_rows);
-            hl_page_add(p, "; of %zu rows evaluated whose hash tells, %zu are among them", d->known, d->trained);
+            hl_page_add(p, "; of %zu evaluated rows that can be identified by their hash, %zu are training rows",
+                        d->known, d->trained);
         }
     }
     hl_report_fact(p, "Draws");

@@ -125,7 +125,7 @@ static void still(const hl_report *r, const size_t start[2], const double *low, 
             y[i] = value_of(d, set, i * set->rows / rows, start[1]);
         }
         hl_plot plot = { .page = p,
-                         .title = k ? "draws from the model" : "data",
+                         .title = k ? "samples from the model" : "data",
                          .x_label = r->name[start[0]],
                          .y_label = r->name[start[1]],
                          .low = { low[start[0]], low[start[1]] },
@@ -164,16 +164,18 @@ static void put_correlations(const hl_report *r, hl_page *p)
         index[i] = d->dim <= MATRIX ? i : d->column[i].column;
     for (size_t i = 0; i < d->dim * d->dim; i++)
         most = fmax(most, fabs(d->correlation[1][i] - d->correlation[0][i]));
-    hl_page_put(p, "<h3>Correlations</h3>\n<p class=\"key\"><i class=\"kp\"></i>+1<i class=\"kn\"></i>\xe2\x88\x92"
-                   "1; the first column is at the left and at the top");
+    hl_page_put(p, "<h3>Correlations</h3>\n"
+                   "<p class=\"key\"><i class=\"kp\"></i>+1<i class=\"kn\"></i>\xe2\x88\x92"
+                   "1; the first column is on "
+                   "the left and at the top");
     if (d->dim > MATRIX)
-        hl_page_add(p, "; the %d columns that differ most", MATRIX);
+        hl_page_add(p, "; the %d columns with the largest differences", MATRIX);
     hl_page_put(p, "</p>\n<div class=\"figures\">");
     if (r->set[0].rows)
         hl_plot_matrix(p, "data", n, index, d->dim, d->correlation[0], NULL);
     hl_plot_matrix(p, "draws", n, index, d->dim, d->correlation[1], NULL);
     if (r->set[0].rows)
-        hl_plot_matrix(p, "draws \xe2\x88\x92 data", n, index, d->dim, d->correlation[1], d->correlation[0]);
+        hl_plot_matrix(p, "samples \xe2\x88\x92 data", n, index, d->dim, d->correlation[1], d->correlation[0]);
     hl_page_put(p, "</div>\n");
     if (r->set[0].rows) {
         hl_page_put(p, "<p class=\"soft\">The largest difference of two correlations is ");
@@ -192,13 +194,13 @@ void hl_density_page_pairs(const hl_report *r, hl_page *p)
     for (size_t i = 0; i < columns; i++)
         range_of(r, i, &low[i], &high[i]);
     first_pair(r, columns, start);
-    hl_page_put(p, "<section id=\"pairs\"><h2>Pairs</h2>\n<div class=\"menus\"><label>across<select "
-                   "id=\"pair-x\"></select></label>"
-                   "<label>up<select id=\"pair-y\"></select></label></div>\n"
-                   "<div class=\"plots\"><figure><figcaption>data <small "
-                   "id=\"count-data\"></small></figcaption><canvas id=\"canvas-data\"></canvas></figure>"
-                   "<figure><figcaption>draws from the model <small id=\"count-draws\"></small></figcaption><canvas "
-                   "id=\"canvas-draws\"></canvas></figure></div>\n");
+    hl_page_put(p,
+                "<section id=\"pairs\"><h2>Pairs</h2>\n"
+                "<div class=\"menus\"><label>horizontal<select id=\"pair-x\"></select></label><label>vertical<select "
+                "id=\"pair-y\"></select></label></div>\n"
+                "<div class=\"plots\"><figure><figcaption>data <small id=\"count-data\"></small></figcaption><canvas "
+                "id=\"canvas-data\"></canvas></figure><figure><figcaption>samples from the model <small "
+                "id=\"count-draws\"></small></figcaption><canvas id=\"canvas-draws\"></canvas></figure></div>\n");
     still(r, start, low, high, p);
     if (d->dim > 1)
         put_correlations(r, p);

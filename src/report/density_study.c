@@ -217,19 +217,19 @@ static bool no_gains(const hl_density *m, hl_report *r)
 {
     hl_text t = hl_text_start(r->no_gains, sizeof r->no_gains);
     if (m->atoms)
-        hl_text_add(&t, "the model has atoms, and they are densities without");
+        hl_text_add(&t, "the model has atoms, but the simple densities have none");
     for (size_t i = 0; i < m->dim && !t.used; i++) {
         const hl_report_column *c = &r->density.column[r->by_column[i]];
         if (c->least[0] == c->largest[0])
             hl_text_add(&t, "column '%.60s' is constant in the data", c->name);
         else if (m->form && m->form[i].step > 0 && c->deviation[0] < FEW_STEPS * m->form[i].step)
-            hl_text_add(&t, "column '%.60s' has few different values, and they are densities", c->name);
+            hl_text_add(&t, "column '%.60s' has few distinct values and no density", c->name);
     }
     if (!t.used && r->far.rows)
-        hl_text_add(&t, "one value would decide them");
+        hl_text_add(&t, "a single extreme value would determine them");
     for (size_t i = 0; i < r->set[0].rows && !t.used; i++)
         if (!isfinite(r->set[0].logp[i]))
-            hl_text_add(&t, "row %zu has the log p -inf", r->set[0].number[i] + 1);
+            hl_text_add(&t, "log p of row %zu is -inf", r->set[0].number[i] + 1);
     return t.used > 0;
 }
 

@@ -20,7 +20,7 @@ static bool judge_steps(const hl_sde_report *s, hl_text *t)
         double ratio = fabs(log(e->noise));
         if (ratio > WRONG_NOISE && ratio > 5 * e->noise_error) {
             hl_report_separate(t);
-            hl_text_add(t, "the noise of '%.60s' is %.2f times what the diffusion says", e->name, e->noise);
+            hl_text_add(t, "the noise of '%.60s' is %.2f times that of the model", e->name, e->noise);
             wrong = true;
         }
         if (e->drift_p * (double)s->columns < LEVEL && e->drift_left > WRONG_DRIFT) {
@@ -40,27 +40,26 @@ static const struct {
     { HL_REASON_DENSITY, "the density does not move as the observations do" },
     { HL_REASON_SIMULATIONS, "simulations do not move as the observations do" },
     { HL_REASON_UNEXPLAINED, "drift and diffusion leave much of the density's change unexplained" },
-    { HL_REASON_SPEED, "the drift leaves most of the mean speed along the trajectories" },
-    { HL_REASON_MEANS, "means of the observations change otherwise than the equation says" },
+    { HL_REASON_SPEED, "the drift leaves most of the mean speed along the trajectories unexplained" },
+    { HL_REASON_MEANS, "the means of the observations do not change as the equation predicts" },
 };
 static const struct {
     uint32_t reason;
     const char *text;
 } limits[] = {
     { HL_REASON_FEW_TRAJECTORIES, "there are fewer than 10 trajectories" },
-    { HL_REASON_STATIONARY_DATA, "the observations look the same at all times" },
+    { HL_REASON_STATIONARY_DATA, "the observations have the same distribution at all times" },
     { HL_REASON_TIME_DEPENDENT, "drift and diffusion both depend on time" },
     { HL_REASON_FEW_STEPS, "there are fewer than 100 steps" },
-    { HL_REASON_WIDE_BAND, "the steps determine the drift only roughly" },
-    { HL_REASON_REGRESSION, "a regression gives another drift or diffusion" },
+    { HL_REASON_WIDE_BAND, "the data determine drift or diffusion only roughly" },
+    { HL_REASON_REGRESSION, "a regression gives a different drift or diffusion" },
 };
-static const char *const tests[HL_RESIDUAL_TESTS] = { "the drift is wrong where it depends on the state",
-                                                      "the diffusion is wrong where it depends on the state",
-                                                      "the drift changes with time otherwise than in the data",
-                                                      "the diffusion changes with time otherwise than in the data",
-                                                      "the noise of different columns is correlated",
-                                                      "neighbouring steps are correlated",
-                                                      "steps have rare large values, such as jumps" };
+static const char *const tests[HL_RESIDUAL_TESTS] = {
+    "the dependence of the drift on the state is wrong", "the dependence of the diffusion on the state is wrong",
+    "the dependence of the drift on time is wrong",      "the dependence of the diffusion on time is wrong",
+    "the noise of different columns is correlated",      "consecutive steps are correlated",
+    "steps have rare large values, such as jumps"
+};
 
 static void judge_reasons(const hl_verdict *v, hl_text *t)
 {
@@ -99,7 +98,7 @@ void hl_sde_report_judge(hl_report *r)
     if (r->level == HL_REPORT_GOOD)
         hl_text_add(&t, "No test finds a difference between the observations and the equation, and they determine it");
     else
-        hl_text_add(&t, "No test contradicts the equation, but others would do as well: %s", what);
+        hl_text_add(&t, "No test contradicts the equation, but other equations would fit as well: %s", what);
 }
 
 /* ---- the head ---- */
@@ -128,12 +127,12 @@ void hl_sde_page_head(const hl_report *r, hl_page *p)
     if (isfinite(noise)) {
         hl_page_put(p, "<div class=\"tile\"><b>");
         hl_page_number(p, noise, 3);
-        hl_page_put(p, "</b><span>noise of the steps over that of the model, worst column; 1 is right</span></div>\n");
+        hl_page_put(p, "</b><span>noise of the steps relative to the model, worst column; 1 is correct</span></div>\n");
     }
     if (isfinite(left))
-        share_tile(p, left, "of the mean steps that the drift leaves, worst column");
+        share_tile(p, left, "of the mean steps not explained by the drift, worst column");
     if (isfinite(s->verdict.simulated))
-        share_tile(p, s->verdict.simulated, "of the movement that simulations miss");
+        share_tile(p, s->verdict.simulated, "of the movement missed by simulations");
     hl_page_put(p, "</div>\n<nav><a href=\"#equation\">Drift and diffusion</a> <a href=\"#time\">Over time</a> <a "
                    "href=\"#tests\">Tests</a> <a href=\"#training\">Training</a> "
                    "<a href=\"#model\">Model</a></nav>\n");
@@ -187,7 +186,7 @@ static void field_figure(const hl_report *r, hl_page *p)
     for (size_t k = 0; k < n * n; k++)
         most = fmax(most, hypot(field->f[2 * k] / size[0], field->f[2 * k + 1] / size[1]));
     hl_plot plot = { .page = p,
-                     .title = "Drift as a field, and the observations",
+                     .title = "Vector field of the drift, and observations",
                      .x_label = r->name[0],
                      .y_label = r->name[1],
                      .low = { field->low[0], field->low[1] },
@@ -224,8 +223,8 @@ static void put_equation(const hl_report *r, hl_page *p)
                     "<p class=\"key\"><i class=\"kc\"></i>steps of the data<i class=\"ko\"></i>steps that the "
                     "equation makes from the same points<i class=\"km\"></i>f and g of the equation</p>\n");
     else
-        hl_page_put(p, "<p class=\"soft\">The observations are not joined to trajectories of at least 100 steps, so "
-                       "that drift and diffusion cannot be measured directly.</p>\n");
+        hl_page_put(p, "<p class=\"soft\">The observations have fewer than 100 steps along trajectories, so drift and "
+                       "diffusion cannot be measured directly.</p>\n");
     hl_page_put(p, "<div class=\"figures\">\n");
     for (size_t i = 0; i < shown && s->steps; i++)
         for (int which = 0; which < 2; which++)
@@ -234,9 +233,10 @@ static void put_equation(const hl_report *r, hl_page *p)
         field_figure(r, p);
     hl_page_put(p, "</div>\n");
     if (s->steps) {
-        hl_page_put(p, "<div class=\"scroll\"><table><tr><th class=\"name\">column</th><th>noise: data / "
-                       "model</th><th>relative error</th>"
-                       "<th>mean steps that<br>the drift leaves</th><th>p of the drift</th></tr>\n");
+        hl_page_put(
+            p,
+            "<div class=\"scroll\"><table><tr><th class=\"name\">column</th><th>noise: data / model</th><th>relative "
+            "error</th><th>mean steps not<br>explained by the drift</th><th>p of the drift</th></tr>\n");
         for (size_t i = 0; i < s->columns; i++) {
             const hl_report_equation *e = &s->column[i];
             hl_page_put(p, "<tr><td class=\"name\">");
@@ -323,9 +323,9 @@ static void distance_figure(const hl_report *r, hl_page *p)
     for (size_t k = 0; k < 4; k++)
         hl_plot_line(&plot, style[k], n, t, y[k]);
     hl_plot_close(&plot);
-    hl_page_put(p, "<p class=\"key\"><i class=\"km\"></i>draws from the density<i class=\"ko\"></i>simulations<i "
+    hl_page_put(p, "<p class=\"key\"><i class=\"km\"></i>samples from the density<i class=\"ko\"></i>simulations<i "
                    "class=\"kt\"></i>the first observations, not moved<i "
-                   "class=\"kr\"></i>halves of the data</p>\n");
+                   "class=\"kr\"></i>two halves of the data</p>\n");
 }
 
 static void put_time(const hl_report *r, hl_page *p)
@@ -334,8 +334,8 @@ static void put_time(const hl_report *r, hl_page *p)
     if (s->times < 2)
         return;
     hl_page_put(p, "<section id=\"time\"><h2>Over time</h2>\n<p class=\"soft\">Simulations that start at the first "
-                   "observations: half of them are in the dark band, "
-                   "nine in ten in the light one. Lines are the same quantiles of the data, the median solid.</p>\n"
+                   "observations: the dark band contains 50 % of them, "
+                   "the light band 90 %. Lines are the same quantiles of the data; the median is solid.</p>\n"
                    "<p class=\"key\"><i class=\"kb\"></i>simulations<i class=\"km\"></i>their median<i "
                    "class=\"ks\"></i>median of the data<i class=\"kt\"></i>other quantiles of the data</p>\n<div "
                    "class=\"figures\">\n");
@@ -356,10 +356,11 @@ static void put_tests(const hl_verdict *v, hl_page *p)
     const struct {
         const char *name, *meaning;
         double value;
-    } shares[] = { { "density", "share of the movement of the data that the density misses", v->density },
-                   { "simulations", "share of the movement that simulations miss", v->simulated },
-                   { "unexplained", "share of the density's change that drift and diffusion leave", v->unexplained },
-                   { "speed", "share of the mean speed along trajectories that the drift leaves", v->speed } };
+    } shares[] = { { "density", "fraction of the movement of the data missed by the density", v->density },
+                   { "simulations", "fraction of the movement missed by simulations", v->simulated },
+                   { "unexplained", "fraction of the density's change not explained by drift and diffusion",
+                     v->unexplained },
+                   { "speed", "fraction of the mean speed along trajectories not explained by the drift", v->speed } };
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         if (isnan(shares[i].value))
             continue;
@@ -379,8 +380,7 @@ static void put_tests(const hl_verdict *v, hl_page *p)
                     hl_weak_test_name((hl_weak_test)i));
         hl_report_cell_of(p, v->means_test[i].effect, 3);
         hl_report_cell_of(p, v->means_test[i].sigma, 3);
-        hl_page_put(
-            p, "<td class=\"wrap\">fails if the means of functions of the state show that it is wrong</td></tr>\n");
+        hl_page_put(p, "<td class=\"wrap\">fails if the means of functions of the state contradict it</td></tr>\n");
     }
     hl_page_put(p, "</table></div></section>\n");
 }
@@ -393,7 +393,7 @@ void hl_sde_page_body(const hl_report *r, hl_page *p)
     put_tests(&s->verdict, p);
     const hl_report_losses losses[HL_SDE_COURSES] = {
         { "Loss of drift and diffusion", "standardised", s->courses[0], s->course[0] },
-        { "\xe2\x88\x92log p of the density", "nats an observation", s->courses[1], s->course[1] }
+        { "\xe2\x88\x92log p of the density", "nats per observation", s->courses[1], s->course[1] }
     };
     hl_report_page_losses(HL_SDE_COURSES, losses, p);
     hl_page_put(p, "<section id=\"model\"><h2>Model</h2>\n");

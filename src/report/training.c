@@ -43,9 +43,10 @@ void hl_density_tell_training(const hl_report *r, hl_text *t)
     const hl_density_report *d = &r->density;
     double share = d->known ? (double)d->trained / (double)d->known : 0;
     if (d->trained && d->trained == d->known)
-        hl_text_add(t, ". These rows trained the model: new rows may fit worse");
+        hl_text_add(t, ". These rows were used to train the model; new rows may fit worse");
     else if (share > MANY)
-        hl_text_add(t, ". About %.0f %% of these rows trained the model: new rows may fit worse", 100 * share);
+        hl_text_add(t, ". About %.0f %% of these rows were used to train the model; new rows may fit worse",
+                    100 * share);
 }
 
 /* ---- the page ---- */
@@ -106,15 +107,15 @@ static void course_figure(const curves *c, size_t n, hl_page *p)
 
 static void put_no_course(hl_page *p)
 {
-    hl_page_put(p, "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">The model's file keeps no course "
-                   "of its training.</p></section>\n");
+    hl_page_put(p, "<section id=\"training\"><h2>Training</h2>\n"
+                   "<p class=\"soft\">The model file contains no training history.</p></section>\n");
 }
 
 /* `doubled`: how often the steps of the solver were. */
 static void open_section(size_t iterations, size_t doubled, hl_page *p)
 {
-    hl_page_put(p,
-                "<section id=\"training\"><h2>Training</h2>\n<p class=\"soft\">Means over stretches of iterations. ");
+    hl_page_put(p, "<section id=\"training\"><h2>Training</h2>\n"
+                   "<p class=\"soft\">Means over intervals of iterations. ");
     hl_page_count(p, iterations);
     hl_page_put(p, " iterations");
     if (doubled)

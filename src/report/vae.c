@@ -268,8 +268,8 @@ static void judge(hl_report *r)
     if (!(v->over_independent > 0)) {
         r->level = HL_REPORT_WRONG;
         hl_text_add(&t,
-                    "The bound is %.1f nats a row below that of independent pixels: the autoencoder has learned less "
-                    "than their means",
+                    "The ELBO is %.1f nats per row below log p of independent pixels: the autoencoder has learned less "
+                    "than the pixel means",
                     -v->over_independent);
     } else if (!v->result.active) {
         r->level = HL_REPORT_WRONG;
@@ -282,9 +282,10 @@ static void judge(hl_report *r)
                         r->level == HL_REPORT_WRONG ? "" : " a little", 100 * v->samples.share);
         else if (v->samples.rows)
             hl_text_add(&t, "No test finds a difference between samples from the prior and the rows. ");
-        hl_text_add(&t,
-                    "The bound gains %.1f nats a row over independent pixels, and %zu of %zu latent columns are active",
-                    v->over_independent, v->result.active, v->latent);
+        hl_text_add(
+            &t,
+            "The ELBO is %.1f nats per row above log p of independent pixels, and %zu of %zu latent columns are active",
+            v->over_independent, v->result.active, v->latent);
     }
 }
 
@@ -295,7 +296,7 @@ hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_opti
         return HL_ERR_INVALID;
     if (!out || !data || data->rows < 2 || (!data->bytes && !data->values))
         return hl_fail(v->ctx, HL_ERR_INVALID,
-                       "hl_report_vae: two rows at least are needed, and a place for the result");
+                       "hl_report_vae: at least two rows are needed, and the result must not be NULL");
     *out = NULL;
     options = options ? options : &defaults;
     hl_report *r = NULL;

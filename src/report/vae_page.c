@@ -8,10 +8,10 @@ void hl_vae_page_head(const hl_report *r, hl_page *p)
     const hl_vae_report *v = &r->vae;
     hl_page_put(p, "<div class=\"tiles\">\n");
     hl_report_tile(p, (hl_report_mean){ v->result.elbo, v->result.elbo_error },
-                   "ELBO, nats a row: a lower bound of log p");
-    hl_report_tile(p, (hl_report_mean){ v->over_independent, NAN }, "nats a row above independent pixels");
-    hl_report_tile(p, (hl_report_mean){ v->result.reconstruction, NAN }, "of it, reconstruction: log p(x | z)");
-    hl_report_tile(p, (hl_report_mean){ v->result.log_ratio, NAN }, "of it, log p(z) &minus; log q(z | x)");
+                   "ELBO, nats per row: a lower bound of log p");
+    hl_report_tile(p, (hl_report_mean){ v->over_independent, NAN }, "nats per row above independent pixels");
+    hl_report_tile(p, (hl_report_mean){ v->result.reconstruction, NAN }, "reconstruction: log p(x | z)");
+    hl_report_tile(p, (hl_report_mean){ v->result.log_ratio, NAN }, "log p(z) &minus; log q(z | x)");
     hl_page_add(p, "<div class=\"tile\"><b>%zu of %zu</b><span>latent columns are active</span></div>\n</div>\n",
                 v->result.active, v->latent);
     hl_page_put(
@@ -46,13 +46,13 @@ static void put_units(const hl_vae_report *v, hl_page *p)
     enum { MOST = 256 };
     size_t n = v->latent < MOST ? v->latent : MOST;
     hl_plot plot = { .page = p,
-                     .title = "Variance of the posterior's means over the rows",
+                     .title = "Variance of the posterior mean over rows",
                      .x_label = "latent column, by variance",
                      .y_label = "variance",
                      .low = { 0, 0 },
                      .high = { (double)n, 1.05 * fmax(v->variance[0], 0.02) } };
-    hl_page_put(p, "<section id=\"units\"><h2>Units</h2>\n<p class=\"soft\">Columns below the dashed line, at a "
-                   "variance of 0.01, carry no information: the decoder "
+    hl_page_put(p, "<section id=\"units\"><h2>Units</h2>\n"
+                   "<p class=\"soft\">Columns below the dashed line (variance 0.01) carry no information; the decoder "
                    "does not use them.</p>\n");
     hl_page_put(p, "<div class=\"figures\">");
     hl_plot_open(&plot);
@@ -64,8 +64,8 @@ static void put_units(const hl_vae_report *v, hl_page *p)
 
 void hl_vae_page_body(const hl_report *r, hl_page *p)
 {
-    static const char *const titles[] = { "Samples from the prior", "Rows of the data, each above its reconstruction",
-                                          ("Traversals: the most active columns, one a line, from \xe2\x88\x92"
+    static const char *const titles[] = { "Samples from the prior", "Rows of the data, with reconstructions below",
+                                          ("Traversals of the most active columns, one per line, from \xe2\x88\x92"
                                            "2 to 2") };
     const hl_vae_report *v = &r->vae;
     hl_page_put(p, "<section id=\"pictures\"><h2>Pictures</h2>\n<div class=\"figures\">\n");
@@ -75,7 +75,7 @@ void hl_vae_page_body(const hl_report *r, hl_page *p)
                             r->sheet[k].pixels);
     hl_page_put(p, "</div>\n");
     if (!r->sheet[0].pixels)
-        hl_page_put(p, "<p class=\"soft\">The rows are no images, or too large ones for a page.</p>\n");
+        hl_page_put(p, "<p class=\"soft\">The rows are not images, or the images are too large for this page.</p>\n");
     hl_page_put(p, "</section>\n");
     put_samples(&v->samples, p);
     put_units(v, p);
@@ -92,7 +92,7 @@ void hl_vae_page_body(const hl_report *r, hl_page *p)
     hl_page_put(p, " rows");
     hl_report_fact(p, "Posterior");
     hl_page_text(p, v->posterior);
-    hl_report_fact(p, "Values of a row, of a code");
+    hl_report_fact(p, "Values per row, values per code");
     hl_page_add(p, "%zu, %zu", v->dim, v->latent);
     hl_report_facts_close(r, p);
     hl_page_put(p, "</section>\n");

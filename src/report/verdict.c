@@ -20,16 +20,16 @@ static void tell_column(const hl_report_column *c, hl_text *t)
     double shift = (c->mean[1] - c->mean[0]) / c->deviation[0], spread = c->deviation[1] / c->deviation[0];
     hl_report_separate(t);
     if (c->least[0] == c->largest[0]) {
-        hl_text_add(t, "column '%.60s' is constant in the data, %.6g, and not in the draws", c->name, c->mean[0]);
+        hl_text_add(t, "column '%.60s' is constant in the data (%.6g), but not in the samples", c->name, c->mean[0]);
         return;
     }
     hl_text_add(t, "column '%.60s' differs: ", c->name);
     if (fabs(shift) > SHIFT)
-        hl_text_add(t, "draws are shifted by %+.2f deviations", shift);
+        hl_text_add(t, "samples are shifted by %+.2f standard deviations", shift);
     else if (spread > SPREAD || spread < 1 / SPREAD)
-        hl_text_add(t, "draws have %.2f times the deviation of the data", spread);
+        hl_text_add(t, "samples have %.2f times the standard deviation of the data", spread);
     else
-        hl_text_add(t, "its distribution has another shape (distance %.2f)", c->distance);
+        hl_text_add(t, "its distribution has a different shape (distance %.2f)", c->distance);
 }
 
 /* Columns whose difference is not by chance; those that are large are told. */
@@ -49,7 +49,7 @@ static hl_report_level judge_columns(const hl_density_report *d, hl_text *t)
         hl_text_add(t, ", and %zu other column%s", large - 1, large > 2 ? "s differ, too" : " differs, too");
     if (!large && small) {
         hl_report_separate(t);
-        hl_text_add(t, "%zu of %zu columns differ%s a little, '%.60s' the most (distance %.3f)", small, d->columns,
+        hl_text_add(t, "%zu of %zu columns differ%s slightly, '%.60s' most (distance %.3f)", small, d->columns,
                     small == 1 ? "s" : "", d->column[0].name, d->column[0].distance);
     }
     return large ? HL_REPORT_WRONG : small ? HL_REPORT_MINOR : HL_REPORT_GOOD;
@@ -62,14 +62,14 @@ static hl_report_level judge_ranks(const hl_density_report *d, hl_text *t)
         return HL_REPORT_GOOD;
     hl_report_separate(t);
     if (d->unlikely > 0.03) {
-        hl_text_add(t, "%.3g %% of the rows lie where the model expects 1 %%: it misses part of the data",
+        hl_text_add(t, "%.3g %% of the rows are where the model expects 1 %%: it misses a part of the data",
                     100 * d->unlikely);
         return d->unlikely > 0.05 ? HL_REPORT_WRONG : HL_REPORT_MINOR;
     }
     if (d->logp.value > d->draws_logp.value)
-        hl_text_add(t, "rows are more likely than draws: the model is spread too widely");
+        hl_text_add(t, "rows are more likely than samples: the model is too wide");
     else
-        hl_text_add(t, "rows are less likely than draws: the model is too sure of itself");
+        hl_text_add(t, "rows are less likely than samples: the model is overconfident");
     return d->rank_distance > LARGE_DISTANCE ? HL_REPORT_WRONG : HL_REPORT_MINOR;
 }
 
@@ -112,8 +112,8 @@ static hl_report_level judge_pairs(const hl_report *r, hl_text *t)
     if (!(change > LARGE_CORRELATION && fabs(atanh(draws * 0.9999) - atanh(data * 0.9999)) > 6 * error))
         return HL_REPORT_GOOD;
     hl_report_separate(t);
-    hl_text_add(t, "the correlation of '%.60s' and '%.60s' is %.2f in the data and %.2f in the draws", r->name[pair[0]],
-                r->name[pair[1]], data, draws);
+    hl_text_add(t, "the correlation of '%.60s' and '%.60s' is %.2f in the data and %.2f in the samples",
+                r->name[pair[0]], r->name[pair[1]], data, draws);
     return change > 2 * LARGE_CORRELATION ? HL_REPORT_WRONG : HL_REPORT_MINOR;
 }
 
@@ -123,7 +123,7 @@ static hl_report_level judge_distance(const hl_density_report *d, hl_text *t)
         return HL_REPORT_GOOD;
     bool large = d->distance.share > LARGE_SHARE;
     if (!t->used)
-        hl_text_add(t, "the columns together differ%s, though none by itself", large ? "" : " a little");
+        hl_text_add(t, "the joint distribution differs%s, although no single column does", large ? "" : " a little");
     return large ? HL_REPORT_WRONG : HL_REPORT_MINOR;
 }
 
@@ -132,8 +132,8 @@ static hl_report_level judge_far(const hl_report *r, hl_text *t)
     if (!r->far.rows)
         return HL_REPORT_GOOD;
     hl_report_separate(t);
-    hl_text_add(t, "row %zu is far from all draws: column '%.60s' is %.6g there", r->far.number + 1,
-                r->name[r->far.column], r->far.value);
+    hl_text_add(t, "row %zu is far from all samples: column '%.60s' is %.6g", r->far.number + 1, r->name[r->far.column],
+                r->far.value);
     if (r->far.rows > 1)
         hl_text_add(t, "; so %s %zu other%s", r->far.rows > 2 ? "are" : "is", r->far.rows - 1,
                     r->far.rows > 2 ? "s" : "");
@@ -152,7 +152,7 @@ static hl_report_level judge_impossible(const hl_report *r, hl_text *t)
     if (!count)
         return HL_REPORT_GOOD;
     hl_report_separate(t);
-    hl_text_add(t, "%zu of %zu rows, such as row %zu, cannot be by the model: their log p is -inf", count,
+    hl_text_add(t, "%zu of %zu rows, such as row %zu, are impossible under the model: their log p is -inf", count,
                 r->density.rows, first);
     return HL_REPORT_WRONG;
 }
@@ -162,7 +162,8 @@ static hl_report_level judge_memory(const hl_density_report *d, hl_text *t)
     if (!(d->memorised_p < LEVEL * 0.1 && d->memorised > 2 * BY_CHANCE))
         return HL_REPORT_GOOD;
     hl_report_separate(t);
-    hl_text_add(t, "%.3g %% of the draws nearly repeat a row of the data (1 %% by chance): rows were memorised",
+    hl_text_add(t,
+                "%.3g %% of the samples nearly repeat a row of the data (1 %% by chance): the model has memorised rows",
                 100 * d->memorised);
     return HL_REPORT_WRONG;
 }
@@ -178,12 +179,12 @@ static void tell_gains(const hl_report *r, hl_text *t)
 {
     const hl_density_report *d = &r->density;
     if (*r->no_gains)
-        hl_text_add(t, ". Gains of log p over simple densities are left out: %s", r->no_gains);
+        hl_text_add(t, ". Gains in log p over simple densities are not shown: %s", r->no_gains);
     if (isnan(d->over_normal.value))
         return;
-    hl_text_add(t, ". log p gains %.2f nats a row over a normal distribution", rounded(d->over_normal.value));
+    hl_text_add(t, ". log p is %.2f nats per row above a normal distribution", rounded(d->over_normal.value));
     if (isfinite(d->over_mixture.value))
-        hl_text_add(t, " and %.2f over a mixture", rounded(d->over_mixture.value));
+        hl_text_add(t, " and %.2f above a mixture", rounded(d->over_mixture.value));
 }
 
 void hl_density_judge(hl_report *r)
@@ -192,8 +193,9 @@ void hl_density_judge(hl_report *r)
     char what[480] = "";
     hl_text found = hl_text_start(what, sizeof what), t = hl_text_start(r->verdict, sizeof r->verdict);
     if (!r->set[0].rows || !r->set[1].rows) {
-        hl_text_add(&t, d->rows ? "No row could be compared: the model has no log-density or no draw for them"
-                                : "No data were given: this page shows the model alone");
+        hl_text_add(&t, d->rows
+                            ? "No row could be compared: the model gives no log-density or no samples for these rows"
+                            : "No data were given; this page describes the model only");
         r->level = d->rows ? HL_REPORT_WRONG : HL_REPORT_MINOR;
         return;
     }
@@ -215,10 +217,10 @@ void hl_density_judge(hl_report *r)
         hl_text_add(&t, "The model does not describe these data: %s", what);
     else if (r->level == HL_REPORT_MINOR)
         hl_text_add(&t, "The model describes these data with small differences: %s",
-                    found.used ? what : "their distance is not by chance");
+                    found.used ? what : "their distance is significant");
     else
-        hl_text_add(&t, "No test finds a difference between these data and the model's draws%s",
-                    d->rows < FEW_ROWS ? ", but with so few rows only a large one would be seen" : "");
+        hl_text_add(&t, "No test finds a difference between these data and samples from the model%s",
+                    d->rows < FEW_ROWS ? ", but with so few rows only a large difference would be detected" : "");
     hl_density_tell_training(r, &t);
     tell_gains(r, &t);
 }

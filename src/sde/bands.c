@@ -497,7 +497,7 @@ hl_status hl_sde_bands(hl_sde *s, size_t rows, const double *t, const double *x,
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_bands: t, x or the results are NULL");
     if (!hl_sde_replicates(s))
         return hl_fail(s->ctx, HL_ERR_UNSUPPORTED,
-                       "the model has no bands: they are found by regression, with at least one replicate");
+                       "the model has no bands; fit it by regression with at least one replicate");
     size_t d = s->spec.dim, most = d + s->simple->inputs;
     for (size_t part = 0; part < 2; part++)
         most += hl_basis_size(&s->simple->basis[part]) + hl_basis_size(&s->simple->replicates->basis[part]);

@@ -242,9 +242,8 @@ static void resample(bridge *b, uint64_t number)
 static hl_status no_path(const bridge *b, size_t gap)
 {
     return hl_fail(b->sde->ctx, HL_ERR_NO_SOLUTION,
-                   "hl_sde_bridge: no path of the model was found between points %zu and %zu; more candidates or a "
-                   "finer level may find one",
-                   gap + 1, gap + 2);
+                   "hl_sde_bridge: no path was found between points %zu and %zu; increase candidates or level", gap + 1,
+                   gap + 2);
 }
 
 static void save(const bridge *b, size_t step)
@@ -314,7 +313,7 @@ static hl_status check(const hl_sde *s, size_t points, const double *t, const do
     for (size_t k = 0; k < points; k++) {
         if (!isfinite(t[k]) || (k && !(t[k] > t[k - 1])))
             return hl_fail_at(s->ctx, HL_ERR_INVALID, hl_at(k, HL_NOWHERE),
-                              "hl_sde_bridge: time %.10g does not come after that before it", t[k]);
+                              "hl_sde_bridge: time %.10g is not later than the time before", t[k]);
         for (size_t i = 0; i < s->spec.dim; i++)
             if (!isfinite(x[k * s->spec.dim + i]))
                 return hl_fail_at(s->ctx, HL_ERR_NOT_FINITE, hl_at(k, i), "not finite");
@@ -330,7 +329,7 @@ static hl_status check_noise(const bridge *b)
     for (size_t i = 0; i < b->dim && status == HL_OK; i++)
         if (!(b->g[i] > 1e-9))
             return hl_fail(b->sde->ctx, HL_ERR_INVALID,
-                           "hl_sde_bridge: column '%s' has no noise of its own: bridges need noise in all columns",
+                           "hl_sde_bridge: column '%s' has no noise; bridges need noise in all columns",
                            hl_sde_name(b->sde, i));
     return status;
 }
@@ -401,7 +400,8 @@ hl_status hl_sde_bridge(hl_sde *sde, size_t points, const double *t, const doubl
     if (!sde)
         return HL_ERR_INVALID;
     if (points < 2 || !t || !x || !paths || !out)
-        return hl_fail(sde->ctx, HL_ERR_INVALID, "hl_sde_bridge: two states or more, a path and a result are needed");
+        return hl_fail(sde->ctx, HL_ERR_INVALID,
+                       "hl_sde_bridge: at least two states, one path and a result are needed");
     hl_status status = check(sde, points, t, x);
     if (status != HL_OK)
         return status;

@@ -237,7 +237,7 @@ static hl_status gather(const void *model, hl_tensors *t)
         if ((s->known[i].drift_form && !hl_sde_forms_has(s->forms, 0, i)) ||
             (s->known[i].diffusion_form && !hl_sde_forms_has(s->forms, 1, i)))
             return hl_fail(s->ctx, HL_ERR_UNSUPPORTED,
-                           "a known form is a function of the program and cannot be in a file");
+                           "a model with a known part given as a C function cannot be saved");
     hl_status status = write_metadata(s, t);
     for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; n++) {
         status = hl_net_check(s->net[n]);
@@ -342,7 +342,7 @@ static hl_status check_size(reader *r)
     values = hl_size_add(values, hl_size_mul(2, motion));
     tensors = 2 * tensors + of_density;
     if (values != hl_model_values(r->t, p->dtype) || tensors != hl_tensors_count(r->t))
-        return bad(r, "its tensors are not those that the model needs");
+        return bad(r, "the tensors do not match the model");
     return HL_OK;
 }
 
@@ -389,7 +389,7 @@ static hl_status read_known(reader *r)
     if (status != HL_OK)
         return status;
     if (!hl_json_is_array(r->known_list.root, d))
-        return bad(r, "known: not a list of an entry for each column");
+        return bad(r, "known: not a list with one entry per column");
     r->known = hl_calloc(r->ctx, d, sizeof *r->known);
     r->linear = hl_calloc(r->ctx, hl_size_mul(d, d), sizeof *r->linear);
     if (!r->known || !r->linear)
@@ -401,13 +401,13 @@ static hl_status read_known(reader *r)
         *k = (hl_sde_known){ .drift = drift != NULL, .drift_linear = r->linear + i * d };
         k->diffusion = hl_json_get(entry, "diffusion") != NULL;
         if (!hl_json_is_object(entry) || (drift && !hl_json_is_array(linear, d)))
-            return bad(r, "known: an entry is no object, or its drift has not a number for each column");
+            return bad(r, "known: an entry is not an object, or its drift does not have one number per column");
         k->drift_constant = drift ? number(r, drift, "known", "constant") : 0;
         k->diffusion_value = k->diffusion ? number(r, entry, "known", "diffusion") : 0;
         const hl_json *factor = drift ? linear->first : NULL;
         for (size_t j = 0; drift && j < d; j++, factor = factor->next) {
             if (!hl_json_is_number(factor))
-                return bad(r, "known: 'linear' holds what is no number");
+                return bad(r, "known: 'linear' contains a value that is not a number");
             r->linear[i * d + j] = factor->number;
         }
     }
@@ -451,7 +451,7 @@ static hl_status read_scale(reader *r, hl_sde *s)
         return status;
     const hl_json *clock = r->clock.root, *c = hl_json_is_array(r->columns.root, d) ? r->columns.root->first : NULL;
     if (!c || !hl_json_is_object(clock))
-        return bad(r, "its columns or its clock are missing or wrong");
+        return bad(r, "the columns or the times are missing or malformed");
     r->scale = hl_calloc(r->ctx, d, 2 * sizeof *r->scale);
     status = r->scale ? HL_OK : HL_ERR_NOMEM;
     for (size_t i = 0; i <= d && status == HL_OK; i++, c = c ? c->next : NULL) {
@@ -493,7 +493,7 @@ static hl_status read_training(reader *r, hl_sde *s)
     hl_curve *course = status == HL_OK ? hl_sde_add_course(s) : NULL;
     for (size_t k = 0; course && k < HL_SDE_COURSES && status == HL_OK; k++)
         if (!hl_curve_read(&course[k], hl_json_get(training.root, course_keys[k])))
-            status = bad(r, "what it says of its training is wrong");
+            status = bad(r, "the training history is malformed");
     hl_json_free(&training);
     return status == HL_OK && !course ? HL_ERR_NOMEM : status;
 }

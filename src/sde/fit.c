@@ -59,7 +59,7 @@ static hl_status check_data(const hl_sde_fit *fit, const hl_sde_data *data)
         bool same = !data->trajectory || data->trajectory[r] == data->trajectory[r - 1];
         if (same && !(data->t[r] > data->t[r - 1]))
             return hl_fail_at(fit->ctx, HL_ERR_INVALID, hl_at(r, HL_NOWHERE),
-                              "time %g does not come after %g in its trajectory", data->t[r], data->t[r - 1]);
+                              "time %g is not later than %g in the same trajectory", data->t[r], data->t[r - 1]);
     }
     return HL_OK;
 }
@@ -91,7 +91,7 @@ hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t d, dou
         last = fmax(last, data->t[r]);
     }
     if (!(last > first))
-        return hl_fail(ctx, HL_ERR_INVALID, "all observations have the same time %g: nothing to learn from", first);
+        return hl_fail(ctx, HL_ERR_INVALID, "all observations have the same time %g", first);
     for (size_t i = 0; i < d; i++) {
         double top = 0, sum = 0, square = 0;
         for (size_t r = 0; r < n; r++)
@@ -103,7 +103,7 @@ hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t d, dou
             square += gap * gap / (double)n;
         }
         if (!(sqrt(square) > 1e-12))
-            return hl_fail(ctx, HL_ERR_INVALID, "column %zu is constant (%g): leave it out", i, data->x[i]);
+            return hl_fail(ctx, HL_ERR_INVALID, "column %zu is constant (%g); remove it", i, data->x[i]);
         mean[i] = sum * top;
         deviation[i] = sqrt(square) * top;
     }
@@ -177,7 +177,7 @@ static hl_status set_options(hl_sde_fit *fit, const hl_sde_fit_options *given)
     if (o->method == HL_SDE_FOKKER_PLANCK && fit->sde->curvature != HL_SDE_EXACT) {
         if (o->penalty == HL_SDE_HUBER)
             return hl_fail(fit->ctx, HL_ERR_INVALID,
-                           "an estimated curvature has an unbiased penalty of squares only: l2, or exact curvature");
+                           "estimated curvature needs penalty l2; use it, or exact curvature");
         o->penalty = HL_SDE_L2;
     }
     return HL_OK;
@@ -237,7 +237,7 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
     if (fit->items == 0)
         return hl_fail(
             fit->ctx, HL_ERR_INVALID,
-            "every trajectory has one observation: pseudo-likelihood needs pairs, Fokker-Planck matching does not");
+            "every trajectory has only one observation, but pseudo-likelihood needs pairs; use Fokker-Planck matching");
     if (fit->options.batch > fit->items)
         fit->options.batch = fit->items;
     status = hl_shares_create(fit->ctx, fit->options.batch, SHARE, 2 + fit->objective.total, &fit->shares);
@@ -523,14 +523,14 @@ hl_status hl_sde_fit_set_state(hl_sde_fit *fit, const double *state)
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: the state is NULL");
     for (size_t i = 0; i < hl_sde_fit_state_size(fit); i++)
         if (!isfinite(state[i]) || (i == 0 && !(state[0] >= 0 && state[0] <= 1e15)))
-            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: this is no state of a fit");
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: not a saved fit state");
     double iteration = *state++;
     hl_status status = HL_OK;
     hl_curve course[HL_SDE_COURSES];
     memcpy(course, fit->course, sizeof course);
     for (size_t k = 0; k < HL_SDE_COURSES; k++, state += HL_CURVE_STATE)
         if (!hl_curve_set_state(&course[k], state))
-            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: this is no state of a fit");
+            return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_set_state: not a saved fit state");
     for (size_t n = 0; n < HL_SDE_NETS && status == HL_OK; state += hl_optimizer_state_size(fit->optimizer[n++]))
         status = hl_optimizer_set_state(fit->optimizer[n], state);
     if (status != HL_OK)

@@ -63,8 +63,9 @@ static hl_status make_nets(hl_context *ctx, const hl_net_spec *net, hl_sde_flow 
     const hl_term *t = f->net->term;
     if (!t->conditioner->triangular ||
         (t->transformer != &hl_transformer_affine && t->transformer != &hl_transformer_monotone))
-        return hl_fail(ctx, HL_ERR_INVALID,
-                       "a flow's conditioner is autoregressive or coupling, and its transformer affine or monotone");
+        return hl_fail(
+            ctx, HL_ERR_INVALID,
+            "the conditioner of a flow must be autoregressive or coupling, and its transformer affine or monotone");
     return make_steps(ctx, spec, f);
 }
 

@@ -199,7 +199,7 @@ static hl_status not_apart(const fitter *w, size_t k)
             snprintf(text + strlen(text), sizeof text - strlen(text), "'%s', ", w->forms->constant[i]);
     if (*text)
         text[strlen(text) - 2] = 0;
-    return hl_fail(w->p.ctx, HL_ERR_NO_SOLUTION, "the constants %s and '%s' cannot be told apart by the data", text,
+    return hl_fail(w->p.ctx, HL_ERR_NO_SOLUTION, "the data do not identify the constants %s and '%s' separately", text,
                    w->forms->constant[k]);
 }
 
@@ -245,7 +245,7 @@ static hl_status solve(fitter *w)
         }
     }
     if (!good)
-        return hl_fail(w->p.ctx, HL_ERR_NO_SOLUTION, "the constants cannot be told apart by the data");
+        return hl_fail(w->p.ctx, HL_ERR_NO_SOLUTION, "the data do not identify the constants");
     for (size_t k = 0; k < w->forms->constants; k++)
         if (!(w->l[k * n + k] * w->l[k * n + k] > least_left))
             return not_apart(w, k);
@@ -541,7 +541,7 @@ static hl_status fit(void *user, const hl_regress *p, const hl_candidate *candid
     for (size_t k = 0; k < STEPS && status == HL_OK && change > close_enough; k++)
         status = step(w, s->report.snapshots, s->report.steps, &change);
     if (status == HL_OK && !(change < 1))
-        status = hl_fail(p->ctx, HL_ERR_NO_SOLUTION, "the constants do not converge: do the data determine them?");
+        status = hl_fail(p->ctx, HL_ERR_NO_SOLUTION, "the constants do not converge; the data may not identify them");
     if (status == HL_OK)
         set_signs(w);
     free_conditions(w);

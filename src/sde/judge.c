@@ -396,7 +396,7 @@ hl_status hl_judge_rows(hl_judge *j, size_t k, hl_judge_source source, double *x
     if (!j)
         return HL_ERR_INVALID;
     if (k >= j->groups || !x || (source != HL_JUDGE_DATA && !j->sde))
-        return hl_fail(j->ctx, HL_ERR_INVALID, "hl_judge_rows: there is no such group, no result, or no model");
+        return hl_fail(j->ctx, HL_ERR_INVALID, "hl_judge_rows: no such group, or the result or the model is NULL");
     const group *g = &j->group[k];
     size_t d = j->dim, n = g->seen.rows;
     for (size_t r = 0; r < n; r++) {

@@ -102,7 +102,7 @@ hl_status hl_known_read(hl_context *ctx, const char *option, const char *text, b
         double constant = 0, *row = linear + i * dim;
         bool good = drift ? take_sum(&s, &constant, row) : take_number(&s, &constant);
         if (!good || (!take(&s, ';') && *s.at))
-            return hl_fail(ctx, HL_ERR_INVALID, "%s: '%.100s' is not %s, at '%.100s'", option, start,
+            return hl_fail(ctx, HL_ERR_INVALID, "%s: '%.100s' is not %s; error at '%.100s'", option, start,
                            drift ? "a sum of numbers and of columns times numbers" : "a number that is not negative",
                            s.at);
         if (drift) {

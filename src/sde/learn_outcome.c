@@ -86,12 +86,11 @@ static const char *simple_text(hl_sde_finding_kind kind)
 {
     switch (kind) {
     case HL_SDE_FINDING_SAME_TIMES:
-        return "all observations have the same time %g: nothing changes";
+        return "all observations have the same time %g";
     case HL_SDE_FINDING_NO_STEPS:
-        return "every trajectory has one observation; pseudo-ml needs steps between two, fp does not";
+        return "every trajectory has only one observation, but pseudo-ml needs steps; use option method fp";
     case HL_SDE_FINDING_LITTLE_MOVEMENT:
-        return "the density of x moves by only %.2g of its spread: drift and diffusion will be less accurate than "
-               "where it moves more";
+        return "the density of x moves by only %.2g of its spread, so drift and diffusion will be less accurate";
     case HL_SDE_FINDING_TIME_DEPENDENT:
         return "drift and diffusion both depend on t, and densities do not identify them: for every diffusion g(t, x) "
                "there is a drift with the same densities";
@@ -107,41 +106,42 @@ static const char *share_text(hl_sde_finding_kind kind)
 {
     switch ((int)kind) {
     case HL_SDE_FINDING_UNEXPLAINED:
-        return "drift and diffusion leave %.0f %% of the change of the density unexplained (residual over d log "
-               "p/dt), so they are rough";
+        return "drift and diffusion leave %.0f %% of the change of the density unexplained (residual relative to d log "
+               "p/dt), so they are inaccurate";
     case HL_SDE_FINDING_STEPS_MISSED:
-        return "the drift leaves %.0f %% of the mean speed along the trajectories unexplained: matching does not see "
-               "what moves without changing the density, such as the rotation of a round one";
+        return "the drift leaves %.0f %% of the mean speed along the trajectories unexplained: Fokker-Planck matching "
+               "does not see motion that leaves the density unchanged, such as a rotation";
     case HL_SDE_FINDING_DENSITY_MISSES:
-        return "the density does not move as the data do, however small the residual is: it misses %.0f %% of their "
-               "movement";
+        return "the density does not move as the data do: it misses %.0f %% of their movement, although the residual "
+               "may be small";
     case HL_SDE_FINDING_SIMULATIONS_MISS:
         return "simulations of the equation do not move as the data do: they miss %.0f %% of their movement";
     case HL_SDE_FINDING_WIDE_BAND:
-        return "the data determine drift or diffusion only to %.0f %% of their size (half of a 90 %% band)";
+        return "the data determine drift or diffusion only to %.0f %% of their size (half-width of the 90 %% band)";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DRIFT:
-        return "steps along trajectories contradict the drift: it is wrong by %.0f %% as far as they show";
+        return "steps along trajectories contradict the drift: its error is about %.0f %%";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DIFFUSION:
-        return "steps along trajectories contradict the diffusion: it is wrong by %.0f %% as far as they show";
+        return "steps along trajectories contradict the diffusion: its error is about %.0f %%";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DRIFT_TREND:
-        return "steps along trajectories contradict the drift: it misses a change with time of %.0f %%";
+        return "steps along trajectories contradict the drift: it misses a change of %.0f %% with time";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_DIFFUSION_TREND:
-        return "steps along trajectories contradict the diffusion: it misses a change with time of %.0f %%";
+        return "steps along trajectories contradict the diffusion: it misses a change of %.0f %% with time";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_CORRELATION:
         return "the correlation of the noise of different columns differs from the model's by %.0f %%";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_AUTOCORRELATION:
-        return "the residuals of neighbouring steps are correlated (%.0f %%): observations may be noisy, or a variable "
-               "is missing";
+        return "the residuals of consecutive steps are correlated (%.0f %%): observations may be noisy, or a variable "
+               "may be missing";
     case HL_SDE_FINDING_RESIDUALS + HL_RESIDUAL_KURTOSIS:
         return "the residuals of steps have heavy tails (excess kurtosis %.0f %%): there may be jumps";
     case HL_SDE_FINDING_MEANS + HL_WEAK_DRIFT:
-        return "the data's means change otherwise than the drift says: it is wrong by %.0f %% as far as they show";
+        return "the means of the data contradict the drift: its error is about %.0f %%";
     case HL_SDE_FINDING_MEANS + HL_WEAK_DIFFUSION:
-        return "the data's means change otherwise than the diffusion says: it is wrong by %.0f %% as far as they show";
+        return "the means of the data contradict the diffusion: its error is about %.0f %%";
     case HL_SDE_FINDING_MEANS + HL_WEAK_TREND:
-        return "the data's means show a change of drift or diffusion with time of %.0f %%, which the model misses";
+        return "the means of the data show a change of drift or diffusion with time of %.0f %%, which the model misses";
     case HL_SDE_FINDING_MEANS + HL_WEAK_CORRELATION:
-        return "the data's means show noise of different columns whose correlation differs from the model's by %.0f %%";
+        return "the means of the data show a correlation of the noise of different columns that differs from the "
+               "model's by %.0f %%";
     default:
         return NULL;
     }
@@ -155,8 +155,8 @@ static int count_text(const hl_sde_finding *f, char *buffer, size_t size)
                         "%.0f trajector%s: the method is pseudo-ml, as Fokker-Planck matching needs at least ten",
                         f->value, end);
     return snprintf(buffer, size,
-                    "%.0f trajector%s. Fokker-Planck matching sees drift and diffusion in how the density of x changes "
-                    "with time, and a time that is seen %s does not show its density",
+                    "%.0f trajector%s. Fokker-Planck matching infers drift and diffusion from the change of the "
+                    "density of x with time, and a time observed %s does not determine its density",
                     f->value, end, f->value == 1 ? "once" : "a few times");
 }
 
@@ -165,10 +165,10 @@ static int order_text(const hl_sde_outcome *o, const hl_sde_finding *f, char *bu
     if (o->paired)
         return snprintf(buffer, size, "time %.10g %s in its trajectory, after %.10g", f->value,
                         f->value == f->other ? "comes twice" : "goes back", f->other);
-    return snprintf(buffer, size,
-                    "time %.10g does not come after %.10g; pseudo-ml needs trajectories: times that rise, or a column "
-                    "'trajectory'",
-                    f->value, f->other);
+    return snprintf(
+        buffer, size,
+        "time %.10g is not later than %.10g; pseudo-ml needs trajectories: increasing times, or a column 'trajectory'",
+        f->value, f->other);
 }
 
 /* What to do about a finding; NULL: nothing. */
@@ -177,17 +177,17 @@ static const char *advice(const hl_sde_outcome *o, hl_sde_finding_kind kind)
     bool matching = o->method == HL_SDE_FOKKER_PLANCK;
     switch (kind) {
     case HL_SDE_FINDING_CONSTANT:
-        return "leave it out by option columns";
+        return "remove it with option columns";
     case HL_SDE_FINDING_TIME_ORDER:
-        return o->paired ? NULL : "option trajectory names such a column";
+        return o->paired ? NULL : "give its name with option trajectory";
     case HL_SDE_FINDING_TIME_DEPENDENT:
-        return "give the diffusion by option known-diffusion, or learn from steps by option method pseudo-ml";
+        return "give the diffusion with option known-diffusion, or use option method pseudo-ml";
     case HL_SDE_FINDING_UNEXPLAINED:
         return o->components
-                   ? "try more option iters, other option components, or say what is known by option known-drift"
-                   : "try more option iters, or say what is known by option known-drift";
+                   ? "try more option iters, other option components, or give known parts with option known-drift"
+                   : "try more option iters, or give known parts with option known-drift";
     case HL_SDE_FINDING_STEPS_MISSED:
-        return o->regression & 2 ? NULL : "option method pseudo-ml learns from steps";
+        return o->regression & 2 ? NULL : "use option method pseudo-ml, which learns from steps";
     case HL_SDE_FINDING_DENSITY_MISSES:
         return o->components ? "try a smaller option lambda, more option iters or more option components"
                              : "try a smaller option lambda, more option iters or more option flows";
@@ -215,9 +215,9 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
     if (simple_text(f->kind))
         snprintf(buffer, size, simple_text(f->kind), f->value);
     else if (f->kind == HL_SDE_FINDING_SIMULATIONS_MISS && isnan(f->value))
-        snprintf(buffer, size, "the density of the data stays as it is, that of simulations of the equation does not");
+        snprintf(buffer, size, "the density of the data does not change with time, but that of simulations does");
     else if (f->kind == HL_SDE_FINDING_SIMULATIONS_MISS && isinf(f->value))
-        snprintf(buffer, size, "simulations of the equation do not move as the data do: they run away without bound");
+        snprintf(buffer, size, "simulations of the equation do not move as the data do: they diverge");
     else if (f->kind == HL_SDE_FINDING_STEPS_MISSED && o->regression & 2)
         snprintf(buffer, size, "the drift leaves %.0f %% of the mean speed along the trajectories unexplained",
                  100 * f->value);
@@ -229,18 +229,19 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
         order_text(o, f, buffer, size);
     else if (f->kind == HL_SDE_FINDING_TIME_GAP)
         snprintf(buffer, size,
-                 "there is no observation in the %.4g before this time, %.0f %% of all the time: is a time wrong?",
+                 "there are no observations in the interval of %.4g before this time, %.0f %% of the whole time; check "
+                 "the times",
                  f->value, 100 * f->other);
     else if (f->kind == HL_SDE_FINDING_FEW_TRAJECTORIES || f->kind == HL_SDE_FINDING_METHOD)
         count_text(f, buffer, size);
     else if (f->kind == HL_SDE_FINDING_REGRESSION)
         snprintf(buffer, size,
-                 "a regression of the data gives other functions: drift and diffusion differ by %.0f %% and %.0f %%",
+                 "a regression of the data gives different results: drift and diffusion differ by %.0f %% and %.0f %%",
                  100 * f->value, 100 * f->other);
     else if (f->kind == HL_SDE_FINDING_STATIONARY)
         snprintf(buffer, size,
-                 "the observations look much the same at all times: the density of x moves by %.2g of its spread "
-                 "(chance alone makes %.2g; 0.01 is needed)",
+                 "the observations have nearly the same distribution at all times: the density of x moves by %.2g of "
+                 "its spread (%.2g is expected by chance; 0.01 is needed)",
                  f->value, f->other);
     else if (f->kind == HL_SDE_FINDING_STEPS_UNLIKELY)
         snprintf(buffer, size,

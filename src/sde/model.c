@@ -22,14 +22,13 @@ static hl_status set_density(hl_sde *s, const hl_sde_spec *given)
     hl_sde_spec *p = &s->spec;
     bool flow = given->density && strcmp(given->density, "flow") == 0;
     if (given->density && !flow && strcmp(given->density, "mixture") != 0)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown density '%.60s'; there are mixture and flow", given->density);
+        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown density '%.60s'; use mixture or flow", given->density);
     const char *way = given->curvature ? given->curvature : ways[flow && p->dim > EXACT_DIM];
     size_t k = 0;
     while (k < 3 && strcmp(way, ways[k]) != 0)
         k++;
     if (k == 3)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown curvature '%.60s'; there are exact, projected and propagated",
-                       way);
+        return hl_fail(s->ctx, HL_ERR_INVALID, "unknown curvature '%.60s'; use exact, projected or propagated", way);
     p->density = flow ? "flow" : "mixture";
     p->curvature = ways[k];
     p->flows = p->flows ? p->flows : 3;
@@ -64,8 +63,8 @@ static hl_status set_spec(hl_sde *s, const hl_sde_spec *given)
         return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_create: dim, components, layers or hidden are out of range");
     if (!p->activation || (given->network && strcmp(p->network, given->network) != 0))
         return hl_fail(s->ctx, HL_ERR_INVALID,
-                       p->activation ? "unknown network '%.60s'; there are mlp and hollow"
-                                     : "unknown activation '%.60s'; there are swish, tanh and softplus",
+                       p->activation ? "unknown network '%.60s'; use mlp or hollow"
+                                     : "unknown activation '%.60s'; use swish, tanh or softplus",
                        p->activation ? given->network : given->activation);
     if (!(p->clamp > 0) || !isfinite(p->clamp) || !(p->diffusion_start > 0) || !isfinite(p->diffusion_start) ||
         !(p->drift_scale > 0) || !isfinite(p->drift_scale))
@@ -100,8 +99,7 @@ static hl_status copy_known(hl_sde *s, const hl_sde_known *given)
         for (size_t j = 0; j < d; j++)
             good = good && isfinite(s->known_linear[i * d + j]);
         if (!good)
-            return hl_fail(s->ctx, HL_ERR_INVALID, "what is known of component %zu is not finite, or a diffusion < 0",
-                           i);
+            return hl_fail(s->ctx, HL_ERR_INVALID, "the known part of column %zu is not finite, or a diffusion < 0", i);
     }
     s->spec.known = s->known;
     return HL_OK;
@@ -440,11 +438,13 @@ hl_status hl_sde_set_scale(hl_sde *s, double t_first, double t_last, const doubl
     for (size_t i = 0; good && i < s->spec.dim; i++)
         good = isfinite(mean[i]) && isfinite(deviation[i]) && deviation[i] > 0;
     if (!good)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_set_scale: times must rise, and deviations be positive");
+        return hl_fail(s->ctx, HL_ERR_INVALID,
+                       "hl_sde_set_scale: times must increase, and deviations must be positive");
     for (size_t i = 0; good && s->simple && i < s->spec.dim; i++)
         good = mean[i] == s->simple->mean[i] && deviation[i] == s->simple->deviation[i];
     if (!good || (s->simple && (t_first != s->simple->t_first || t_last != s->simple->t_last)))
-        return hl_fail(s->ctx, HL_ERR_INVALID, "hl_sde_set_scale: the scale of a model with a regression is fixed");
+        return hl_fail(s->ctx, HL_ERR_INVALID,
+                       "hl_sde_set_scale: the scale of a model with a regression cannot be changed");
     s->t_first = t_first;
     s->t_last = t_last;
     memmove(s->mean, mean, s->spec.dim * sizeof *mean);

@@ -179,9 +179,9 @@ static hl_status no_time(const sheet *s)
         if (status != HL_OK)
             return status;
     }
-    return hl_fail(s->ctx, HL_ERR_INVALID, "%s: no column of times, %s%s%s: name it by option time%s", s->path,
+    return hl_fail(s->ctx, HL_ERR_INVALID, "%s: no column of times, %s%s%s; give its name with option time%s", s->path,
                    given ? "'" : "", given ? given : "t or time", given ? "'" : "",
-                   s->source->unordered ? "" : ", or give option dt if rows are equally spaced in time");
+                   s->source->unordered ? "" : ", or set option dt if rows are equally spaced in time");
 }
 
 /* x in a table of all columns: those of the list, those of the model, or all that are left. */
@@ -207,12 +207,13 @@ static hl_status assign_x(sheet *s, bool by_place)
         for (size_t k = 0; time_names[k]; k++)
             if (strcmp(hl_table_name(s->table, i), time_names[k]) == 0)
                 return hl_fail(s->ctx, HL_ERR_INVALID,
-                               "%s: column '%s' looks like times, too: choose the columns of x by option columns",
+                               "%s: column '%s' also looks like times; select the columns of x with option columns",
                                s->path, time_names[k]);
         s->x[s->count++] = i;
     }
-    return s->count ? HL_OK
-                    : hl_fail(s->ctx, HL_ERR_INVALID, "%s: no columns are left for x beside that of times", s->path);
+    return s->count
+               ? HL_OK
+               : hl_fail(s->ctx, HL_ERR_INVALID, "%s: there are no columns for x besides the column of times", s->path);
 }
 
 /* Which column is what in a table of all columns. A table without names is t, x1, x2, ... as the model has them. */
@@ -225,7 +226,7 @@ static hl_status assign_all(sheet *s, const char *const *times)
         s->time = find_one(s->table, times[i]);
     s->trajectory = find_one(s->table, trajectory_name(from));
     if (from->trajectory && s->trajectory == HL_NO_COLUMN)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "%s: no column '%s', which option trajectory names", s->path,
+        return hl_fail(s->ctx, HL_ERR_INVALID, "%s: there is no column '%s', given by option trajectory", s->path,
                        from->trajectory);
     bool by_place = from->model && !hl_table_named(s->table) &&
                     all == hl_sde_describe(from->model).dim + from->extra + !(from->dt > 0);
@@ -234,10 +235,10 @@ static hl_status assign_all(sheet *s, const char *const *times)
     if (s->time == HL_NO_COLUMN && !(from->dt > 0))
         return no_time(s);
     if (from->dt > 0 && !from->model && !from->columns && find(s->table, "t") != HL_NO_COLUMN)
-        return hl_fail(
-            s->ctx, HL_ERR_INVALID,
-            "%s: it has a column 't'; option dt is for rows without times: choose the others by option columns",
-            s->path);
+        return hl_fail(s->ctx, HL_ERR_INVALID,
+                       "%s: the file has a column 't', but option dt is for rows without times; select the other "
+                       "columns with option columns",
+                       s->path);
     return assign_x(s, by_place);
 }
 
@@ -277,7 +278,7 @@ static hl_status open_sheet(sheet *s)
     const char *times[4];
     if (from->dt > 0 && from->time)
         return hl_fail(s->ctx, HL_ERR_INVALID,
-                       "option dt is for rows without times, and option time names a column of them");
+                       "option dt is for rows without times and cannot be combined with option time");
     name_times(from, times);
     char *list = NULL;
     hl_status status = HL_OK;
@@ -297,7 +298,7 @@ static hl_status open_sheet(sheet *s)
         for (size_t i = 0; status == HL_OK && times[i]; i++)
             if (find(s->table, times[i]) != HL_NO_COLUMN)
                 return hl_fail(s->ctx, HL_ERR_INVALID,
-                               "option columns '%s': '%s' is the column of times, not of x; leave it out",
+                               "option columns '%s': '%s' is the column of times; remove it from the list",
                                from->columns, times[i]);
         return status == HL_OK ? no_time(s) : status;
     }
@@ -441,8 +442,8 @@ static hl_status read_sheet(const sheet *s, observations *rows)
 {
     size_t least = s->source->min_rows, count = hl_table_rows(s->table);
     if (count < least)
-        return hl_fail(s->ctx, HL_ERR_INVALID, "%s: it has only %zu row%s; at least %zu are needed", s->path, count,
-                       count == 1 ? "" : "s", least);
+        return hl_fail(s->ctx, HL_ERR_INVALID, "%s: the table has only %zu row%s; at least %zu are needed", s->path,
+                       count, count == 1 ? "" : "s", least);
     rows->seen.rows = count;
     rows->seen.dropped = hl_table_dropped(s->table);
     rows->seen.timed = s->time != HL_NO_COLUMN;

@@ -46,7 +46,8 @@ static hl_status set_options(hl_regress *p, const hl_sde_regress_options *given)
              !hl_sde_forms_has(p->options.forms, 0, i)) ||
             (p->options.known[i].diffusion && p->options.known[i].diffusion_form &&
              !hl_sde_forms_has(p->options.forms, 1, i)))
-            return hl_fail(p->ctx, HL_ERR_UNSUPPORTED, "hl_sde_regress: known forms that are functions");
+            return hl_fail(p->ctx, HL_ERR_UNSUPPORTED,
+                           "hl_sde_regress: known parts given as C functions are not supported");
     return HL_OK;
 }
 

@@ -29,15 +29,13 @@ static hl_status check(hl_context *ctx, const hl_noise_system *system, const hl_
     if (o->level < 0 || o->level > MOST_LEVEL)
         return hl_fail(ctx, HL_ERR_INVALID, "hl_simulator_create: level %d is not in 0..%d", o->level, MOST_LEVEL);
     if (system->factor && strcmp(m->name, "euler") != 0 && strcmp(m->name, "sra") != 0)
-        return hl_fail(
-            ctx, HL_ERR_UNSUPPORTED,
-            "method %s needs independent noise; correlated noise takes euler, or sra where the diffusion depends on "
-            "time alone",
-            m->name);
+        return hl_fail(ctx, HL_ERR_UNSUPPORTED,
+                       "method %s needs independent noise; for correlated noise use euler, or sra if the diffusion "
+                       "depends on time only",
+                       m->name);
     if (!system->slope && (m->slope || m->stratonovich != (system->stratonovich != 0)))
-        return hl_fail(ctx, HL_ERR_INVALID,
-                       "method %s needs the slope dg of the diffusion for an equation in %s's sense", m->name,
-                       system->stratonovich ? "Stratonovich" : "Ito");
+        return hl_fail(ctx, HL_ERR_INVALID, "method %s needs the slope dg of the diffusion for an equation of %s type",
+                       m->name, system->stratonovich ? "Stratonovich" : "Ito");
     return HL_OK;
 }
 
@@ -121,7 +119,7 @@ static hl_status check_finite(const hl_simulator *s, size_t first, size_t rows, 
     for (size_t k = 0; k < rows * n; k++)
         if (!isfinite(y[k]))
             return hl_fail_at(s->ctx, HL_ERR_NOT_FINITE, hl_at(first + k / n, k % n),
-                              "not finite at time %g; take smaller steps", t[k / n]);
+                              "not finite at time %g; use smaller steps", t[k / n]);
     return HL_OK;
 }
 
@@ -148,7 +146,7 @@ static hl_status run_chunk(hl_simulator *s, size_t first, size_t rows, uint64_t 
             bool stepped = s->method->step(s->method, &stride) == 0; /* coefficients that are networks stop, too */
             status = hl_check_stop(s->ctx);
             if (!stepped && status == HL_OK)
-                status = hl_fail(s->ctx, HL_ERR_CALLBACK, "the coefficients' callback stopped the run");
+                status = hl_fail(s->ctx, HL_ERR_CALLBACK, "the callback of the coefficients stopped the run");
         }
         if (status == HL_OK)
             status = check_finite(s, first, rows, y, s->time);

@@ -137,7 +137,7 @@ static hl_status run_block(hl_vae_runner *r, const hl_vae_eval_options *o, size_
                 continue;
             hl_vae_row_result done = finish_row(&s, o);
             if (!isfinite(done.elbo))
-                return hl_fail(r->vae->ctx, HL_ERR_NOT_FINITE, "row %zu: its bound is not finite", t->rows + 1);
+                return hl_fail(r->vae->ctx, HL_ERR_NOT_FINITE, "row %zu: the bound is not finite", t->rows + 1);
             add_row(t, &done);
             if (row)
                 row[(p.first + i) / p.samples] = done;
@@ -197,8 +197,8 @@ static hl_status check_options(const hl_vae *v, hl_vae_eval_options *o)
         return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_evaluate: chunk must be up to 65536 and steps up to 4096");
     if (o->importance > 0 && v->hutchinson && !o->allow_biased)
         return hl_fail(v->ctx, HL_ERR_INVALID,
-                       "importance sampling needs log q without noise, but the trace of this posterior is "
-                       "Hutchinson's: the bound would be too high, by half the variance of the noise for large k");
+                       "the trace of this posterior is stochastic (hutchinson), so IWAE would be biased upwards, for "
+                       "large k by half the variance of the noise; set allow_biased to compute it anyway");
     return HL_OK;
 }
 

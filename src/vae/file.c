@@ -144,7 +144,7 @@ static hl_status read_training(hl_vae *v, const char *path, const hl_tensors *t)
     if (status == HL_OK && !v->course)
         status = HL_ERR_NOMEM;
     if (status == HL_OK && !hl_curve_read(v->course, hl_json_get(training.root, "course")))
-        status = hl_fail(v->ctx, HL_ERR_FORMAT, "%s: what it says of its training is wrong", hl_path_shown(path));
+        status = hl_fail(v->ctx, HL_ERR_FORMAT, "%s: the training history is malformed", hl_path_shown(path));
     hl_json_free(&training);
     return status;
 }

@@ -62,7 +62,7 @@ static hl_status open_source(job *j)
     const hl_vae_data *d = j->data;
     hl_vae_rows none = { 0 };
     if (d->source && !d->source->read)
-        return hl_fail(j->ctx, HL_ERR_INVALID, "hl_vae_fit: the source of rows has no function to read them");
+        return hl_fail(j->ctx, HL_ERR_INVALID, "hl_vae_fit: the row source has no read function");
     if (d->source)
         j->source = *d->source;
     else
@@ -83,11 +83,11 @@ static hl_status check_data(job *j)
     if (status == HL_OK && j->options.dynamic && !j->source.gray)
         status = hl_fail(j->ctx, HL_ERR_INVALID, "dynamic binarisation needs gray values, 0 to 255");
     if (status == HL_OK && j->options.frozen && !d->from)
-        status = hl_fail(j->ctx, HL_ERR_INVALID, "an autoencoder to freeze must be given");
+        status = hl_fail(j->ctx, HL_ERR_INVALID, "freeze needs a given autoencoder (from)");
     if (status == HL_OK && j->options.importance > 1 && j->vae->hutchinson)
-        status =
-            hl_fail(j->ctx, HL_ERR_INVALID,
-                    "the loss IWAE-k needs log q without noise, but this trace is Hutchinson's: it would be biased");
+        status = hl_fail(
+            j->ctx, HL_ERR_INVALID,
+            "the loss IWAE-k would be biased by the stochastic trace (hutchinson); use trace exact or importance 1");
     return status;
 }
 

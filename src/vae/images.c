@@ -33,7 +33,7 @@ static hl_status set_shape(hl_images *m, const char *path, const size_t *asked, 
                        most, (int)MOST_PIXELS);
     if (pixels) {
         if (pixels < least || pixels > most)
-            return hl_fail(m->ctx, HL_ERR_INVALID, "%s: its rows have %zu pixels, but an image of %zux%zux%zu has %zu",
+            return hl_fail(m->ctx, HL_ERR_INVALID, "%s: rows have %zu pixels, but an image of %zux%zux%zu has %zu",
                            hl_path_shown(path), most, asked[0], asked[1], asked[2], pixels);
         m->dim = pixels;
         memcpy(m->shape, asked, sizeof m->shape);
@@ -70,7 +70,7 @@ static hl_status bad_pixel(const hl_images *m, size_t row, size_t column, double
     hl_table_place(m->table, row, column, place, sizeof place);
     return hl_fail(m->ctx, HL_ERR_INVALID, "%s: %g is not %s%s", place, value,
                    m->bits ? "a byte of 8 pixels" : "a pixel: 0 or 1, or a gray value 0 to 255",
-                   share ? "; bring gray values between 0 and 1 to 0..255 and round them" : "");
+                   share ? "; if gray values are between 0 and 1, scale them to 0..255 and round" : "");
 }
 
 /* A row of the table as bytes or doubles. */
@@ -174,7 +174,7 @@ static hl_status read_idx(hl_images *m, hl_file *file, const unsigned char *head
     size_t pixels = hl_size_mul(shape[1], shape[2]);
     m->rows = big_endian(head + 4);
     if (m->rows == 0 || pixels == 0 || hl_size_mul(m->rows, pixels) != file->size - IDX_HEADER)
-        return hl_fail(m->ctx, HL_ERR_FORMAT, "%s: %zu images of %zux%zu are not the %zu bytes of the file",
+        return hl_fail(m->ctx, HL_ERR_FORMAT, "%s: %zu images of %zux%zu do not match the file size of %zu bytes",
                        hl_path_shown(file->path), m->rows, shape[1], shape[2], file->size);
     if (o->bits || o->real)
         return hl_fail(m->ctx, HL_ERR_INVALID, "%s: an idx file has gray values", hl_path_shown(file->path));
@@ -235,7 +235,7 @@ hl_status hl_images_open(hl_context *ctx, const char *path, const hl_images_opti
     hl_images_options o = options ? *options : (hl_images_options){ 0 };
     *out = NULL;
     if (o.bits && o.real)
-        return hl_fail(ctx, HL_ERR_INVALID, "packed bits are no real numbers");
+        return hl_fail(ctx, HL_ERR_INVALID, "packed bits cannot be combined with real numbers");
     hl_images *m = hl_calloc(ctx, 1, sizeof *m);
     if (!m)
         return HL_ERR_NOMEM;

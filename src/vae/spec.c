@@ -41,7 +41,7 @@ static const char *choose(hl_context *ctx, const char *what, const char *name, c
             return list[i];
         hl_text_list(&t, list[i]);
     }
-    hl_fail(ctx, HL_ERR_INVALID, "unknown %s '%.40s'; there are %s", what, name ? name : otherwise, all);
+    hl_fail(ctx, HL_ERR_INVALID, "unknown %s '%.40s'; use one of %s", what, name ? name : otherwise, all);
     return NULL;
 }
 
@@ -69,10 +69,10 @@ static hl_status set_dim(hl_vae *v)
         return hl_fail(v->ctx, HL_ERR_INVALID, "dim is %zu, but the image has %zu pixels", s->dim, pixels);
     s->dim = v->dim;
     if (v->net->images && !image)
-        return hl_fail(v->ctx, HL_ERR_INVALID,
-                       "net %s needs an image, and rows of %zu values are not square: give its height and width "
-                       "(--image HxW), or channels, height and width",
-                       v->net->name, v->dim);
+        return hl_fail(
+            v->ctx, HL_ERR_INVALID,
+            "net %s needs images, but rows of %zu values are not square; give the shape with --image HxW or CxHxW",
+            v->net->name, v->dim);
     if (v->net->images && (s->image[1] < 4 || s->image[2] < 4))
         return hl_fail(v->ctx, HL_ERR_INVALID, "net %s needs images of at least 4 x 4 pixels", v->net->name);
     return HL_OK;
@@ -132,7 +132,7 @@ static hl_status set_sizes(hl_vae *v)
         status = hl_fail(ctx, HL_ERR_INVALID, "features is %zu; it must be even", s->features);
     if (status == HL_OK && v->posterior == &hl_vae_posterior_ffjord && !v->hutchinson && s->latent > MOST_BRUTE)
         status = hl_fail(ctx, HL_ERR_INVALID,
-                         "the exact trace of ffjord takes as many sweeps as there are latent values: at most %d",
+                         "the exact trace of ffjord needs one pass per latent value and is limited to %d values",
                          (int)MOST_BRUTE);
     return status;
 }
@@ -141,7 +141,7 @@ hl_status hl_vae_set_spec(hl_vae *v, const hl_vae_spec *spec)
 {
     v->spec = *spec;
     if (hl_dtype_size(spec->dtype) == 0)
-        return hl_fail(v->ctx, HL_ERR_INVALID, "an autoencoder of no such precision");
+        return hl_fail(v->ctx, HL_ERR_INVALID, "unknown precision of an autoencoder");
     hl_status status = set_names(v);
     if (status == HL_OK)
         status = set_dim(v);

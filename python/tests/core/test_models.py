@@ -262,7 +262,7 @@ class TestDensity(unittest.TestCase):
         with self.assertWarns(hollownet.DataWarning) as caught:
             model = hollownet.Density(iters=2).fit(Table({"count": X[:, 0], "size": X[:, 1]}))
         self.assertIn("'count'", str(caught.warning))
-        self.assertIn("(keep_steps: without noise)", model.findings_[0])
+        self.assertIn("(keep_steps: no noise)", model.findings_[0])
         X[:, 1] = 4
         with self.assertRaises(ValueError) as failed:
             hollownet.Density(iters=2).fit(X)

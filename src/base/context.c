@@ -1,4 +1,4 @@
-/* context.c - the context: who gives memory, which threads run, what went wrong last. */
+/* context.c - the context: allocator, threads, and the last error. */
 #include <stdlib.h>
 
 #include "base/base.h"

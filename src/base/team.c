@@ -1,4 +1,4 @@
-/* team.c - a team of threads that run the same function, and a clock that tells how long they waited for each other.
+/* team.c - a team of threads that run the same function, and a clock of their waiting times.
  *
  * Everything rests on the *gate*: a counter that one thread advances and others wait on. Waiting spins first, as the
  * next piece of work is mostly microseconds away, and then sleeps, so that an idle program uses no processor. A run is:

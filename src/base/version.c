@@ -1,4 +1,4 @@
-/* version.c - what a program or a binding was linked with: the version, and the sizes of all public structs.
+/* version.c - the version of the library and the sizes of all public structs, for bindings.
  *
  * The list of structs, struct_sizes.def, is made by CMake from the public headers. */
 #include "base/base.h"

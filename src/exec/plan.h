@@ -86,9 +86,9 @@ typedef struct hl_port {
     size_t reduction; /* output written in place by a sum over rows, or SIZE_MAX */
 } hl_port;
 
-/* Whether threads that shared work of late gained by it: when to try again, and by how much the wait grows (share.c). */
+/* Result of recent timings with several threads: when to try again, and the back-off factor (share.c). */
 typedef struct hl_sharing {
-    double alone_until, doubt;
+    double alone_until, backoff;
 } hl_sharing;
 
 struct hl_plan {

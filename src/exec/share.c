@@ -1,13 +1,13 @@
-/* share.c - whether the threads should share a run.
+/* share.c - decides from recent timings whether a run uses several threads.
  *
- * No bit depends on it, so it may be learnt: threads that wait for each other more than they gain, because the run is short or
- * because other programs have the processors, leave the plan's runs to the caller for a while, and try again later. */
+ * Results do not depend on the decision. If threads wait for each other more than they gain, because the run is short or because
+ * other programs use the processors, the plan runs on one thread for a while and then tries several threads again. */
 #include "exec/plan.h"
 
-#define STAGE_FLOPS 2e4 /* what a processor does while threads meet once */
-#define WORTH 1.15      /* the least speed-up that is worth two processors */
-#define PATIENCE 16     /* alone for so many times as long as the run that was shared in vain took ... */
-#define MOST_DOUBT 16   /* ... and up to so many times longer after several such runs */
+#define STAGE_FLOPS 2e4 /* work of a processor in the time of one synchronisation */
+#define WORTH 1.15      /* smallest useful speed-up */
+#define PATIENCE 16     /* after a run without speed-up, use one thread for this many times its duration ... */
+#define MAX_BACKOFF 16  /* ... and up to this many times longer after several such runs */
 
 bool hl_share(const hl_plan *p, size_t rows, double now)
 {
@@ -21,9 +21,9 @@ bool hl_share(const hl_plan *p, size_t rows, double now)
 void hl_share_learn(hl_sharing *s, int threads, double start, double end, double waited)
 {
     if ((double)threads * (end - start) - waited > WORTH * (end - start)) {
-        s->doubt = s->doubt > 1 ? s->doubt / 2 : 0; /* a busy machine has a free moment now and then */
+        s->backoff = s->backoff > 1 ? s->backoff / 2 : 0; /* one success on a busy machine does not reset it */
         return;
     }
-    s->doubt = s->doubt == 0 ? 1 : s->doubt < MOST_DOUBT ? 2 * s->doubt : MOST_DOUBT;
-    s->alone_until = end + PATIENCE * s->doubt * (end - start);
+    s->backoff = s->backoff == 0 ? 1 : s->backoff < MAX_BACKOFF ? 2 * s->backoff : MAX_BACKOFF;
+    s->alone_until = end + PATIENCE * s->backoff * (end - start);
 }

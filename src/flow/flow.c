@@ -1,4 +1,4 @@
-/* flow.c - flows made of networks one after the other: what they are, and the chunks in which rows go through. */
+/* flow.c - flows as chains of networks: their kinds and specifications, and the division of rows into chunks. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

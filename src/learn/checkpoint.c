@@ -1,4 +1,4 @@
-/* checkpoint.c - the state of a fit, of whatever kind, in a file: one tensor of doubles, and the settings it belongs to. */
+/* checkpoint.c - checkpoints of all fits: one tensor of doubles, and the settings of the fit. */
 #include <stdio.h>
 #include <string.h>
 

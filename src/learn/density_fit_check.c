@@ -1,4 +1,4 @@
-/* density_fit_check.c - what is found in the data: columns that cannot be modelled, and data that would give a bad model without an
+/* density_fit_check.c - findings about the data: columns that cannot be modelled, and data that would give a bad model without an
  * error.
  *
  * Far values: columns are standardised by their deviation, and one value of 10^8 among normal ones leaves nothing of the others.

@@ -1,4 +1,4 @@
-/* density_fit_choose.c - what the settings leave open: sizes of networks and training, by the number of columns and rows.
+/* density_fit_choose.c - defaults of settings that are not given: sizes of networks and training, by the number of columns and rows.
  *
  * The table of size classes is the only place where these numbers stand; docs/density.md prints it. */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* density_fit_trial.c - brief runs of the flow choose what it sees and its rate, before it is trained in full.
+/* density_fit_trial.c - short trial runs that choose the input of the flow and its learning rate before the full training.
  *
  * Successive halving on validation rows: every space of the columns (standardised or mapped, with or without linear correlations) is
  * tried for half of a trial's iterations, the better half of them for all; a smaller rate is tried where a trial was unstable. A trial

@@ -1,4 +1,4 @@
-/* findings.c - what hl_density_fit found and how it ended, in words. Options are named as "option dequantize", for programs and bindings to
+/* findings.c - findings and outcomes of hl_density_fit as sentences. Options are named as "option dequantize", for programs and bindings to
  * show as their users write them. */
 #include <math.h>
 #include <stdio.h>

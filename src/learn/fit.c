@@ -1,4 +1,4 @@
-/* fit.c - training: batches, losses, validations, and what must be kept to go on later.
+/* fit.c - training of a flow: batches, losses, validations, and the state of a checkpoint.
  *
  * Everything random comes from (seed, stream, counter), so that an iteration is the same whenever it is done. */
 #include <math.h>
@@ -364,8 +364,8 @@ static void copy_batch(hl_fit *fit, size_t first, size_t end)
     }
 }
 
-/* Batch `iteration` of an endless row of epochs: the rows that this rank needs. Its noise, of which little is left in the end, keeps few
- * rows from being learnt by heart; how much of it is good, the best validation tells. */
+/* Load the rows of batch `iteration` that this rank needs, in an endless sequence of epochs. The added noise, which decreases to 0, reduces
+ * overfitting to few rows; the best validation selects how much of it is useful. */
 static hl_status load_batch(hl_fit *fit)
 {
     size_t dim = fit->dim, batch = fit->options.batch, first, end;

@@ -1,4 +1,4 @@
-/* attention.c - conditioner "attention": h_i is what position i finds when it looks at all other x_j.
+/* attention.c - conditioner "attention": h_i is the attention of position i to all other x_j.
  *
  * The query of i is made from its place, t and context, never from x_i; keys and values from the x_j. The score of i with
  * itself is replaced, not added to, so that no x_i can win against the mask; its weight is then exactly 0. One layer only: a

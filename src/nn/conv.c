@@ -1,4 +1,4 @@
-/* conv.c - conditioner "conv": for images, what the pixels before and after a pixel in raster order tell about it.
+/* conv.c - conditioner "conv": for images, features of the pixels before and after a pixel in raster order.
  *
  * Each direction has two stacks of masked convolutions, so that there is no blind spot. The vertical stack V of the forward
  * direction sees the rows above, the horizontal stack S the pixels to the left in the same row and, through V, the rows above:

@@ -1,4 +1,4 @@
-/* encode.c - what the conditioners sum, tree and attention share: each x_j by itself becomes a vector that knows its place.
+/* encode.c - the encoder shared by the conditioners sum, tree and attention: each x_j, with its position, becomes a vector.
  *
  *   y_j = act(w x_j + e_j + offset(t, context)),  then dense layers, shared by all j        [dim, hidden] */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* model.c - model files: safetensors whose metadata say what the network is.
+/* model.c - model files: safetensors with the specification of the network in the metadata.
  *
  *   format        "hollow-net 1"
  *   architecture  {"dim": 2, "context": 0, "time": true, "conditioner": "made", "image": [0, 0, 0], "kernel": 0, "features": 16,

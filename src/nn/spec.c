@@ -1,4 +1,4 @@
-/* spec.c - what a network may be: names, limits, defaults. */
+/* spec.c - specifications of networks: names, limits, defaults. */
 #include <string.h>
 
 #include "nn/net.h"

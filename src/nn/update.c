@@ -1,4 +1,4 @@
-/* update.c - a hollow network whose weights each row changes by values of its own: layer by layer
+/* update.c - a hollow network whose weights are updated for each row: layer by layer
  *
  *   z <- z + b + U (V y) / (r sqrt(inputs)),   U and V of rank r with entries in (-1, 1)
  *

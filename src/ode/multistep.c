@@ -357,12 +357,12 @@ static void tell(const hl_multistep *m, const hl_ode_counts *before, hl_status s
     const hl_ode_counts *now = m->ode->counts;
     size_t n = m->ode->system.n;
     for (size_t r = 0; info && r < m->rows; r++) {
-        size_t blame = status == HL_ERR_NOT_FINITE && m->bad / n == r ? m->bad % n : largest(m->errors + r * n, n);
+        size_t worst = status == HL_ERR_NOT_FINITE && m->bad / n == r ? m->bad % n : largest(m->errors + r * n, n);
         info[r] = (hl_ode_row){ .status = status,
                                 .steps = now->steps - before->steps,
                                 .rejected = now->rejected - before->rejected,
                                 .evaluations = evaluations(m) - m->spent,
-                                .component = status < 0 ? blame : 0,
+                                .component = status < 0 ? worst : 0,
                                 .step = now->steps > before->steps ? hl_integrator_last_step(m->forward) : 0,
                                 .error = m->errors[r * n + largest(m->errors + r * n, n)] };
     }

@@ -379,7 +379,7 @@ static hl_status go_back(hl_multistep *m, double t, double t_end, bool with_para
         status = hl_integrator_step(a->backward);
     hl_integrator_count(a->backward, m->ode->counts);
     if (status < 0) {
-        hl_integrator_errors(a->backward, a->a); /* of (y, a), or of a: blame the last part */
+        hl_integrator_errors(a->backward, a->a); /* errors of (y, a), or of a: report those of the last part */
         memcpy(m->errors, a->a + problem.size - unknowns(m), unknowns(m) * sizeof(double));
         return hl_multistep_fail(m, a->backward, status, "the adjoint: ");
     }

@@ -1,4 +1,4 @@
-/* rk.c - the Runge-Kutta family: creation, rows in and out of slots, and what is said of failures. */
+/* rk.c - the Runge-Kutta family: creation, rows in and out of slots, and messages of failures. */
 #include "ode/rk.h"
 
 #include <float.h>

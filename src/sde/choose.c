@@ -1,4 +1,4 @@
-/* choose.c - how many Gaussians a mixture should have: those that explain trajectories it has not seen.
+/* choose.c - choice of the number of mixture components by held-out trajectories.
  *
  * A density with more than the data bear has ripples, and drift and diffusion follow them: of a linear equation in ten columns, whose
  * density is one Gaussian, five left a diffusion of half its size. */

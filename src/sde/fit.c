@@ -1,4 +1,4 @@
-/* fit.c - training: standardised data, batches, one optimiser for each network, and what must be kept to go on later.
+/* fit.c - training: standardised data, batches, one optimiser for each network, and the state of a checkpoint.
  *
  * An item is an observation, or for pseudo-likelihood an observation that has a next one. Everything random comes from
  * (seed, stream, counter), so that an iteration is the same whenever it is done. */

@@ -580,16 +580,16 @@ static uint32_t undetermined(const hl_judge *j, const hl_verdict *v)
     return reasons;
 }
 
-/* What speaks against the model. `doubt` is what chance may make of shares of the movement; `left` is how far simulations are from
- * the data, in units of the movement. */
-static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double doubt, double left)
+/* Reasons that contradict the model. `by_chance` is the fraction of the movement that may be missed by chance; `left` is the distance of
+ * simulations from the data, in units of the movement. */
+static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double by_chance, double left)
 {
     bool matching = j->sde->method == HL_SDE_FOKKER_PLANCK;
     uint32_t reasons = 0;
     if (!(v->reasons & (HL_REASON_FEW_TRAJECTORIES | HL_REASON_STATIONARY_DATA))) {
-        if (matching && !(v->density - doubt <= density_misses))
+        if (matching && !(v->density - by_chance <= density_misses))
             reasons |= HL_REASON_DENSITY;
-        if (!(v->simulated - doubt <= simulations_miss)) /* doubt: |P_k - P_0|^2 is larger yet */
+        if (!(v->simulated - by_chance <= simulations_miss)) /* by_chance: |P_k - P_0|^2 is larger yet */
             reasons |= HL_REASON_SIMULATIONS;
         if (matching && !j->sde->simple &&
             v->unexplained > most_unexplained) /* a regression did not see this density */

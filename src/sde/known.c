@@ -1,4 +1,4 @@
-/* known.c - what is known of an equation, as text: "x1=x2;x2=0.5-2*x1" for drift, "x1=0" for diffusion.
+/* known.c - known parts of an equation, as text: "x1=x2;x2=0.5-2*x1" for drift, "x1=0" for diffusion.
  *
  *   list = item {";" item}      item = name "=" sum      sum = term {("+" | "-") term}
  *   term = number | number "*" name | name | name "*" number */

@@ -1,4 +1,4 @@
-/* learn.c - hl_sde_learn: from observations to a model and what can be said of it.
+/* learn.c - hl_sde_learn: from observations to a model, its verdict and findings.
  *
  *   data      sorted and checked (learn_data.c)
  *   settings  what was not set is chosen (learn_options.c), the number of Gaussians by held-out rows (choose.c)

@@ -1,4 +1,4 @@
-/* learn_data.c - observations for hl_sde_learn: sorted into trajectories, checked, and what their steps say. */
+/* learn_data.c - observations for hl_sde_learn: sorted into trajectories, checked, and scales estimated from steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

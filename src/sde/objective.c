@@ -1,4 +1,4 @@
-/* objective.c - what training makes small, as one plan of the losses' sums and all gradients.
+/* objective.c - the training objective as one plan: sums of the losses and all gradients.
  *
  * Fokker-Planck matching: the density's parameters minimise -log p + lambda penalty(R), drift and diffusion penalty(R)
  * at weight 1. Both are the gradient of -log p + penalty(R), if what R takes from the density is q' = stop(q) + lambda

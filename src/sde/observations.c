@@ -1,4 +1,4 @@
-/* observations.c - observations (trajectory, t, x) from tables: which columns they are, in which order, and what is wrong. */
+/* observations.c - observations (trajectory, t, x) from tables: choice of columns, sorting and error messages. */
 #include "hollow/observations.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* steps.c - what of the steps along trajectories a drift explains.
+/* steps.c - the fraction of steps along trajectories that a drift explains.
  *
  * Fokker-Planck matching sees densities alone, and a drift that leaves them as they are, such as the rotation of a round one, is
  * nothing to it. Where trajectories are there, their steps tell: the mean speed near a place should be f there. The mean is over

@@ -40,7 +40,7 @@ stderr_has "column 'k0' is constant and not used"
 awk 'BEGIN { srand(7); print "x,y"; for (i = 0; i < 12; i++) printf "%.6f,%.6f\n", rand(), rand() }' >"$work/dozen.csv"
 expect 0 fit "$work/dozen.csv" -o "$work/dozen"
 stderr_has "no flow is trained: 1 validation row is too few to select it"
-stderr_has "the model is a mixture of 1 part"
+stderr_has "the model is a mixture of 1 component"
 expect 0 fit "$work/dozen.csv" -o "$work/flow" --validation-share 0 --iters 5 --hidden 4 --width 4 --features 2
 stderr_has "there are no validation rows to weight mixtures"
 expect 2 fit "$work/dozen.csv" -o "$work/none" --weights x,y

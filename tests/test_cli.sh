@@ -106,7 +106,7 @@ stderr_has "--case needs a value"
 expect 2 bench --dtype=f16
 stderr_has "unknown dtype 'f16'; use one of f32, f64"
 expect 2 bench sde --problem cir,nonsense
-stderr_has "there is no 'nonsense'"
+stderr_has "unknown problem 'nonsense'"
 expect 0 bench sde --problem cir --observed sparse --method regression --out "$work/sde"
 stdout_has '"problem": "cir", "observed": "sparse", "seed": 1, "method": "regression", "drift": 0.0'
 expect 0 bench sde --problem cir --observed sparse --method regression --out "$work/sde" # nothing is left to do

@@ -86,7 +86,7 @@ expect 0 bench sde --quick --problem pendulum --method fp --iterations 20 --kept
 json "$out" 'j["bench"] == "sde" and j["problem"] == "pendulum" and j["kept"] == .05 and j["drift_mae"] > 0 and j["cpu_seconds"] > 0'
 json "$out" 'j["method"] == "fp" and j["network"] == "hollow"'
 expect 2 bench sde --problem nonsense
-stderr_has "there is no 'nonsense'"
+stderr_has "unknown problem 'nonsense'"
 
 # ---- Ctrl-C ----
 

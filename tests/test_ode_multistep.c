@@ -404,7 +404,7 @@ static void test_arguments(void **state)
     double t[2] = { 0, 1 }, y[4] = { 1, 1, 1, 1 };
     ode = kpr_ode(ctx, &k, (hl_ode_options){ .method = "auto" });
     CHECK_STATUS(ctx, hl_ode_solve(ode, 2, t, 3, y, NULL), HL_ERR_INVALID);
-    CHECK(strstr(hl_context_message(ctx), "one time"), hl_context_message(ctx));
+    CHECK(strstr(hl_context_message(ctx), "the same time"), hl_context_message(ctx));
     hl_ode_free(ode);
     test_context_free(ctx, NULL);
 }

@@ -234,7 +234,7 @@ static void test_one_row_fails(void **state)
     } cases[] = { { "blow-up", BLOW_UP, HL_ERR_STEP, 1, 1, "bdf-jacobi" },
                   { "nan", NOT_A_NUMBER, HL_ERR_NOT_FINITE, .5, 2, "value 2" },
                   { "infinite", INFINITE, HL_ERR_NOT_FINITE, .5, 1, "not finite" },
-                  { "refused", REFUSE, HL_ERR_STEP, .5, SIZE_MAX, "refuses" },
+                  { "refused", REFUSE, HL_ERR_STEP, .5, SIZE_MAX, "rejects" },
                   { "budget", HARD, HL_ERR_BUDGET, 1.5, 2, "max_evaluations" } };
     hl_context *ctx = test_context(NULL, 1);
     (void)state;

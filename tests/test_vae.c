@@ -310,7 +310,7 @@ static void test_spec(void **state)
         { { .dim = 3, .latent = 2, .columns = 3, .posterior = "sylvester" }, "columns is 3" },
         { { .dim = 3, .layers = 9 }, "layers is 9" },
         { { .dim = 3, .features = 3 }, "even" },
-        { { .dim = 3, .latent = 65, .posterior = "ffjord", .trace = "exact" }, "at most 64" },
+        { { .dim = 3, .latent = 65, .posterior = "ffjord", .trace = "exact" }, "limited to 64" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK_STATUS(ctx, hl_vae_create(ctx, &bad[i].spec, &v), HL_ERR_INVALID);

@@ -298,7 +298,7 @@ static void test_wrong(void **state)
         { { { "dynamic", "on" }, { 0 } }, "gray" },
         { { { "net", "small" }, { 0 } }, "needs images" },
         { { { "flows", "3" }, { 0 } }, "no effect" },
-        { { { "posterior", "ffjord" }, { "importance", "5" }, { 0 } }, "Hutchinson" },
+        { { { "posterior", "ffjord" }, { "importance", "5" }, { 0 } }, "hutchinson" },
     };
     hl_vae *v;
     hl_settings *s;

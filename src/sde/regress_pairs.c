@@ -138,6 +138,13 @@ static size_t part_of(const hl_steps *s, const hl_pair *q)
     return s->grouped ? s->p->group[q->from] : s->p->fold[q->from];
 }
 
+/* The variance of a row: the mean of the estimate's and of the square of what the estimate leaves. With an estimate that is far off the conditions
+ * then still have about unit variance. */
+static double seen_variance(double model, double left)
+{
+    return 0.5 * (model + left * left);
+}
+
 static void add_pair(hl_steps *s, const hl_pair *q, double *value)
 {
     const hl_regress *p = s->p;
@@ -158,12 +165,14 @@ static void add_pair(hl_steps *s, const hl_pair *q, double *value)
         block *b = &s->block[k];
         if (b->part == 0) {
             size_t i = b->entry;
-            add(b, part, value, 1 / v[i], after, 0.5 * h, gap[i] - 0.5 * h * (known[i] + known1[i]), v[i] * h);
+            double y = gap[i] - 0.5 * h * (known[i] + known1[i]);
+            add(b, part, value, 1 / v[i], after, 0.5 * h, y, seen_variance(v[i] * h, p->started ? e[i] : gap[i]));
         } else {
             size_t i = p->entry[b->entry][0], j = p->entry[b->entry][1];
             double given = i == j ? 0.5 * h * (known[d + i] + known1[d + i]) : 0, size = v[i] * v[j];
+            double left = e[i] * e[j] - 0.5 * h * (a[b->entry] + a1[b->entry]), model = size * h * h * (1 + (i == j));
             add(b, part, value + p->size[0], 1 / size, after + p->size[0], 0.5 * h, e[i] * e[j] - given,
-                size * h * h * (1 + (i == j)));
+                p->started ? seen_variance(model, left) : model);
         }
     }
 }
@@ -188,13 +197,15 @@ static void add_transition(hl_steps *s, const hl_pair *q, double *value)
         if (b->part == 0) {
             size_t i = b->entry;
             double v = fmax(m.covariance[i * (d + 1)], s->least[i] * h);
-            add(b, part, m.function, 0.5 * h / v, m.function, 0.5 * h, e[i] + 0.5 * h * (f[i] + m.f[i]), v);
+            add(b, part, m.function, 0.5 * h / v, m.function, 0.5 * h, e[i] + 0.5 * h * (f[i] + m.f[i]),
+                seen_variance(v, e[i]));
         } else {
             size_t i = p->entry[b->entry][0], j = p->entry[b->entry][1];
             double vi = fmax(m.covariance[i * (d + 1)], s->least[i] * h), vij = m.covariance[i * d + j];
             double vj = fmax(m.covariance[j * (d + 1)], s->least[j] * h), size = vi * vj + vij * vij;
             double y = e[i] * e[j] - vij + 0.5 * h * (a[b->entry] + m.a[b->entry]);
-            add(b, part, m.function + p->size[0], 0.5 * h / size, m.function + p->size[0], 0.5 * h, y, size);
+            add(b, part, m.function + p->size[0], 0.5 * h / size, m.function + p->size[0], 0.5 * h, y,
+                seen_variance(size, e[i] * e[j] - vij));
         }
     }
 }

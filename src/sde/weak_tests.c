@@ -38,7 +38,7 @@ enum {
     STREAM_CENTRE = 43
 };
 /* least_variance and the Gaussians were changed after results on the calibration equations of docs/sde_verdicts.md. */
-static const double bump_width = 0.7, far = 3, least_variance = 2e-3;
+static const double bump_width = 0.7, far = 3, least_variance = 5e-3;
 
 /* phi: the product of one or two columns, or a Gaussian. */
 typedef struct phi {

@@ -337,6 +337,65 @@ static void rosenzweig_start(uint64_t seed, size_t row, double *x)
     x[1] = 1 + 0.1 * normal(seed, row, 2, 1);
 }
 
+/* Four genes in a ring, each of which represses the next. */
+static void ring(double t, const double *x, double *f, double *g)
+{
+    (void)t;
+    for (size_t i = 0; i < 4; i++) {
+        double y = fmax(x[(i + 3) % 4], 0);
+        f[i] = 3 / (1 + y * y * y) - x[i];
+        g[i] = 0.1 + 0.1 * fabs(x[i]);
+    }
+}
+static void ring_start(uint64_t seed, size_t row, double *x)
+{
+    static const double at[] = { 2, 0.5, 1.5, 0.8 };
+    for (size_t i = 0; i < 4; i++)
+        x[i] = fmax(at[i] + 0.3 * normal(seed, row, 4, i), 0.05);
+}
+
+static void cascade(double t, const double *x, double *f, double *g)
+{
+    double a = fmax(x[0], 0), b = fmax(x[1], 0);
+    (void)t;
+    f[0] = 1.2 - x[0];
+    f[1] = 2.5 * a * a / (0.5 + a * a) - x[1];
+    f[2] = 2 * a * b / (0.5 + b) - x[2];
+    g[0] = 0.3;
+    g[1] = g[2] = 0.2;
+}
+static void cascade_start(uint64_t seed, size_t row, double *x)
+{
+    static const double at[] = { 0.3, 0.5, 2 };
+    for (size_t i = 0; i < 3; i++)
+        x[i] = fmax(at[i] + 0.2 * normal(seed, row, 3, i), 0);
+}
+
+static void ripple(double t, const double *x, double *f, double *g)
+{
+    (void)t;
+    f[0] = 1.5 * sin(2 * x[0]) - 0.3 * x[0];
+    g[0] = 0.4;
+}
+static void ripple_start(uint64_t seed, size_t row, double *x)
+{
+    x[0] = 0.5 + 0.6 * normal(seed, row, 1, 0);
+}
+
+/* Two neurons, of which one excites and the other inhibits. */
+static void neurons(double t, const double *x, double *f, double *g)
+{
+    (void)t;
+    f[0] = -x[0] + 1.5 * tanh(2 * x[1]);
+    f[1] = -x[1] - 1.5 * tanh(2 * x[0]);
+    g[0] = g[1] = 0.25;
+}
+static void neurons_start(uint64_t seed, size_t row, double *x)
+{
+    x[0] = 1 + 0.3 * normal(seed, row, 2, 0);
+    x[1] = 0.3 * normal(seed, row, 2, 1);
+}
+
 /* ---- the table ---- */
 
 #define BENCH(name, dim, end) #name, "bench", dim, 2000, end, name, name##_start
@@ -372,6 +431,10 @@ const sde_equation sde_equations[] = {
     { "hopf", "unseen", 2, 2000, 4, hopf, hopf_start, 0, false, NULL },
     { "michaelis", "unseen", 1, 2000, 4, michaelis, michaelis_start, 0, false, NULL },
     { "rosenzweig", "unseen", 2, 2000, 12, rosenzweig, rosenzweig_start, 0, false, NULL },
+    { "ring", "unseen", 4, 2000, 5, ring, ring_start, 0, false, NULL },
+    { "cascade", "unseen", 3, 2000, 4, cascade, cascade_start, 0, false, NULL },
+    { "ripple", "unseen", 1, 2000, 4, ripple, ripple_start, 0, false, NULL },
+    { "neurons", "unseen", 2, 2000, 4, neurons, neurons_start, 0, false, NULL },
     { NULL, NULL, 0, 0, 0, NULL, NULL, 0, false, NULL },
 };
 

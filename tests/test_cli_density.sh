@@ -297,6 +297,9 @@ fit 0 "$work/whole.csv" "$work/whole.hollow" --dequantize
 if grep -q warning "$err"; then fail "$command: a warning"; else pass; fi
 awk 'NR == 1 { print "t,b"; next } { split($0, f, ","); printf "%.1f,%s\n", f[1] / 3, f[2] }' "$data" >"$work/tied.csv"
 fit 0 "$work/tied.csv" "$work/tied.hollow"
+stderr_has "column 't' has only 18 distinct values, on a grid: uniform noise of width one step is added"
+if grep -q warning "$err"; then fail "$command: a warning"; else pass; fi
+fit 0 "$work/tied.csv" "$work/tied.hollow" --keep-steps
 stderr_has "warning: column 't' has many repeated values"
 
 # Data that give a bad model are named: a value far from the others, columns that depend on each other. Heavy tails are not.

@@ -147,7 +147,7 @@ static void what_is_odd_is_found(void **state)
     hl_context *ctx = context();
     static double x[ROWS * WIDE], c[ROWS];
     draw_odd(x, c);
-    hl_settings *s = small_settings(ctx, (const char *const[]){ "iters", "2", NULL });
+    hl_settings *s = small_settings(ctx, (const char *const[]){ "iters", "2", "keep-steps", "on", NULL });
     hl_density_data data = { .dim = WIDE, .context = 1, .train = { .rows = ROWS, .x = x, .context = c } };
     hl_density *model = NULL;
     hl_density_outcome *o = NULL;
@@ -195,6 +195,37 @@ static void what_is_odd_is_found(void **state)
 }
 
 /* A value in two fifths of the rows, another in one of fifty; validation rows that are training rows, too. Neither is found where it is not. */
+/* A column of few values on a grid, not of whole numbers, is dequantised as these are, unless steps are to be kept. */
+static void few_values_on_a_grid_get_noise(void **state)
+{
+    (void)state;
+    enum { GRADED = 600 };
+    hl_context *ctx = context();
+    static double x[2 * GRADED];
+    for (size_t r = 0; r < GRADED; r++) {
+        x[2 * r] = hl_random_normal(8, 0, r);
+        x[2 * r + 1] = 36.5 + 0.1 * floor(5 * hl_random_normal(8, 1, r) + 0.5);
+    }
+    hl_settings *s = small_settings(ctx, (const char *const[]){ "members", "mixture", NULL });
+    hl_density_data data = { .dim = 2, .train = { .rows = GRADED, .x = x } };
+    for (int keep = 0; keep < 2; keep++) {
+        hl_density *model = NULL;
+        hl_density_outcome *o = NULL;
+        char text[400];
+        CHECK_OK(ctx, hl_settings_set(s, "keep-steps", keep ? "on" : "off"));
+        CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
+        const hl_finding *f = find(o, HL_FINDING_TIED, 1);
+        assert_non_null(f);
+        assert_int_equal(f->noise, !keep);
+        hl_finding_text(f, (const char *const[]){ "a", "t" }, text, sizeof text);
+        CHECK((strstr(text, "on a grid: uniform noise of width one step is added") != NULL) == !keep, text);
+        hl_density_free(model);
+        hl_density_outcome_free(o);
+    }
+    hl_settings_free(s);
+    hl_context_free(ctx);
+}
+
 static void repeated_values_and_rows_are_found(void **state)
 {
     (void)state;
@@ -571,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_table_becomes_a_model),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_odd_is_found),
+        cmocka_unit_test(few_values_on_a_grid_get_noise),
         cmocka_unit_test(repeated_values_and_rows_are_found),
         cmocka_unit_test(copies_stay_together),
         cmocka_unit_test_teardown(a_stopped_fit_goes_on, empty_directory),

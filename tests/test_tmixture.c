@@ -297,6 +297,27 @@ static void test_floor(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Clusters of independent columns are fitted by parts of independent columns, which cost fewer rows. */
+static void independent_columns_are_noticed(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 6, CLUSTERS = 8, EACH = 300 };
+    hl_context *ctx = test_context(NULL, 1);
+    double *x = calloc(2 * EACH * COLUMNS, sizeof *x);
+    for (size_t r = 0; r < 2 * EACH; r++)
+        for (size_t i = 0; i < COLUMNS; i++) {
+            size_t at = (r % CLUSTERS) * COLUMNS + i;
+            x[r * COLUMNS + i] = 4 * hl_random_normal(1, 0, at) +
+                                 exp(hl_random_normal(1, 1, at) - 1) * hl_random_normal(1, 2, r * COLUMNS + i);
+        }
+    hl_tmixture_fold fold = { EACH, EACH, x, x + EACH * COLUMNS };
+    hl_tmixture_plan plan = { .seed = 7 };
+    CHECK_OK(ctx, hl_tmixture_choose(ctx, COLUMNS, 0, 1, &fold, 32, &plan, NULL));
+    CHECK(plan.prior > 1e6, "a prior that leaves no correlations");
+    free(x);
+    test_context_free(ctx, NULL);
+}
+
 static hl_status scenario(hl_context *ctx, void *user)
 {
     double *x = user, logp[20];
@@ -323,9 +344,11 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_density),      cmocka_unit_test(test_integral),    cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_em_increases), cmocka_unit_test(test_far_parts),   cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_floor),        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_density),     cmocka_unit_test(test_integral),
+        cmocka_unit_test(test_samples),     cmocka_unit_test(test_em_increases),
+        cmocka_unit_test(test_far_parts),   cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_floor),       cmocka_unit_test(independent_columns_are_noticed),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

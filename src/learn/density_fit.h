@@ -87,6 +87,8 @@ typedef struct hl_fit_table {
 /* Check, copy, split, dequantise and standardise. Free the table on failure as well. */
 hl_status hl_fit_table_load(hl_fit_table *table, const hl_density_data *data, const hl_settings *settings);
 void hl_fit_table_free(hl_fit_table *table);
+/* A column has so few distinct values that, if they lie on a grid, it is dequantised as whole numbers are. */
+bool hl_fit_is_graded(size_t rows, size_t distinct);
 /* log |det| from standardised rows to the units of the data: what a mean of -log p of what the flow sees lacks. */
 double hl_fit_table_scale(const hl_fit_table *table);
 

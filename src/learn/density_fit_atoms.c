@@ -285,7 +285,7 @@ static hl_status fill_part(job *j, part *p, size_t k)
 
 /* ---- columns by themselves ---- */
 
-/* Whole numbers get uniform noise of a step's width, as in a table without atoms, and so, if the settings say it, do values of which more than
+/* Whole numbers and few values on a grid get uniform noise of a step's width, as in a table without atoms, and so, if the settings say it, do values of which more than
  * half are repetitions. The grid of the values is `grid`. Returns the width, or 0. */
 static double dequantize(const job *j, size_t c, size_t rows, double *x, double *work, hl_column_form *grid)
 {
@@ -305,7 +305,8 @@ static double dequantize(const job *j, size_t c, size_t rows, double *x, double 
     }
     if (whole && !(grid->step > 0))
         grid->step = 1;
-    if (!(whole && (all || !hl_settings_flag(j->settings, "keep-steps", false))) && !(all && 2 * tied > rows))
+    bool steps = whole || (grid->step > 0 && hl_fit_is_graded(rows, distinct));
+    if (!(steps && (all || !hl_settings_flag(j->settings, "keep-steps", false))) && !(all && 2 * tied > rows))
         return 0;
     double width = grid->step > 0 ? grid->step : (work[rows - 1] - work[0]) / (double)(distinct > 1 ? distinct - 1 : 1);
     for (size_t r = 0; r < rows; r++)

@@ -7,6 +7,7 @@
 #include "io/table.h"
 #include "learn/density_fit.h"
 
+enum { GRADED_ROWS = 10 }; /* for each distinct value of a column on a grid, from which on it is dequantised */
 enum { STREAM_SPLIT = 40, STREAM_STEPS_TRAIN = 41, STREAM_STEPS_VALID = 42 }; /* of random numbers */
 
 /* ---- checks of the call ---- */
@@ -143,11 +144,17 @@ static hl_status split(hl_fit_table *t, double share, uint64_t seed)
                      &t->valid);
 }
 
+bool hl_fit_is_graded(size_t rows, size_t distinct)
+{
+    return GRADED_ROWS * distinct <= rows;
+}
+
 /* The width of the steps between the values of a column that is dequantised: that of its grid, or their mean distance. */
 static double step_width(const hl_fit_table *t, size_t i, bool tied)
 {
     const hl_column_stats *s = &t->stats[i];
-    if (!s->integer && !(tied && s->tied > 0.5))
+    bool graded = t->form[i].step > 0 && hl_fit_is_graded(s->examined, s->distinct);
+    if (!s->integer && !graded && !(tied && s->tied > 0.5))
         return 0;
     return t->form[i].step > 0 ? t->form[i].step : (s->max - s->min) / (double)(s->distinct > 1 ? s->distinct - 1 : 1);
 }
@@ -160,7 +167,7 @@ static void add_step_noise(const hl_fit_table *t, hl_fit_rows *rows, uint64_t se
             rows->x[r * t->dim + i] += t->noise[i] * (hl_random_uniform(seed, stream, r * t->dim + i) - 0.5);
 }
 
-/* Columns of whole numbers, and, if `tied`, those of which more than half of the values repeat others. */
+/* Columns of whole numbers or of few values on a grid, and, if `tied`, those of which more than half of the values repeat others. */
 static hl_status dequantize(hl_fit_table *t, bool tied, uint64_t seed)
 {
     t->noise = hl_calloc(t->ctx, t->dim, sizeof *t->noise);
@@ -275,7 +282,8 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
     if (noise)
         status = dequantize(t, dequantized, seed);
     for (size_t i = 0; i < t->findings; i++)
-        t->finding[i].noise = noise && t->finding[i].kind == HL_FINDING_INTEGER;
+        t->finding[i].noise = noise && t->finding[i].column < t->dim && t->noise[t->finding[i].column] > 0 &&
+                              (t->finding[i].kind == HL_FINDING_INTEGER || t->finding[i].kind == HL_FINDING_TIED);
     if (status == HL_OK)
         status = hl_fit_apply_forms(t);
     if (status != HL_OK)

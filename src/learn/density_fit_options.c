@@ -81,8 +81,8 @@ static const hl_option options[] = {
     CHOICE("dtype", "f32|f64", dtypes, "f32", "floating-point precision of the networks", NULL),
     TEXT("bounds", "LIST", NULL, "bounds of columns, such as 'a=0:1,b=0:'; samples stay within them", NULL),
     CHOICE("atoms", "on|off", switches, "on", "model frequent values of a column as point masses (atoms)", NULL),
-    FLAG("dequantize", "add uniform noise also to non-integer columns with repeated values"),
-    FLAG("keep-steps", "do not add uniform noise to integer columns"),
+    FLAG("dequantize", "add uniform noise also to other columns with more than half of their values repeated"),
+    FLAG("keep-steps", "do not add uniform noise to integer columns or columns of few values on a grid"),
     { 0 },
 };
 /* clang-format on */

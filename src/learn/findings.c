@@ -56,21 +56,24 @@ static void edge_text(const hl_finding *f, const char *name, char *buffer, size_
 /* Whole numbers, or values that repeat. */
 static void steps_text(const hl_finding *f, const char *name, char *buffer, size_t size)
 {
-    char range[80] = "";
-    if (f->count <= HL_FORM_FEW_VALUES)
+    char range[80] = "", values[80] = "integer values";
+    bool whole = f->kind == HL_FINDING_INTEGER;
+    if (!whole)
+        snprintf(values, sizeof values, "only %zu distinct values, on a grid", f->count);
+    if (whole && f->count <= HL_FORM_FEW_VALUES)
         snprintf(range, sizeof range, " and limited to %g .. %g", f->low, f->high);
-    else if (f->low == 0 || f->low == 1)
+    else if (whole && (f->low == 0 || f->low == 1))
         snprintf(range, sizeof range, " and limited to at least %g", f->low);
     if (f->noise)
         snprintf(buffer, size,
-                 "column '%.80s' has integer values: uniform noise of width one step is added, and samples are "
+                 "column '%.80s' has %s: uniform noise of width one step is added, and samples are "
                  "rounded%s (option keep-steps: no noise)",
-                 name, range);
+                 name, values, range);
     else
         snprintf(
             buffer, size,
             "column '%.80s' %s, so the likelihood is unbounded; option dequantize adds uniform noise of width one step",
-            name, f->kind == HL_FINDING_INTEGER ? "has integer values" : "has many repeated values");
+            name, whole ? "has integer values" : "has many repeated values");
 }
 
 const char *hl_finding_text(const hl_finding *f, const char *const *names, char *buffer, size_t size)

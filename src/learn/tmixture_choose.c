@@ -13,6 +13,7 @@ enum {
     HEAVY = 8 /* degrees of freedom */
 };
 
+static const double DIAGONAL = 1e9; /* rows of the prior */
 static const double CLEARLY = 0.02; /* nats by which a size is worse, so that larger ones are not tried */
 
 typedef struct choice {
@@ -153,6 +154,21 @@ static hl_status try_priors(choice *c)
     return status;
 }
 
+/* Parts whose columns are independent, which bear more parts: so many rows of the diagonal that nothing else counts. */
+static hl_status try_diagonal(choice *c, size_t limit)
+{
+    hl_status status = HL_OK;
+    size_t parts = c->best.parts;
+    for (size_t n = parts / 2 > 0 ? parts / 2 : 1; status == HL_OK && n <= 2 * parts && n <= limit; n *= 2) {
+        hl_tmixture_plan next = c->best;
+        next.parts = n;
+        next.prior = DIAGONAL;
+        next.pooled = false;
+        status = try_plan(c, next);
+    }
+    return status;
+}
+
 /* More parts than the rows bear on their own, held together by a common covariance. */
 static hl_status try_pooled(choice *c, size_t limit)
 {
@@ -184,6 +200,8 @@ hl_status hl_tmixture_choose(hl_context *ctx, size_t dim, size_t given, size_t f
         status = try_priors(&c);
     if (status == HL_OK && rows <= POOLED_ROWS && isfinite(c.score))
         status = try_pooled(&c, limit);
+    if (status == HL_OK && dim > given + 1 && isfinite(c.score) && !plan->quick)
+        status = try_diagonal(&c, limit);
     const double *others = isinf(c.best.nu) ? normal_others : heavy_others;
     for (size_t i = 0; i < 2 && status == HL_OK && isfinite(c.score) && others[i] > 0; i++) {
         hl_tmixture_plan next = c.best;

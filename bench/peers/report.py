@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from pathlib import Path
 from typing import Any
 
-HEAD = """# Beside PyTorch, JAX, torchdiffeq and diffrax
+TITLE = """# Speed beside PyTorch, JAX, torchdiffeq and diffrax
 
-    make bench-peers            # all cases, one and two threads; BUILD/peers.jsonl and this page
-    make bench-peers PEERS='--case ddim'      # some cases again, the other lines stay: ddim, flows, images, sde, start, logp/43, ...
-    make bench-peers PEERS=--resume           # go on after an interruption
-    make bench-peers PEERS=--quick
+Peer's time divided by ours, for the fastest peer of each case: above 1 Hollow is faster. Float32, the same weights and rows on both sides.
 
-Every case computes the same thing on both sides, from the same weights and rows, in float32; outputs are compared before anything is
-timed, and `agree` is the largest difference relative to the largest value. Both sides run in turn in one process. A ratio is the peer's time over
-ours: above 1 we are faster. With one thread it is the median over rounds of the ratio of processor times, with two that of wall times.
+"""
 
+METHOD = """
+## How it is measured
+
+    make bench-peers                          # all cases, one and two threads; writes BUILD/peers.jsonl and this page
+    make bench-peers PEERS='--case ddim'      # measure some cases again: ddim, flows, images, sde, start, logp/43, ...
+    make bench-peers PEERS=--resume           # continue after an interruption
+    make bench-peers PEERS=--quick            # few repetitions
+
+Each case compares the outputs of both sides before it times them; `agree` is the largest difference relative to the largest value. The two
+sides run alternately in one process. With one thread a ratio is the median over rounds of the ratio of processor times; with two threads
+it is that of wall times.
 """
 
 SECTIONS = [
@@ -38,6 +45,20 @@ SECTIONS = [
     ("start", "Process start to first result", "log p of ten rows of a model file in two dimensions."),
     ("memory", "Peak memory of that process", ""),
 ]  # fmt: skip
+
+# Cases of the first table, and their names there.
+SUMMARY = {
+    "f_d": "f and D, size",
+    "train": "training step of a network, size",
+    "logp": "log p of a flow, d =",
+    "sample": "samples of a flow, d =",
+    "train_flow": "training step of a flow, d =",
+    "sde": "Fokker-Planck matching, d =",
+    "conv": "convolutions, median",
+    "dense": "dense layers, median",
+    "vae": "training step of an autoencoder,",
+    "start": "process start to first result",
+}
 
 # From this line on the page is written by hand and kept.
 APART = "## Measured apart"
@@ -88,9 +109,42 @@ def table(lines: list[dict[str, Any]]) -> list[str]:
     return out
 
 
+def closest(lines: list[dict[str, Any]], case: str, threads: int) -> dict[str, Any] | None:
+    """The line of the fastest peer that chooses its own method."""
+    found = [
+        e
+        for e in lines
+        if e["case"] == case and e["threads"] == threads and e["ratio"] and "our method" not in e["peer"]
+    ]
+    return min(found, key=lambda e: float(e["ratio"]), default=None)
+
+
+def summary(lines: list[dict[str, Any]]) -> list[str]:
+    """One row for each case that users see, against its fastest peer; convolutions and dense layers by their median."""
+    out = ["| case | fastest peer | one thread | two threads |", "|---|---|---|---|"]
+    for kind, name in SUMMARY.items():
+        all_of_kind = dict.fromkeys(e["case"] for e in lines if e["case"].split("/")[0] == kind)
+        rows = []
+        for case in all_of_kind:
+            one, two = closest(lines, case, 1), closest(lines, case, 2)
+            if one and not case.endswith("/tolerance"):
+                rows.append(
+                    (case.partition("/")[2], one["peer"], float(one["ratio"]), float(two["ratio"]) if two else None)
+                )
+        if kind in ("conv", "dense") and rows:
+            both = [r[3] for r in rows if r[3] is not None]
+            rows = [("", rows[0][1], statistics.median(r[2] for r in rows), statistics.median(both) if both else None)]
+        for part, peer, first, second in rows:
+            label = f"{name} {part.replace('/accuracy', ', equal accuracy')}".strip()
+            out.append(f"| {label} | {peer} | {first:.2f} | {'' if second is None else f'{second:.2f}'} |")
+    return out
+
+
 def picture(lines: list[dict[str, Any]]) -> str:
     """A dot for each case and peer with one thread, on a logarithmic axis."""
-    shown = [e for e in lines if e["threads"] == 1 and e["ratio"] and e["case"].split("/")[0] not in ("start", "memory")]
+    shown = [
+        e for e in lines if e["threads"] == 1 and e["ratio"] and e["case"].split("/")[0] not in ("start", "memory")
+    ]
     cases = list(dict.fromkeys(e["case"] for e in shown))
     families = {"jax": "#1f77b4", "diffrax": "#1f77b4", "torch": "#d62728", "torchdiffeq": "#ff7f0e"}
     row, left, width, top = 16, 190, 560, 56
@@ -127,12 +181,13 @@ def write(text: str, docs: Path) -> None:
     entries = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     machine = next((e for e in entries if "machine" in e), None)
     lines = [e for e in entries if "case" in e]
-    page = HEAD
+    page = TITLE + "\n".join(summary(lines)) + "\n\n![Peer's time over ours, by case](benchmarks.svg)\n" + METHOD
     if machine:
-        page += f"Machine: {machine['machine']}, {machine['isa']} instructions; {machine['versions']}."
-        page += f" Other processes kept {machine['load']:.0f} threads busy when it began." if machine["load"] > 1 else ""
-        page += " A run with --quick: few repetitions, few rows.\n\n" if machine["quick"] else "\n\n"
-    page += "![Peer's time over ours, by case](benchmarks.svg)\n"
+        page += f"\nMachine: {machine['machine']}, {machine['isa']} instructions; {machine['versions']}."
+        page += (
+            f" Other processes kept {machine['load']:.0f} threads busy when it began." if machine["load"] > 1 else ""
+        )
+        page += " A run with --quick: few repetitions, few rows.\n" if machine["quick"] else "\n"
     for key, title, note in SECTIONS:
         own = [e for e in lines if e["case"].split("/")[0] == key]
         if own:

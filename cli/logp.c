@@ -275,7 +275,8 @@ static int prepare(logp_job *j, const settings *set)
                               "%s: the file already has a column 'logp'; remove it with --columns", j->path);
     if (result == CLI_OK && (set->append || set->worst) && hl_density_categories(j->model))
         result = cli_fail(&cli_logp, CLI_WRONG,
-                          "--%s prints rows of numbers, but the context of this model has texts in column '%s'",
+                          "--%s writes numbers only, but context column '%s' of this model is text; omit the option: "
+                          "line n of the output is row n of the data",
                           set->append ? "append" : "worst", hl_density_get_category(j->model, 0).name);
     if (result == CLI_OK && set->calibrate && !hl_density_flow(j->model))
         result = cli_fail(&cli_logp, CLI_WRONG, "--calibrate: this model has no flow, so log p has no solver error");

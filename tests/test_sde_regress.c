@@ -478,6 +478,60 @@ static void test_correlated_paths(void **state)
     }
 }
 
+/* Mean square of what the estimate leaves of the drift's conditions of steps, with g^2 of the estimate times `scale`. */
+typedef struct wrong_noise {
+    double scale, rate, square;
+} wrong_noise;
+
+static hl_status leave(void *user, const hl_regress *from, const hl_candidate *candidate, const hl_sde_simple *s)
+{
+    wrong_noise *w = user;
+    hl_regress p;
+    hl_steps *steps = NULL;
+    (void)s;
+    hl_status status = hl_regress_narrow(from, candidate, &p);
+    p.rate = w->rate;
+    p.longest = INFINITY;
+    for (size_t k = hl_regress_noise(&p, 0); status == HL_OK && k < p.columns; k++)
+        p.theta[k] *= w->scale;
+    if (status == HL_OK)
+        status = hl_steps_create(&p, false, &steps);
+    hl_conditions c = { .count = hl_steps_count(steps) };
+    size_t wide = p.columns + 1, size = c.count * wide;
+    c.rows = hl_calloc(p.ctx, HL_REGRESS_FOLDS * size, sizeof *c.rows);
+    if (status == HL_OK)
+        status = c.rows ? hl_steps_rows(steps, &c, 0) : HL_ERR_NOMEM;
+    w->square = 0;
+    for (size_t r = 0; r < p.size[0] && status == HL_OK; r++)
+        for (size_t q = 0; q < HL_REGRESS_FOLDS; q++) { /* of a fold: FOLDS times the variance of a mean */
+            const double *row = c.rows + q * size + r * wide;
+            double left = row[wide - 1] - hl_dot(wide - 1, row, p.theta);
+            w->square += left * left / (double)(HL_REGRESS_FOLDS * HL_REGRESS_FOLDS * p.size[0]);
+        }
+    hl_steps_free(steps);
+    hl_free(p.ctx, c.rows);
+    hl_basis_free(p.ctx, &p.basis[0]);
+    hl_basis_free(p.ctx, &p.basis[1]);
+    hl_free(p.ctx, p.theta);
+    return status;
+}
+
+/* Conditions of steps have about unit variance, with an estimate of the diffusion that is far too small as well: held-out errors would be
+ * dominated by a few rows otherwise. */
+static void test_wrong_noise(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(1, decay, 2, 0.3, 0, 400, 10, 0.1);
+    for (int k = 0; k < 4; k++) {
+        wrong_noise w = { .scale = k % 2 ? 1e-4 : 1, .rate = k < 2 ? 0 : 0.5 };
+        hl_sde_simple *s = NULL;
+        CHECK_OK(ctx, hl_regress_run(ctx, &data, 1, NULL, leave, &w, &s));
+        hl_sde_simple_free(s);
+        CHECK_LE(w.square, 3, "variance of the conditions");
+        CHECK_LE(0.3, w.square, "variance of the conditions");
+    }
+}
+
 static hl_status scenario(hl_context *ctx, void *user)
 {
     return small_fit(ctx, user);
@@ -506,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_state_dependent),
         cmocka_unit_test(test_correlated),
         cmocka_unit_test(test_positive),
+        cmocka_unit_test(test_wrong_noise),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_memory),

@@ -223,6 +223,7 @@ static int draw(FILE *g, const void *figure)
         }
     fprintf(g,
             "set multiplot layout 2,2\nset logscale y\nset xlabel 'iteration'\n"
+            "set ytics (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)\n"
             "set xrange [0:%zu]\n",
             a->record[0][0].done);
     for (size_t column = 2; column <= 3; column++)

@@ -188,7 +188,7 @@ mpirun --oversubscribe -n 1 "$hollow" fit "$work/two.csv" -o "$work/many" --iter
     -n 1 "$hollow" fit "$work/other.csv" -o "$work/many" --iters 2 >"$out" 2>"$err"
 got=$?
 if [ $got != 0 ] && [ ! -f "$work/many" ]; then pass; else fail "$command: status $got"; fi
-stderr_has "another table or settings than rank 0"
+stderr_has "a different table or settings than rank 0"
 
 # Ranks of different versions, one of which is a copy whose version was changed.
 mkdir "$work/other"
@@ -204,7 +204,7 @@ else
         -n 1 "$work/other/hollow" fit "$work/two.csv" -o "$work/many" --iters 2 >"$out" 2>"$err"
     got=$?
     if [ $got != 0 ] && [ ! -f "$work/many" ]; then pass; else fail "$command: status $got"; fi
-    stderr_has "another version of hollow than rank 0"
+    stderr_has "a different version of hollow than rank 0"
 fi
 
 # Without the plug-in nothing is done N times.

@@ -317,8 +317,8 @@ static const struct {
     { { "a,b\n1,2\n", { .separator = 'e' }, "a separator must be one of" }, HL_ERR_INVALID },
     { { "d\n2023-02-28\n2023-02-29\n",
         { .date_column = "d" },
-        "data.csv:3: column 'd': '2023-02-29' is not a date, such as 2024-02-29 or 2024-02-29T13:45:00; there is no "
-        "such" },
+        "data.csv:3: column 'd': '2023-02-29' is not a date, such as 2024-02-29 or 2024-02-29T13:45:00; this day "
+        "or time does not exist" },
       HL_ERR_FORMAT },
     { { "d\n1900-02-29\n", { .date_column = "d" }, "data.csv:2: column 'd': '1900-02-29' is not a date" },
       HL_ERR_FORMAT },

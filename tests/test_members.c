@@ -382,7 +382,7 @@ static void test_bad_files(void **state)
         { "members", "[{\"kind\": \"tree\", \"weight\": 1, \"mapped\": false}]", "unknown kind" },
         { "members", "[{\"kind\": \"flow\", \"weight\": 0, \"mapped\": false}]", "unknown kind, no weight" },
         { "members", "[{\"kind\": \"flow\", \"weight\": 0.5, \"mapped\": false}]", "add up to 1" },
-        { "members", "[{\"kind\": \"flow\", \"weight\": 1, \"mapped\": 1}]", "or map" },
+        { "members", "[{\"kind\": \"flow\", \"weight\": 1, \"mapped\": 1}]", "no map" },
         { "members", "[{\"kind\": \"flow\", \"weight\": 1, \"mapped\": false}]", "tensors" },
         { "members",
           "[{\"kind\": \"mixture\", \"weight\": 0.5, \"mapped\": false}, {\"kind\": \"flow\", \"weight\": 0.5, "

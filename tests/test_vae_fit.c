@@ -327,7 +327,7 @@ static void test_wrong(void **state)
     job.resume = 1;
     CHECK_OK(ctx, hl_settings_set(s, "iters", "3"));
     CHECK_STATUS(ctx, hl_vae_fit(ctx, &data, s, &job, &v, NULL), HL_ERR_INVALID);
-    CHECK(strstr(hl_context_message(ctx), "'iters 2', now 'iters 3'"), hl_context_message(ctx));
+    CHECK(strstr(hl_context_message(ctx), "it has 'iters 2', this run has 'iters 3'"), hl_context_message(ctx));
     hl_settings_free(s);
     s = settings_of(
         ctx, (option[]){

@@ -1,9 +1,9 @@
 #!/bin/sh
-# hide_libraries.sh COMMAND... - run a command without Debian's SUNDIALS and jansson, in a mount namespace in which their files are
-# empty. Without the right to make one the command runs all the same, and this says so.
+# hide_libraries.sh COMMAND... - run a command without Debian's SUNDIALS and an installed hollow, in a mount namespace in which
+# their files are empty. Without the right to make one the command runs all the same, and this says so.
 set -eu
 if [ "${HIDE_LIBRARIES_INSIDE:-}" = 1 ]; then
-    for file in $(find -L /usr/lib /lib /usr/local/lib -name 'libsundials*' -o -name 'libjansson*' -o -name 'libhollow*' 2>/dev/null); do
+    for file in $(find -L /usr/lib /lib /usr/local/lib -name 'libsundials*' -o -name 'libhollow*' 2>/dev/null); do
         mount --bind /dev/null "$file"
     done
     exec "$@"

@@ -3,7 +3,7 @@
 #   reachable   whether PyPI, or the index that pip is set up for, answers
 #   test        a virtual environment in BUILD/venv, then ruff, mypy and all tests, with the library in BUILD
 #   wheel       a wheel with all libraries in it, in BUILD/dist, and a test of it in an environment of its own in which
-#               Debian's SUNDIALS and jansson are hidden (as root)
+#               Debian's SUNDIALS is hidden (as root)
 set -euo pipefail
 verb=$1
 build=$(realpath -m "$2")

@@ -112,6 +112,31 @@ static void test_grids(void **state)
     CHECK(hl_column_grid(ROWS, x, 1, work).step == 0, "no ties");
 }
 
+/* Few values: their grid is exact, samples are the decimals that were read and stay in the range of the data. */
+static void test_few_values(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t count;
+        double value[5], step;
+    } few[] = { { 5, { 0, 0.25, 0.5, 0.75, 1 }, 0.25 }, { 4, { 1, 3, 5, 7 }, 2 },
+                { 4, { 0, 0.4, 0.8, 2 }, 0.4 },         { 2, { 0, 0.5 }, 0.5 },
+                { 3, { 0.99, 1.99, 3.99 }, 1 },         { 3, { 1, 2.5, 3.1 }, 0.1 } };
+    double x[ROWS], work[ROWS];
+    for (size_t k = 0; k < sizeof few / sizeof *few; k++) {
+        size_t count = few[k].count;
+        double first = few[k].value[0], last = few[k].value[count - 1];
+        for (size_t r = 0; r < ROWS; r++)
+            x[r] = few[k].value[r % count];
+        hl_column_form grid = hl_column_grid(ROWS, x, 1, work);
+        CHECK_NEAR(grid.step, few[k].step, 1e-12, "the step of few values");
+        for (size_t i = 0; i < count; i++)
+            CHECK(hl_column_form_round(&grid, few[k].value[i] + 0.3 * few[k].step) == few[k].value[i], "as read");
+        CHECK(hl_column_form_round(&grid, first - 9) == first && hl_column_form_round(&grid, last + 9) == last,
+              "inside");
+    }
+}
+
 /* The form whose density of held rows is better: log for lognormal values, soft for exponential ones; asinh for a far value alone. */
 static void test_choice(void **state)
 {
@@ -302,6 +327,7 @@ int main(void)
         cmocka_unit_test_teardown(test_slopes_and_round_trips, empty_directory),
         cmocka_unit_test_teardown(test_edges, empty_directory),
         cmocka_unit_test_teardown(test_grids, empty_directory),
+        cmocka_unit_test_teardown(test_few_values, empty_directory),
         cmocka_unit_test_teardown(test_choice, empty_directory),
         cmocka_unit_test_teardown(test_models, empty_directory),
         cmocka_unit_test_teardown(test_rounding, empty_directory),

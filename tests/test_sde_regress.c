@@ -180,6 +180,21 @@ static void test_long_steps(void **state)
     check_decay(*state, &data, "steps", 0.06);
 }
 
+/* Steps of 0.1 with gaps of 4 between stretches of four rows: the gaps, over which nothing of the start is left, do not make the drift smaller. */
+static void test_gaps(void **state)
+{
+    hl_sde_data data = simulate(1, decay, 2, 0.2, 0, 120, 200, 0.1);
+    size_t rows = 0;
+    for (size_t r = 0; r < data.rows; r++)
+        if (r % 200 % 43 < 4) {
+            t_all[rows] = t_all[r];
+            x_all[rows] = x_all[r];
+            id_all[rows++] = id_all[r];
+        }
+    data.rows = rows;
+    check_decay(*state, &data, "steps", 0.25);
+}
+
 /* Mean and covariance of a transition of dx = A x dt + B dW over a step of any length are those of the linear equation: here
  * x1' = -x1 + 2 x2, x2' = -x2 with noises .5 and .3, whose moments are known. */
 static void test_moments(void **state)
@@ -554,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_some_rows),
         cmocka_unit_test(test_row_order),
         cmocka_unit_test(test_long_steps),
+        cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_one_path),
         cmocka_unit_test(test_known),

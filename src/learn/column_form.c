@@ -121,9 +121,19 @@ double hl_column_form_inverse(const hl_column_form *f, double v)
     return clamp(f, x);
 }
 
-/* Value k of the grid; 3 / 10, not 3 times 0.1, so that decimals are those that are read. */
+enum { MOST_DIGITS = 9 };
+
+/* Value k of the grid, as the quotient of whole numbers if step and origin are decimals: 3 / 10, not 3 times 0.1, so that samples are the
+ * decimals that were read. */
 static double grid_value(const hl_column_form *f, double k)
 {
+    double scale = 1;
+    for (int digits = 0; digits <= MOST_DIGITS; digits++, scale *= 10) {
+        double step = round(f->step * scale), origin = round(f->origin * scale);
+        if (step >= 1 && fabs(f->step * scale - step) <= 1e-12 * step &&
+            fabs(f->origin * scale - origin) <= 1e-12 * fmax(1, fabs(origin)))
+            return (k * step + origin) / scale;
+    }
     double inverse = 1 / f->step, whole = round(inverse);
     return f->origin + (whole >= 1 && fabs(inverse - whole) <= 1e-9 * whole ? k / whole : k * f->step);
 }
@@ -154,30 +164,32 @@ static bool is_grid(size_t count, const double *sorted, double step)
     return true;
 }
 
-/* Are the values multiples of their least distance from the least of them, as those of a grid that was standardised? Their step, or 0. */
+/* Are the values multiples of their least distance from the least of them, as those of a grid that was standardised? Their step, or 0. Few
+ * values are close to many grids by chance, so theirs must be exact. */
 static double shifted_grid(size_t count, const double *sorted)
 {
-    double range = sorted[count - 1] - sorted[0], least = INFINITY;
+    double range = sorted[count - 1] - sorted[0], least = INFINITY, off = count > 10 ? 0.02 : 1e-6;
     for (size_t r = 1; r < count; r++)
         least = fmin(least, sorted[r] - sorted[r - 1] > 1e-6 * range ? sorted[r] - sorted[r - 1] : INFINITY);
     double steps = round(range / least), step = range / steps;
-    for (size_t r = 0; r < count && count > 10; r++) {
+    for (size_t r = 0; r < count; r++) {
         double k = (sorted[r] - sorted[0]) / step;
-        if (fabs(k - round(k)) > 0.02)
+        if (!(fabs(k - round(k)) <= off))
             return 0;
     }
-    return count > 10 ? step : 0;
+    return step;
 }
 
+/* Limits of samples: both ends of few values on a grid or of few whole numbers; the lower end of many whole numbers from 0 or 1. */
 static void limit_draws(size_t distinct, const double *sorted, hl_column_form *form)
 {
-    bool few = distinct <= HL_FORM_FEW_VALUES;
+    bool few = distinct <= HL_FORM_FEW_VALUES, whole = distinct > 0;
     for (size_t r = 0; r < distinct; r++)
-        if (sorted[r] != floor(sorted[r]))
-            return;
-    if (distinct && (few || sorted[0] == 0 || sorted[0] == 1))
+        whole = whole && sorted[r] == floor(sorted[r]);
+    bool both = few && (whole || form->step > 0);
+    if (both || (whole && (sorted[0] == 0 || sorted[0] == 1)))
         form->least = sorted[0];
-    if (distinct && few)
+    if (both)
         form->most = sorted[distinct - 1];
 }
 
@@ -192,9 +204,10 @@ hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, doubl
         if (r == 0 || work[r] != work[r - 1])
             work[distinct++] = work[r];
     double range = distinct ? work[distinct - 1] - work[0] : 0;
-    limit_draws(distinct, work, &form);
-    if (!(range > 0) || !((double)(rows - distinct) > TIED_SHARE * (double)rows))
+    if (!(range > 0) || !((double)(rows - distinct) > TIED_SHARE * (double)rows)) {
+        limit_draws(distinct, work, &form);
         return form;
+    }
     static const double digit[] = { 5, 2, 1 };
     int most = (int)ceil(log10(range));
     for (int power = most; power > most - 9; power--)
@@ -208,6 +221,7 @@ hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, doubl
         form.step = wider;
         form.origin = is_grid(distinct, work, wider) ? 0 : work[0];
     }
+    limit_draws(distinct, work, &form);
     return form;
 }
 

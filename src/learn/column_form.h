@@ -37,9 +37,9 @@ double hl_column_form_inverse(const hl_column_form *form, double v);
 /* The value of the grid, inside the bounds, that is nearest to x. */
 double hl_column_form_round(const hl_column_form *form, double x);
 
-/* Whole numbers of at most this many different values, as ratings, are drawn in the range of the data. */
+/* Samples of columns on a grid, such as ratings, stay in the range of the data if they have at most this many distinct values. */
 enum { HL_FORM_FEW_VALUES = 20 };
-/* Limits of draws: of few whole numbers; of others the lower one if the least value is 0 or 1. Origin and step of a column's grid, where more than 1 % of the values are repetitions: the largest 1, 2 or 5 times a power of ten of which all
+/* Limits of samples: of few values on a grid, or of few whole numbers, both; of other whole numbers the lower one if the least value is 0 or 1. Origin and step of a column's grid, where more than 1 % of the values are repetitions: the largest 1, 2 or 5 times a power of ten of which all
  * values are multiples, or the least distance of two values if that is more and all distances are multiples of it. Step 0: no grid. Uses `work`, which has
  * room for all values. */
 hl_column_form hl_column_grid(size_t rows, const double *x, size_t stride, double *work);

@@ -125,6 +125,7 @@ static int read_observations(job *j)
     source.path = j->path[1];
     source.how.model = j->sde;
     source.how.min_rows = 10;
+    source.most = SDE_MOST_ROWS;
     return sde_read(&cli_report, j->ctx, &source, &j->observations);
 }
 

@@ -36,6 +36,7 @@ int sde_read(const cli_command *command, hl_context *ctx, const sde_source *sour
     int result = cli_keep_pipe(command, &path);
     char place[400];
     how.drop_missing = source->drop;
+    how.most_rows = (size_t)source->most;
     if (result != CLI_OK)
         return result;
     hl_status status = hl_observations_read(ctx, path, &how, rows);
@@ -44,6 +45,11 @@ int sde_read(const cli_command *command, hl_context *ctx, const sde_source *sour
     const hl_observations *o = *rows;
     if (o->dropped)
         cli_say(command, "%s: skipped %zu rows with missing values", source->path, o->dropped);
+    if (o->rows < o->all_rows && o->snapshots == SIZE_MAX)
+        cli_say(command, "%s: uses %zu of %zu rows: randomly chosen trajectories, or pieces of long ones (--most-rows)",
+                source->path, o->rows, o->all_rows);
+    else if (o->rows < o->all_rows)
+        cli_say(command, "%s: uses %zu randomly chosen rows of %zu (--most-rows)", source->path, o->rows, o->all_rows);
     if (o->snapshots != SIZE_MAX && source->one)
         return cli_fail(command, CLI_WRONG, "%s: the time is not later than that of the row before",
                         hl_observations_place(o, o->snapshots, SIZE_MAX, place, sizeof place));

@@ -11,7 +11,8 @@ typedef struct sde_source {
     const char *path;
     hl_observation_options how;
     bool drop;
-    bool one; /* one trajectory is needed: rows whose times do not rise are an error */
+    uint64_t most; /* rows; 0: all */
+    bool one;      /* one trajectory is needed: rows whose times do not rise are an error */
 } sde_source;
 
 /* The options that say so, as lines of a table of options. */
@@ -39,6 +40,15 @@ typedef struct sde_source {
         "array", CLI_TEXT, offsetof(type, member.how.array), "NAME", "npz: the arrays to read; default all", 0, 0,         \
             NULL                                                                                                           \
     }
+
+/* The option that says how many rows, for commands that learn or judge. */
+#define SDE_MOST_OPTION(type, member)                                                                                  \
+    {                                                                                                                  \
+        "most-rows", CLI_INTEGER, offsetof(type, member.most), "N",                                                    \
+            "use at most N rows of a larger table: random trajectories, or rows of snapshots; default 2000000", 1000,  \
+            1e12, NULL                                                                                                 \
+    }
+enum { SDE_MOST_ROWS = 2000000 };
 
 /* Read, from pipes, too. Returns CLI_OK or an exit status, having said what is wrong. */
 int sde_read(const cli_command *command, hl_context *ctx, const sde_source *source, hl_observations **rows);

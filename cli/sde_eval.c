@@ -19,6 +19,7 @@ static const cli_option options[] = {
     { "rows", CLI_INTEGER, offsetof(settings, rows), "N", "largest number of rows per interval; default 400", 10, 20000,
       NULL },
     SDE_SOURCE_OPTIONS(settings, source),
+    SDE_MOST_OPTION(settings, source),
     { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "random seed of samples and simulations; default 0", 0, 9e15,
       NULL },
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N", "number of threads; default 1. Does not change results",
@@ -232,7 +233,7 @@ static int eval(job *j, const char *data)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .groups = 20, .rows = 400 };
+    settings set = { .threads = 1, .groups = 20, .rows = 400, .source.most = SDE_MOST_ROWS };
     const char *path[3];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

@@ -23,6 +23,7 @@ static const cli_option options[] = {
     { "columns", CLI_TEXT, AT(source.how.columns), "LIST",
       "columns of x, such as 'a,b' or 2-3; default all other columns", 0, 0, NULL },
     SDE_SOURCE_OPTIONS(settings, source),
+    SDE_MOST_OPTION(settings, source),
     { "resume", CLI_FLAG, AT(resume), NULL, "continue from the checkpoint MODEL.ckpt; the result is bitwise the same",
       0, 0, NULL },
     { "save-every", CLI_REAL, AT(save_every), "SECONDS", "seconds between checkpoints in MODEL.ckpt; default 20", 1e-3,
@@ -50,8 +51,9 @@ static const char text[] =
     "model that does not follow the data has failed, even if its residual is small. Ctrl-C writes a\n"
     "checkpoint, MODEL.ckpt.\n"
     "\n"
-    "Under mpirun, the ranks share the batches of networks and of the density. Each rank holds all rows\n"
-    "(about 0.2 kB per row of one column) and computes regressions and the verdict.\n";
+    "Under mpirun, the ranks share the batches of networks and of the density. Each rank holds the rows\n"
+    "that are used (about 0.2 kB per row of one column, see --most-rows) and computes regressions and the\n"
+    "verdict.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_fit = { "sde fit",
@@ -316,7 +318,7 @@ static int fit(job *j)
 
 static int run(int argc, char **argv)
 {
-    settings set = { .threads = 1, .save_every = 20, .source.how.min_rows = 2 };
+    settings set = { .threads = 1, .save_every = 20, .source.how.min_rows = 2, .source.most = SDE_MOST_ROWS };
     const char *path[2];
     int result = cli_parse(me, argc, argv, &set, path);
     if (result >= 0)

@@ -52,6 +52,90 @@ static void test_order(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A table of `trajectories` of `times` rows, time by time or trajectory by trajectory; x says where a row belongs. Without ids it is a path. */
+static void put_large(const char *path, size_t trajectories, size_t times, bool by_time, bool ids)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file, "a file");
+    fprintf(file, "%st,x,y\n", ids ? "trajectory," : "");
+    for (size_t k = 0; k < trajectories * times; k++) {
+        size_t i = by_time ? k % trajectories : k / times, r = by_time ? k / trajectories : k % times;
+        if (ids)
+            fprintf(file, "%zu,", i);
+        fprintf(file, "%zu,%zu,%zu\n", r, i, r);
+    }
+    CHECK(fclose(file) == 0, "a file");
+}
+
+static hl_observations *read_most(hl_context *ctx, const char *path, size_t most)
+{
+    hl_observations *o = NULL;
+    CHECK_OK(ctx, hl_observations_read(ctx, path, &(hl_observation_options){ .most_rows = most }, &o));
+    CHECK(o->rows <= most && 4 * o->rows >= 3 * most, path);
+    return o;
+}
+
+/* Trajectories consist of at least `least` pieces of consecutive times in all; if `length` is given, each is whole and has this length. */
+static void check_pieces(const hl_observations *o, size_t least, size_t length)
+{
+    size_t pieces = 0;
+    CHECK(o->paired && o->snapshots == SIZE_MAX, "trajectories");
+    for (size_t r = 0; r < o->rows; r++) {
+        bool same = r && o->trajectory[r] == o->trajectory[r - 1], next = same && o->t[r] == o->t[r - 1] + 1;
+        pieces += !next;
+        CHECK(o->x[2 * r + 1] == o->t[r], "its own time");
+        CHECK(!same || o->x[2 * r] == o->x[2 * r - 2], "its own trajectory");
+        CHECK(!length || next || o->t[r] == 0, "whole trajectories");
+    }
+    CHECK(pieces >= least && pieces <= o->rows / 10, "many pieces, which are not short");
+    CHECK(!length || (o->rows == pieces * length && o->trajectories == pieces), "whole trajectories");
+}
+
+static void test_most_rows(void **state)
+{
+    (void)state;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_observations *o, *again;
+    char place[200];
+    put_large("many.csv", 3000, 10, false, true);
+    o = read_most(ctx, "many.csv", 9000);
+    check_pieces(o, 500, 10);
+    assert_int_equal(o->all_rows, 30000);
+    CHECK(strncmp(hl_observations_place(o, 0, SIZE_MAX, place, sizeof place), "many.csv:", 9) == 0 &&
+              atof(place + 9) == 10 * o->x[0] + 2,
+          "the line of the first row");
+    put_large("mixed.csv", 3000, 10, true, true);
+    again = read_most(ctx, "mixed.csv", 9000);
+    CHECK(again->rows == o->rows && memcmp(again->x, o->x, 2 * o->rows * sizeof *o->x) == 0,
+          "the same trajectories, however the file is sorted");
+    hl_observations_free(o);
+    hl_observations_free(again);
+    put_large("few.csv", 3, 40000, true, true);
+    o = read_most(ctx, "few.csv", 30000);
+    check_pieces(o, 20, 0);
+    hl_observations_free(o);
+    put_large("path.csv", 1, 60000, true, false);
+    o = read_most(ctx, "path.csv", 20000);
+    check_pieces(o, 10, 0);
+    hl_observations_free(o);
+    hl_observation_options how = { .most_rows = 20000, .dt = 1, .columns = "x,y" };
+    CHECK_OK(ctx, hl_observations_read(ctx, "path.csv", &how, &o));
+    check_pieces(o, 10, 0); /* times that are counted, over the rows that were left out, too */
+    hl_observations_free(o);
+    how.trajectory = "trajectory";
+    CHECK_STATUS(ctx, hl_observations_read(ctx, "few.csv", &how, &o), HL_ERR_INVALID);
+    put_large("snapshots.csv", 2, 20000, true, false);
+    o = read_most(ctx, "snapshots.csv", 1000);
+    CHECK(!o->paired && o->snapshots != SIZE_MAX && o->trajectories == o->rows,
+          "rows that are left out say what it is");
+    for (size_t r = 0, twice = 0; r < o->rows; r++) {
+        twice += r && o->t[r] < o->t[r - 1];
+        CHECK(twice == 0 && o->x[2 * r + 1] == o->t[r], "the order of the file");
+    }
+    hl_observations_free(o);
+    test_context_free(ctx, NULL);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -105,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_most_rows),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_times),
         cmocka_unit_test_teardown(test_memory, empty_directory),

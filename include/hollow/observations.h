@@ -40,6 +40,10 @@ typedef struct hl_observation_options {
     int unordered;
     /* Fewer rows are an error. */
     size_t min_rows;
+    /* Read at most about so many rows of a larger table, chosen at random, and always the same ones: whole trajectories; if these are few
+     * and long, pieces of consecutive rows, with gaps between them; single rows of snapshots. The order of times is then
+     * checked in these rows only. Default all rows. */
+    size_t most_rows;
 } hl_observation_options;
 
 /* Observations. Rows of a trajectory are adjacent and in the order of time. */
@@ -51,6 +55,7 @@ typedef struct hl_observations {
     int timed, dates;      /* nonzero: times are from the table, not from dt; they were dates, converted to years */
     size_t snapshots;      /* the first row whose time does not increase, if rows are snapshots; else SIZE_MAX */
     size_t dropped;        /* rows skipped because of missing values */
+    size_t all_rows;       /* rows of the table, of which `rows` were read */
     char **name;           /* names of the dim columns, then of time */
     const char *path;
 } hl_observations;

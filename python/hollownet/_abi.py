@@ -1082,6 +1082,7 @@ hl_observation_options._fields_ = [
     ("extra_names", POINTER(c_char_p)),
     ("unordered", c_int),
     ("min_rows", c_size_t),
+    ("most_rows", c_size_t),
 ]
 hl_observations._fields_ = [
     ("dim", c_size_t),
@@ -1096,6 +1097,7 @@ hl_observations._fields_ = [
     ("dates", c_int),
     ("snapshots", c_size_t),
     ("dropped", c_size_t),
+    ("all_rows", c_size_t),
     ("name", c_void_p),
     ("path", c_char_p),
 ]

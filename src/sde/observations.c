@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "hollow/table.h"
+#include "sde/observations_choose.h"
 
 static const char *const time_names[] = { "t", "time", NULL };
 static const double days_of_a_year = 365.2425;
@@ -21,6 +22,7 @@ typedef struct observations {
     char *path;
     size_t *place;  /* the table's row of each row */
     size_t *column; /* the table's column of each name; time may be HL_NO_COLUMN */
+    bool snapshots; /* the rows that were not read say so */
 } observations;
 
 /* A table, and which of its columns is what. */
@@ -350,77 +352,95 @@ static hl_status take_names(const sheet *s, observations *rows)
     return HL_OK;
 }
 
-typedef struct key {
-    double trajectory;
-    size_t row;
-} key;
-
-static int by_trajectory(const void *a, const void *b)
+/* The rows that are read, trajectory by trajectory; each keeps the file's order. */
+static hl_status choose_rows(const sheet *s, observations *rows)
 {
-    const key *x = a, *y = b;
-    if (x->trajectory != y->trajectory)
-        return x->trajectory < y->trajectory ? -1 : 1;
-    return (x->row > y->row) - (x->row < y->row);
-}
-
-/* The order of the rows, trajectory by trajectory; each keeps the file's. */
-static hl_status sort_rows(const sheet *s, observations *rows)
-{
-    key *keys = hl_calloc(s->ctx, rows->seen.rows, sizeof *keys);
-    double *ids = hl_calloc(s->ctx, rows->seen.rows, sizeof *ids);
-    hl_status status = keys && ids ? HL_OK : HL_ERR_NOMEM;
-    if (status == HL_OK && s->trajectory != HL_NO_COLUMN)
-        status = hl_table_read_columns(s->table, 0, rows->seen.rows, 1, &s->trajectory, ids);
-    for (size_t r = 0; status == HL_OK && r < rows->seen.rows; r++)
-        keys[r] = (key){ ids[r], r };
-    if (status == HL_OK && s->trajectory != HL_NO_COLUMN)
-        qsort(keys, rows->seen.rows, sizeof *keys, by_trajectory);
+    size_t all = hl_table_rows(s->table), most = s->source->most_rows ? s->source->most_rows : all;
+    hl_chosen_rows chosen;
+    hl_status status =
+        hl_observations_choose(s->ctx, s->table, (hl_choice_columns){ s->time, s->trajectory }, most, &chosen);
+    if (status != HL_OK)
+        return status;
+    rows->seen.rows = chosen.count;
+    rows->seen.trajectory = hl_calloc(s->ctx, rows->seen.rows, sizeof *rows->seen.trajectory);
+    rows->place = hl_calloc(s->ctx, rows->seen.rows, sizeof *rows->place);
+    status = rows->seen.trajectory && rows->place ? HL_OK : HL_ERR_NOMEM;
     for (size_t r = 0; status == HL_OK && r < rows->seen.rows; r++) {
-        rows->seen.trajectories += r == 0 || keys[r].trajectory != keys[r - 1].trajectory;
+        const hl_chosen_row *row = &chosen.row[r], *before = r ? row - 1 : NULL;
+        rows->seen.trajectories += !before || row->trajectory != before->trajectory;
         rows->seen.trajectory[r] = rows->seen.trajectories - 1;
-        rows->place[r] = keys[r].row;
+        rows->place[r] = row->row;
     }
-    hl_free(s->ctx, keys);
-    hl_free(s->ctx, ids);
+    rows->seen.all_rows = all;
+    rows->snapshots = chosen.snapshots;
+    hl_free(s->ctx, chosen.row);
     return status;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const size_t *x = a, *y = b;
+    return (x[0] > y[0]) - (x[0] < y[0]);
+}
+
+/* Take the values of row r from a line: x, then what is extra, then the time. `start` is the first row of its trajectory. */
+static void take_line(const sheet *s, observations *rows, size_t r, size_t start, const double *line)
+{
+    size_t d = rows->seen.dim, extra = s->source->extra;
+    bool path = s->trajectory == HL_NO_COLUMN; /* of which pieces may have been chosen */
+    memcpy(rows->seen.x + r * d, line, d * sizeof *line);
+    memcpy(rows->seen.extra + r * extra, line + d, extra * sizeof *line);
+    rows->seen.t[r] =
+        s->time == HL_NO_COLUMN ? s->source->dt * (double)(path ? rows->place[r] : r - start) : line[s->count];
+    if (rows->seen.dates)
+        rows->seen.t[r] = 1970 + rows->seen.t[r] / days_of_a_year;
+}
+
+/* Read the chosen rows in the order of the file, in chunks that skip what is not needed. */
 static hl_status read_values(const sheet *s, observations *rows)
 {
-    size_t d = rows->seen.dim, extra = s->source->extra, wide = s->count + (s->time != HL_NO_COLUMN), start = 0;
-    double *all = hl_calloc(s->ctx, rows->seen.rows, wide * sizeof *all);
+    enum { CHUNK = 1024 };
+    size_t n = rows->seen.rows, wide = s->count + (s->time != HL_NO_COLUMN), start = 0, next = 0, number[CHUNK];
+    double *lines = hl_calloc(s->ctx, CHUNK, wide * sizeof *lines);
     size_t *index = hl_calloc(s->ctx, wide, sizeof *index);
-    hl_status status = all && index ? HL_OK : HL_ERR_NOMEM;
+    size_t(*order)[3] = hl_calloc(s->ctx, n, sizeof *order); /* row of the file; r; the first of its trajectory */
+    hl_status status = lines && index && order ? HL_OK : HL_ERR_NOMEM;
     for (size_t i = 0; index && i < wide; i++)
         index[i] = i < s->count ? s->x[i] : s->time;
-    if (status == HL_OK)
-        status = hl_table_read_columns(s->table, 0, rows->seen.rows, wide, index, all);
-    for (size_t r = 0; status == HL_OK && r < rows->seen.rows; r++) {
-        const double *line = all + rows->place[r] * wide;
-        memcpy(rows->seen.x + r * d, line, d * sizeof *line);
-        memcpy(rows->seen.extra + r * extra, line + d, extra * sizeof *line);
-        if (r > 0 && rows->seen.trajectory[r] != rows->seen.trajectory[r - 1])
-            start = r;
-        rows->seen.t[r] = s->time == HL_NO_COLUMN ? s->source->dt * (double)(r - start) : line[s->count];
-        if (rows->seen.dates)
-            rows->seen.t[r] = 1970 + rows->seen.t[r] / days_of_a_year;
+    for (size_t r = 0; order && r < n; r++) {
+        start = r && rows->seen.trajectory[r] != rows->seen.trajectory[r - 1] ? r : start;
+        order[r][0] = rows->place[r];
+        order[r][1] = r;
+        order[r][2] = start;
     }
-    hl_free(s->ctx, all);
+    if (status == HL_OK)
+        qsort(order, n, sizeof *order, by_place);
+    while (status == HL_OK && next < n) {
+        size_t count = n - next < CHUNK ? n - next : CHUNK;
+        for (size_t i = 0; i < count; i++)
+            number[i] = order[next + i][0];
+        status = hl_table_gather(s->table, count, number, wide, index, lines);
+        for (size_t i = 0; status == HL_OK && i < count; i++)
+            take_line(s, rows, order[next + i][1], order[next + i][2], lines + i * wide);
+        next += count;
+    }
+    hl_free(s->ctx, lines);
     hl_free(s->ctx, index);
+    hl_free(s->ctx, order);
     return status;
 }
 
 /* Times must rise in a trajectory; without a column of them, rows with rising times are one. */
 static hl_status check_times(const sheet *s, observations *rows)
 {
-    bool given = s->trajectory != HL_NO_COLUMN, rising = true;
-    size_t back = 0; /* the first row whose time does not rise */
+    bool given = s->trajectory != HL_NO_COLUMN, rising = !rows->snapshots;
+    size_t back = 0; /* the first row whose time does not rise, if it was read */
     char place[400];
     rows->seen.paired = given;
     for (size_t r = 1; r < rows->seen.rows; r++) {
         bool after = rows->seen.t[r] > rows->seen.t[r - 1],
              same = rows->seen.trajectory[r] == rows->seen.trajectory[r - 1];
-        back = rising && !after ? r : back;
+        back = !back && !after ? r : back;
         rising = rising && after;
         if (given && same && !after)
             return hl_fail(s->ctx, HL_ERR_INVALID, "%s: time %.10g %s in its trajectory, after %.10g",
@@ -444,23 +464,21 @@ static hl_status read_sheet(const sheet *s, observations *rows)
     if (count < least)
         return hl_fail(s->ctx, HL_ERR_INVALID, "%s: the table has only %zu row%s; at least %zu are needed", s->path,
                        count, count == 1 ? "" : "s", least);
-    rows->seen.rows = count;
     rows->seen.dropped = hl_table_dropped(s->table);
     rows->seen.timed = s->time != HL_NO_COLUMN;
     rows->seen.dates = rows->seen.timed && hl_table_kind(s->table, s->time) == HL_COLUMN_DATES;
     hl_status status = take_names(s, rows);
+    if (status == HL_OK)
+        status = choose_rows(s, rows);
     if (status != HL_OK)
         return status;
+    count = rows->seen.rows;
     rows->seen.t = hl_calloc(s->ctx, count, sizeof *rows->seen.t);
     rows->seen.x = hl_calloc(s->ctx, hl_size_mul(count, rows->seen.dim), sizeof *rows->seen.x);
     rows->seen.extra = hl_calloc(s->ctx, hl_size_mul(count, s->source->extra) + 1, sizeof *rows->seen.extra);
-    rows->seen.trajectory = hl_calloc(s->ctx, count, sizeof *rows->seen.trajectory);
-    rows->place = hl_calloc(s->ctx, count, sizeof *rows->place);
-    if (!rows->seen.t || !rows->seen.x || !rows->seen.extra || !rows->seen.trajectory || !rows->place)
+    if (!rows->seen.t || !rows->seen.x || !rows->seen.extra)
         return HL_ERR_NOMEM;
-    status = sort_rows(s, rows);
-    if (status == HL_OK)
-        status = read_values(s, rows);
+    status = read_values(s, rows);
     return status == HL_OK && !s->source->unordered ? check_times(s, rows) : status;
 }
 

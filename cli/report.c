@@ -57,6 +57,8 @@ const cli_command cli_report = { "report",
 
 typedef struct job {
     const settings *set;
+    int argc;
+    char **argv;
     const char *path[3]; /* model, data */
     hl_context *ctx;
     hl_density *model;
@@ -146,11 +148,22 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* "hollow report m.hollow new.csv -o report.html" */
+/* "hollow report m.hollow new.csv --seed 1": the arguments that numbers depend on, with file names instead of paths. */
 static void describe_call(const job *j, char *call, size_t size)
 {
-    snprintf(call, size, "hollow report %s%s%s --seed %llu", file_name(j->path[0]), j->path[1] ? " " : "",
-             j->path[1] ? file_name(j->path[1]) : "", (unsigned long long)j->set->seed);
+    static const char *const others[] = { "-o", "--o", "--threads", "--json", "--quiet" };
+    size_t used = (size_t)snprintf(call, size, "hollow report");
+    for (int i = 0; i < j->argc && used < size; i++) {
+        bool skip = false;
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+            if (strcmp(j->argv[i], others[k]) == 0) {
+                skip = true;
+                i += k < 3; /* and its value */
+                break;
+            }
+        if (!skip)
+            used += (size_t)snprintf(call + used, size - used, " %s", file_name(j->argv[i]));
+    }
 }
 
 static int print_json(job *j, const hl_report *report)
@@ -247,7 +260,7 @@ static int report(job *j, const char *page)
 static int run(int argc, char **argv)
 {
     settings set = { .threads = (uint64_t)hl_threads_available() };
-    job j = { .set = &set };
+    job j = { .set = &set, .argc = argc, .argv = argv };
     int result = cli_parse(&cli_report, argc, argv, &set, j.path);
     if (result >= 0)
         return result;

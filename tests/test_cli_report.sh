@@ -17,7 +17,7 @@ expect 0 fit "$data" -o "$model" --members mixture --threads 1 --quiet
 page=$work/page.html
 
 expect 0 report "$model" "$work/new.csv" -o "$page" --draws 500
-stdout_has "nats per row above a normal distribution"
+stdout_has "nats per row above that of a normal distribution"
 stderr_has "page.html is written"
 file_there "$page"
 if grep -q '<script>alert' "$page"; then fail "the name of a column became a script"; else pass; fi

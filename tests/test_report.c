@@ -197,7 +197,7 @@ static void test_plain(void **state)
     double x[100 * DIM];
     CHECK_OK(ctx, hl_density_sample(m, 5, 0, 100, NULL, x));
     check_says(ctx, m, 2, x, "with so few rows", "correlation");
-    check_says(ctx, m, 100, x, "nats per row above a normal", "not shown");
+    check_says(ctx, m, 100, x, "nats per row above that of a normal", "not shown");
     for (size_t i = 0; i < 2; i++) {
         x[7 * DIM] = i ? 1e300 : 1e9;
         check_says(ctx, m, 100, x, i ? "row 8 is far from all samples: column 'a' is 1e+300" : "column 'a' is 1e+09",

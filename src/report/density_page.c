@@ -246,7 +246,7 @@ static void put_calibration(const hl_report *r, hl_page *p)
     hl_page_number(p, d->logp.value, 5);
     hl_page_put(p, " for rows and ");
     hl_page_number(p, d->draws_logp.value, 5);
-    hl_page_put(p, " for draws.</p>\n");
+    hl_page_put(p, " for samples.</p>\n");
     put_tests(d, p);
     hl_page_put(p, "</section>\n");
 }
@@ -391,7 +391,7 @@ static void put_facts(const hl_report *r, hl_page *p)
                         d->known, d->trained);
         }
     }
-    hl_report_fact(p, "Draws");
+    hl_report_fact(p, "Samples");
     hl_page_count(p, d->draws);
     hl_report_fact(p, "Columns");
     hl_page_count(p, d->dim);

@@ -173,7 +173,7 @@ static void put_correlations(const hl_report *r, hl_page *p)
     hl_page_put(p, "</p>\n<div class=\"figures\">");
     if (r->set[0].rows)
         hl_plot_matrix(p, "data", n, index, d->dim, d->correlation[0], NULL);
-    hl_plot_matrix(p, "draws", n, index, d->dim, d->correlation[1], NULL);
+    hl_plot_matrix(p, "samples", n, index, d->dim, d->correlation[1], NULL);
     if (r->set[0].rows)
         hl_plot_matrix(p, "samples \xe2\x88\x92 data", n, index, d->dim, d->correlation[1], d->correlation[0]);
     hl_page_put(p, "</div>\n");

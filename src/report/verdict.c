@@ -168,10 +168,13 @@ static hl_report_level judge_memory(const hl_density_report *d, hl_text *t)
     return HL_REPORT_WRONG;
 }
 
-/* A gain to two digits, without the sign of a zero. */
-static double rounded(double gain)
+/* A gain in log p, or that there is none beyond its standard error. */
+static void tell_gain(hl_text *t, hl_report_mean gain, const char *over)
 {
-    return fabs(gain) < 0.005 ? 0 : gain;
+    if (fabs(gain.value) < 0.005 || fabs(gain.value) < gain.error)
+        hl_text_add(t, "equal to %s within %.2g nats", over, fmax(2 * gain.error, 0.005));
+    else
+        hl_text_add(t, "%.2f nats per row %s %s", fabs(gain.value), gain.value > 0 ? "above" : "below", over);
 }
 
 /* What the model gains over simple ones. */
@@ -182,9 +185,12 @@ static void tell_gains(const hl_report *r, hl_text *t)
         hl_text_add(t, ". Gains in log p over simple densities are not shown: %s", r->no_gains);
     if (isnan(d->over_normal.value))
         return;
-    hl_text_add(t, ". log p is %.2f nats per row above a normal distribution", rounded(d->over_normal.value));
-    if (isfinite(d->over_mixture.value))
-        hl_text_add(t, " and %.2f above a mixture", rounded(d->over_mixture.value));
+    hl_text_add(t, ". log p is ");
+    tell_gain(t, d->over_normal, "that of a normal distribution");
+    if (!isfinite(d->over_mixture.value))
+        return;
+    hl_text_add(t, " and ");
+    tell_gain(t, d->over_mixture, "that of a mixture");
 }
 
 void hl_density_judge(hl_report *r)

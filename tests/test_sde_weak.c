@@ -135,9 +135,49 @@ static void test_many_times(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Standard errors of a right model where the covariance of the conditions does not hold all of their noise: stationary data, of which combinations of
+ * regressors are noise alone, and times so far apart that integrals have errors. By the covariance alone they were 5 to 30. */
+static double worst_of(hl_context *ctx, size_t times, double rate, double start, bool ids)
+{
+    enum { PATHS = 420, MOST = 20 };
+    static double t[PATHS * MOST], x[PATHS * MOST * DIM];
+    static size_t id[PATHS * MOST];
+    const double h = 2. / (double)(times - 1), keep = exp(-rate * h), stationary = 0.5 / sqrt(2 * rate);
+    double worst = 0;
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        for (size_t p = 0; p < PATHS; p++)
+            for (size_t k = 0; k < times; k++)
+                for (size_t i = 0; i < DIM; i++) { /* by path with ids, else by time */
+                    size_t r = ids ? p * times + k : k * PATHS + p, before = ids ? r - 1 : r - PATHS;
+                    double e = stationary * hl_random_normal(seed, 5, r * DIM + i);
+                    id[r] = p;
+                    t[r] = h * (double)k;
+                    x[r * DIM + i] = k ? keep * x[before * DIM + i] + sqrt(1 - keep * keep) * e : start + e;
+                }
+        hl_verdict v = judge_data(ctx, (hl_sde_data){ PATHS * times, t, x, ids ? id : NULL }, rate, 0.5);
+        CHECK(v.means > 100, "conditions");
+        assert_int_equal(v.reasons & HL_REASON_MEANS, 0);
+        for (size_t k = 0; k < HL_WEAK_TESTS; k++)
+            if (v.means_test[k].effect > 0.15)
+                worst = fmax(worst, v.means_test[k].sigma);
+    }
+    return worst;
+}
+
+static void test_calibrated(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (int ids = 0; ids < 2; ids++) {
+        CHECK_LE(worst_of(ctx, 20, 2, 0, ids), 4, "stationary data");
+        CHECK_LE(worst_of(ctx, 10, 4, 2, ids), 4, "times far apart");
+    }
+    test_context_free(ctx, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_right), cmocka_unit_test(test_wrong),
-                                        cmocka_unit_test(test_many_times) };
+                                        cmocka_unit_test(test_many_times), cmocka_unit_test(test_calibrated) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

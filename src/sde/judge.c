@@ -480,7 +480,7 @@ hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
     if (status == HL_OK)
         status = hl_sde_residuals(sde, &data, j->options.seed, &j->residuals);
     if (status == HL_OK)
-        status = hl_sde_weak_tests(sde, &data, j->options.seed, &j->weak);
+        status = hl_sde_weak_tests(sde, &data, j->options.seed, means_limits[0][0], &j->weak);
     if (status == HL_OK)
         status = hl_sde_compare_regression(sde, &data, j->options.seed, j->regression);
     if (status == HL_OK)
@@ -580,10 +580,6 @@ static uint32_t undetermined(const hl_judge *j, const hl_verdict *v)
     return reasons;
 }
 
-/* Where steps are tested, means of fewer trajectories do not contradict a model: their covariance is too uncertain. Of 60 to 200 paths of
- * right models (Ornstein-Uhlenbeck, 60 times) most failed the tests of means, of 600 paths none of three. */
-enum { MEANS_TRAJECTORIES = 400 };
-
 /* Reasons that contradict the model. `by_chance` is the fraction of the movement that may be missed by chance; `left` is the distance of
  * simulations from the data, in units of the movement. */
 static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double by_chance, double left)
@@ -607,10 +603,9 @@ static uint32_t contradictions(const hl_judge *j, hl_verdict *v, double by_chanc
         if (v->test[k].failed)
             reasons |= HL_REASON_RESIDUALS;
     }
-    bool by_means = !v->steps || j->trajectories >= MEANS_TRAJECTORIES;
     for (size_t k = 0; k < HL_WEAK_TESTS && v->means; k++) {
         v->means_test[k].failed =
-            by_means && v->means_test[k].effect > means_limits[k][0] && v->means_test[k].sigma > means_limits[k][1] &&
+            v->means_test[k].effect > means_limits[k][0] && v->means_test[k].sigma > means_limits[k][1] &&
             !(k == HL_WEAK_CORRELATION && v->steps); /* steps show the correlation of the noise more exactly */
         if (v->means_test[k].failed)
             reasons |= HL_REASON_MEANS;

@@ -221,8 +221,16 @@ static void conv_t(const hl_conv_geometry *c, size_t panels, const void *y, size
 
 /* ---- the gradient of the weights ---- */
 
+#define GRADIENT_TAPS 10 /* taps at a time: their sums stay in the first cache */
+#define STRIPE 28        /* values of a result's channel that one chain of sums takes, if its rows are shorter */
+/* Sums in registers: 24 of 32, or 12 of 16. */
+#if UNITS == 8
+#define GRADIENT_UNITS 6
+#define GRADIENT_CHANNELS 4
+#else
 #define GRADIENT_UNITS 4
 #define GRADIENT_CHANNELS 3
+#endif
 
 /* Rows or columns of the result at which tap `tap` falls on the image: lo <= i < hi. */
 static range tap_range(size_t tap, size_t stride, size_t pad, size_t size, size_t out)
@@ -235,67 +243,83 @@ static range tap_range(size_t tap, size_t stride, size_t pad, size_t size, size_
     return r;
 }
 
-/* One row of the result and one tap: add products of `count` values to the sums. The row's sum is made by itself, as one chain over all
- * rows and panels would be four times as long where vecs are short. */
-INLINE void gradient_row(const size_t units, const size_t channels, size_t count, size_t valid, const real *y,
-                         size_t y_plane, const real *x, size_t x_plane, size_t x_step, vec *sums)
+/* Where one tap meets a few rows of the result: `rows` of `count` values, from y and x on. */
+typedef struct stripe {
+    size_t rows, count;
+    const real *y, *x;
+    size_t y_plane, x_plane; /* between units, between channels */
+    size_t y_row, x_row, x_step;
+} stripe;
+
+/* Add the products of a stripe to the sums. Its sum is made by itself, as one chain over all rows and panels would be many times as long. */
+INLINE void gradient_stripe(const stripe *s, const size_t units, const size_t channels, size_t valid, vec *sums)
 {
-    vec s[GRADIENT_UNITS][GRADIENT_CHANNELS];
+    vec sum[GRADIENT_UNITS][GRADIENT_CHANNELS];
     UNROLL
     for (size_t u = 0; u < units; u++) {
         UNROLL
         for (size_t k = 0; k < channels; k++)
-            s[u][k] = splat(0);
+            sum[u][k] = splat(0);
     }
-    for (size_t j = 0; j < count; j++, y += HL_LANES, x += x_step)
-        for (size_t part = 0; part < HL_LANES; part += VL) {
-            vec right[GRADIENT_CHANNELS];
-            UNROLL
-            for (size_t k = 0; k < channels; k++) {
-                right[k] = load(x + k * x_plane + part);
-                if (valid < HL_LANES)
-                    right[k] = valid_lanes(right[k], part, valid);
-            }
-            UNROLL
-            for (size_t u = 0; u < units; u++) {
-                vec left = load(y + u * y_plane + part);
-                if (valid < HL_LANES)
-                    left = valid_lanes(left, part, valid);
-                in_register(&left);
+    for (size_t i = 0; i < s->rows; i++) {
+        const real *y = s->y + i * s->y_row, *x = s->x + i * s->x_row;
+        for (size_t j = 0; j < s->count; j++, y += HL_LANES, x += s->x_step)
+            for (size_t part = 0; part < HL_LANES; part += VL) {
+                vec right[GRADIENT_CHANNELS];
                 UNROLL
-                for (size_t k = 0; k < channels; k++)
-                    s[u][k] = muladd(left, right[k], s[u][k]);
+                for (size_t k = 0; k < channels; k++) {
+                    right[k] = load(x + k * s->x_plane + part);
+                    if (valid < HL_LANES)
+                        right[k] = valid_lanes(right[k], part, valid);
+                }
+                UNROLL
+                for (size_t u = 0; u < units; u++) {
+                    vec left = load(y + u * s->y_plane + part);
+                    if (valid < HL_LANES)
+                        left = valid_lanes(left, part, valid);
+                    in_register(&left);
+                    UNROLL
+                    for (size_t k = 0; k < channels; k++)
+                        sum[u][k] = muladd(left, right[k], sum[u][k]);
+                }
             }
-        }
+    }
     UNROLL
     for (size_t u = 0; u < units; u++) {
         UNROLL
         for (size_t k = 0; k < channels; k++)
-            sums[u * channels + k] += s[u][k];
+            sums[u * channels + k] += sum[u][k];
     }
 }
 
-/* Taps first .. last - 1 of `units` outputs and `channels` inputs, one panel: row by row of the result. */
+/* Taps first .. last - 1 of `units` outputs and `channels` inputs, one panel: stripe by stripe of the result. */
 INLINE void gradient_panel(const hl_conv_geometry *c, const size_t units, const size_t channels, size_t first,
                            size_t last, size_t valid, const real *y, const real *x, vec *sums)
 {
-    const size_t y_plane = c->out_height * c->out_width * HL_LANES, x_plane = c->height * c->width * HL_LANES;
-    for (size_t i = 0; i < c->out_height; i++)
+    stripe s = { .y_plane = c->out_height * c->out_width * HL_LANES,
+                 .x_plane = c->height * c->width * HL_LANES,
+                 .y_row = c->out_width * HL_LANES,
+                 .x_row = c->stride[0] * c->width * HL_LANES,
+                 .x_step = c->stride[1] * HL_LANES };
+    const size_t rows = c->out_width < STRIPE ? STRIPE / c->out_width : 1;
+    for (size_t top = 0; top < c->out_height; top += rows)
         for (size_t t = first; t < last; t++) {
             const size_t a = t / c->kernel_width, b = t % c->kernel_width;
-            const ptrdiff_t row = forward_place(i, a, c->stride[0], c->pad[0], c->height);
+            range i = tap_range(a, c->stride[0], c->pad[0], c->height, c->out_height);
             const range j = tap_range(b, c->stride[1], c->pad[1], c->width, c->out_width);
-            if (row < 0 || j.lo >= j.hi || (c->taps && !c->taps[t]))
+            i.lo = i.lo > top ? i.lo : top;
+            i.hi = smaller(i.hi, top + rows);
+            if (i.lo >= i.hi || j.lo >= j.hi || (c->taps && !c->taps[t]))
                 continue;
-            const real *y_at = y + (i * c->out_width + j.lo) * HL_LANES;
-            const real *x_at = x + ((size_t)row * c->width + j.lo * c->stride[1] + b - c->pad[1]) * HL_LANES;
-            vec *to = sums + (t - first) * units * channels;
+            s.rows = i.hi - i.lo;
+            s.count = j.hi - j.lo;
+            s.y = y + (i.lo * c->out_width + j.lo) * HL_LANES;
+            s.x =
+                x + ((i.lo * c->stride[0] + a - c->pad[0]) * c->width + j.lo * c->stride[1] + b - c->pad[1]) * HL_LANES;
             if (valid == HL_LANES)
-                gradient_row(units, channels, j.hi - j.lo, HL_LANES, y_at, y_plane, x_at, x_plane,
-                             c->stride[1] * HL_LANES, to);
+                gradient_stripe(&s, units, channels, HL_LANES, sums + (t - first) * units * channels);
             else
-                gradient_row(units, channels, j.hi - j.lo, valid, y_at, y_plane, x_at, x_plane, c->stride[1] * HL_LANES,
-                             to);
+                gradient_stripe(&s, units, channels, valid, sums + (t - first) * units * channels);
         }
 }
 
@@ -312,9 +336,9 @@ INLINE void gradient_block(const gradient *g, const size_t units, const size_t c
 {
     const hl_conv_geometry *c = g->c;
     const size_t taps = c->kernel_height * c->kernel_width;
-    for (size_t first = 0; first < taps; first += TAP_BLOCK) {
-        const size_t last = smaller(taps, first + TAP_BLOCK);
-        vec sums[TAP_BLOCK * GRADIENT_UNITS * GRADIENT_CHANNELS];
+    for (size_t first = 0; first < taps; first += GRADIENT_TAPS) {
+        const size_t last = smaller(taps, first + GRADIENT_TAPS);
+        vec sums[GRADIENT_TAPS * GRADIENT_UNITS * GRADIENT_CHANNELS];
         memset(sums, 0, (last - first) * units * channels * sizeof *sums);
         for (size_t p = 0; p < g->panels; p++)
             gradient_panel(c, units, channels, first, last, p < g->full ? HL_LANES : smaller(g->tail, HL_LANES),
@@ -335,17 +359,33 @@ typedef void gradient_fn(const gradient *g, const real *y, const real *x, real *
     {                                                                                                                  \
         gradient_block(g, units, channels, y, x, gw);                                                                  \
     }
+#if UNITS == 8
+#define GRADIENTS(units) GRADIENT(units, 1) GRADIENT(units, 2) GRADIENT(units, 3) GRADIENT(units, 4)
+#define GRADIENT_ENTRIES(units)                                                                                        \
+    {                                                                                                                  \
+        gradient_##units##_1, gradient_##units##_2, gradient_##units##_3, gradient_##units##_4                         \
+    }
+#else
 #define GRADIENTS(units) GRADIENT(units, 1) GRADIENT(units, 2) GRADIENT(units, 3)
-GRADIENTS(1)
-GRADIENTS(2)
-GRADIENTS(3)
-GRADIENTS(4)
 #define GRADIENT_ENTRIES(units)                                                                                        \
     {                                                                                                                  \
         gradient_##units##_1, gradient_##units##_2, gradient_##units##_3                                               \
     }
-static gradient_fn *const gradients[GRADIENT_UNITS][GRADIENT_CHANNELS] = { GRADIENT_ENTRIES(1), GRADIENT_ENTRIES(2),
-                                                                           GRADIENT_ENTRIES(3), GRADIENT_ENTRIES(4) };
+#endif
+GRADIENTS(1)
+GRADIENTS(2)
+GRADIENTS(3)
+GRADIENTS(4)
+#if UNITS == 8
+GRADIENTS(5)
+GRADIENTS(6)
+#endif
+static gradient_fn *const gradients[GRADIENT_UNITS][GRADIENT_CHANNELS] = {
+    GRADIENT_ENTRIES(1), GRADIENT_ENTRIES(2), GRADIENT_ENTRIES(3), GRADIENT_ENTRIES(4),
+#if UNITS == 8
+    GRADIENT_ENTRIES(5), GRADIENT_ENTRIES(6),
+#endif
+};
 
 /* The next of nearly equal blocks of at most `most`. */
 INLINE size_t even_block(size_t left, size_t most)

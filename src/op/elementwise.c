@@ -249,7 +249,10 @@ hl_node hl_elu(hl_graph *g, hl_node x)
 
 hl_node hl_accumulate(hl_graph *g, hl_node a, hl_node b)
 {
-    return a == HL_NONE ? b : b == HL_NONE ? a : hl_add(g, a, b);
+    if (a == HL_NONE || b == HL_NONE)
+        return a == HL_NONE ? b : a;
+    hl_node joined = hl_join_scatters(g, a, b);
+    return joined == HL_NONE ? hl_add(g, a, b) : joined;
 }
 
 hl_node hl_product(hl_graph *g, hl_node a, hl_node b)

@@ -38,6 +38,9 @@ hl_node hl_product(hl_graph *g, hl_node a, hl_node b);
 bool hl_scalar_value(const hl_graph *g, hl_node n, double *value);
 /* Transposes of gather and of convolution, and weights with everything outside the mask set to zero. */
 hl_node hl_scatter(hl_graph *g, hl_node x, int axis, size_t size, const int32_t *index);
+/* The sum of two scatters of neighbouring parts of an axis, as in the gradient of slices, by putting the parts together; HL_NONE if they are
+ * none. */
+hl_node hl_join_scatters(hl_graph *g, hl_node a, hl_node b);
 /* linear with a mask whose weights are known to be zero outside it. */
 hl_node hl_linear_trusted(hl_graph *g, hl_node x, hl_node w, const hl_mask *mask);
 

@@ -391,3 +391,46 @@ hl_node hl_concat(hl_graph *g, int count, const hl_node *parts, int axis)
     }
     return hl_graph_add(g, &hl_op_concat, count, in, &(hl_attr){ .i = { axis } });
 }
+
+/* ---- sums of scatters ---- */
+
+/* Where consecutive values are put by a scatter that the differentiation at hand made: start .. start + count - 1 of an axis. */
+typedef struct placed {
+    hl_node values;
+    int axis;
+    size_t start, count;
+} placed;
+
+static bool placed_values(const hl_graph *g, hl_node n, placed *p)
+{
+    const hl_node_data *d = hl_graph_node(g, n);
+    if (!d || d->op != &hl_op_scatter || !hl_graph_through(g, n))
+        return false;
+    *p = (placed){ d->in[0], d->attr.i[0], (size_t)d->attr.list[0], d->attr.list_len };
+    for (size_t j = 1; j < p->count; j++)
+        if (d->attr.list[j] != d->attr.list[j - 1] + 1)
+            return false;
+    return true;
+}
+
+hl_node hl_join_scatters(hl_graph *g, hl_node a, hl_node b)
+{
+    placed p[2];
+    if (!placed_values(g, a, &p[0]) || !placed_values(g, b, &p[1]) || p[0].axis != p[1].axis ||
+        !hl_shape_equal(hl_shape_of(g, a), hl_shape_of(g, b)))
+        return HL_NONE;
+    int first = p[1].start < p[0].start;
+    const placed *lower = &p[first], *upper = &p[!first];
+    size_t size = hl_node_dim(g, a, lower->axis), count = lower->count + upper->count;
+    if (lower->start + lower->count != upper->start)
+        return HL_NONE;
+    hl_node both = hl_concat(g, 2, (hl_node[]){ lower->values, upper->values }, lower->axis);
+    int32_t *list = count < size ? hl_arena_alloc(&g->arena, count * sizeof *list) : NULL;
+    if (count == size)
+        return both;
+    if (!list)
+        return hl_graph_fail(g, HL_ERR_NOMEM, "out of memory for the graph");
+    for (size_t j = 0; j < count; j++)
+        list[j] = (int32_t)(lower->start + j);
+    return hl_scatter(g, both, lower->axis, size, list);
+}

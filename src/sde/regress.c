@@ -351,7 +351,7 @@ static size_t list_candidates(const hl_regress *p, hl_candidate *c)
                 size_t bumps = drifts[f].bumps < most ? drifts[f].bumps : most;
                 bool twin = p->dim == 1 && (drifts[f].own || noises[g].own || drifts[f].bumps == 16);
                 bool idle = (drifts[f].bumps && !most) || (drifts[f].lines && !p->lines) ||
-                            (noises[g].bumps && !bumps && !drifts[f].lines);
+                            (noises[g].bumps && !p->basis[1].bumps);
                 if (twin || idle || !wanted(p, drifts[f].form) || count == HL_REGRESS_CANDIDATES)
                     continue;
                 c[count++] = (hl_candidate){ .name = { drifts[f].name, noises[g].name },

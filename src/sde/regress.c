@@ -17,6 +17,7 @@ enum { LINE_BUMPS = 8 };                                      /* Gaussians of on
 enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
 static const double drift_width = 0.7, noise_width = 1, floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
 static const double longest_transition = 0.5, line_tail = 0.02, line_width = 1.2;
+static const double much_less = 0.7; /* see enrich() */
 
 /* ---- data ---- */
 
@@ -490,6 +491,44 @@ static hl_status without_long_pairs(hl_regress *p, sources *s)
     return HL_OK;
 }
 
+static size_t noise_functions(const hl_candidate *c)
+{
+    return (c->degree[1] > 1 && !c->own[1]) + (size_t)c->degree[1] * 2 + c->bumps[1] * 2;
+}
+
+/* While the steps contradict the diffusion: again with larger dictionaries for it alone, if these leave much less. Held-out errors of e^2, in which
+ * few large residuals count most, may take a constant diffusion for as good. */
+static hl_status enrich(hl_regress *p, sources *s)
+{
+    double before, after, *theta = hl_calloc(p->ctx, p->columns, sizeof *theta);
+    sources *kept = hl_calloc(p->ctx, 1, sizeof *kept);
+    hl_status status = theta && kept ? hl_regress_noise_missed(p, &before) : HL_ERR_NOMEM;
+    bool more = status == HL_OK && before > 0;
+    while (more && status == HL_OK) {
+        size_t few = noise_functions(&s->candidate[s->choice.candidate]);
+        *kept = *s;
+        memcpy(theta, p->theta, p->columns * sizeof *theta);
+        s->candidates = 0;
+        for (size_t k = 0; k < kept->candidates; k++)
+            if (noise_functions(&kept->candidate[k]) > few)
+                s->candidate[s->candidates++] = kept->candidate[k];
+        after = before;
+        if (s->candidates)
+            status = rounds(p, s, false, true);
+        if (status == HL_OK && s->candidates)
+            status = hl_regress_noise_missed(p, &after);
+        more = after > 0 && after < much_less * before;
+        if (after >= much_less * before) {
+            *s = *kept;
+            memcpy(p->theta, theta, p->columns * sizeof *theta);
+        }
+        before = after;
+    }
+    hl_free(p->ctx, theta);
+    hl_free(p->ctx, kept);
+    return status;
+}
+
 /* Steps alone, if nearly all rows have a neighbour and their steps are short; otherwise snapshots first, and then with them
  * the steps that are short against what they show. */
 static hl_status iterate(hl_regress *p, sources *s, hl_sde_regress_report *report)
@@ -507,6 +546,8 @@ static hl_status iterate(hl_regress *p, sources *s, hl_sde_regress_report *repor
             status = without_long_pairs(p, s);
         if (!weak || done)
             weak = false, done = true;
+        if (status == HL_OK && done)
+            status = enrich(p, s);
     }
     if (status == HL_OK && !done) {
         if (!linked)

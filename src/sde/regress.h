@@ -199,6 +199,9 @@ typedef struct hl_choice {
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
                             hl_choice *best);
 
+/* Relative error of g that the residuals of steps show, the largest of the columns (regress_check.c); 0 if it is small or may be chance. */
+hl_status hl_regress_noise_missed(const hl_regress *p, double *effect);
+
 /* ---- expressions (forms_fit.c) ---- */
 
 /* What is to be done with the problem after the estimate: p->theta, the choice and the result are there. */

@@ -214,7 +214,7 @@ static void test_losses(void **state)
 }
 
 /* Pseudo-likelihood of trajectories of several lengths with irregular steps, in odd units: the loss of a batch of all pairs
- * is that of Euler steps with the floor, standardised; lambda falls along a line, and < 0 means none. */
+ * is that of Euler steps with the floor, standardised, without the step over a gap in the record; lambda falls along a line, and < 0 means none. */
 static void test_pseudo_loss(void **state)
 {
     enum { COUNT = 14 };
@@ -229,7 +229,7 @@ static void test_pseudo_loss(void **state)
     (void)state;
     for (size_t k = 0; k < COUNT; k++) {
         bool same = k && trajectory[k] == trajectory[k - 1];
-        t[k] = (same ? t[k - 1] : 50) + 0.3 + 4 * hl_random_uniform(3, 1, k);
+        t[k] = (same ? t[k - 1] : 50) + 0.3 + 4 * hl_random_uniform(3, 1, k) + (k == 9 ? 60 : 0);
         x[2 * k] = 300 + 20 * hl_random_normal(3, 2, k);
         x[2 * k + 1] = 0.01 * hl_random_normal(3, 3, k);
     }
@@ -244,14 +244,14 @@ static void test_pseudo_loss(void **state)
     CHECK_OK(ctx, hl_sde_fit_step(fit, &report));
     hl_sde_get_scale(sde, &first, &last, mean, deviation);
     for (size_t k = 0; k + 1 < COUNT; k++)
-        for (size_t i = 0; i < 2 && trajectory[k] == trajectory[k + 1]; i++) {
+        for (size_t i = 0; i < 2 && trajectory[k] == trajectory[k + 1] && k + 1 != 9; i++) {
             double dt = t[k + 1] - t[k], gap = x[2 * k + 2 + i] - x[2 * k + i] - f[2 * k + i] * dt;
             double v = g[2 * k + i] * g[2 * k + i] * dt / (deviation[i] * deviation[i]) + 0.05;
             expected += 0.5 * (gap * gap / (deviation[i] * deviation[i]) / v + log(v));
             pairs += i;
         }
-    assert_int_equal(pairs, 9);
-    CHECK_NEAR(report.loss, expected / 9, 1e-10 * fabs(expected), "Euler's loss");
+    assert_int_equal(pairs, 8);
+    CHECK_NEAR(report.loss, expected / 8, 1e-10 * fabs(expected), "Euler's loss");
     assert_true(report.lambda == 0);
     hl_sde_fit_free(fit);
     CHECK_OK(ctx, hl_sde_fit_create(sde, &data, &(hl_sde_fit_options){ .lambda = 0.4, .iterations = 5 }, &fit));

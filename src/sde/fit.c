@@ -5,11 +5,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/linear.h"
 #include "base/ranks.h"
 #include "exec/plan.h"
 #include "sde/sde.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_END, STREAM_PROBE, STREAM_PLACE };
+static const double LONG_STEP = 5; /* medians */
 enum {
     FEW_TIMES = 20,
     HEAD = 1 + HL_SDE_COURSES * HL_CURVE_STATE,
@@ -135,19 +137,43 @@ static bool few_times(const hl_sde_data *data)
     return count < FEW_TIMES;
 }
 
-static void standardise(hl_sde_fit *fit, const hl_sde_data *data)
+static bool has_next(const hl_sde_data *data, size_t r)
 {
+    return r + 1 < data->rows && (!data->trajectory || data->trajectory[r] == data->trajectory[r + 1]);
+}
+
+hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double *longest)
+{
+    size_t count = 0;
+    double *step = hl_calloc(ctx, data->rows, sizeof *step);
+    if (!step)
+        return HL_ERR_NOMEM;
+    for (size_t r = 0; r < data->rows; r++)
+        if (has_next(data, r))
+            step[count++] = data->t[r + 1] - data->t[r];
+    hl_sort(step, count);
+    *longest = count ? LONG_STEP * step[count / 2] : INFINITY;
+    hl_free(ctx, step);
+    return HL_OK;
+}
+
+/* Values in standardised units, and the items: for pseudo-likelihood without steps over gaps, which are no Euler steps. */
+static hl_status standardise(hl_sde_fit *fit, const hl_sde_data *data)
+{
+    double longest;
+    hl_status status = hl_sde_longest_step(fit->ctx, data, &longest);
+    if (status != HL_OK)
+        return status;
     const hl_sde *s = fit->sde;
     size_t d = s->spec.dim;
     hl_standardise(data->rows, 1, &s->t_first, &(double){ hl_sde_time_unit(s) }, 1, data->t, fit->t);
     hl_standardise(data->rows, d, s->mean, s->deviation, 1, data->x, fit->x);
     for (size_t i = 0; i < d; i++)
         fit->logs += log(s->deviation[i]);
-    for (size_t r = 0; r < data->rows; r++) {
-        bool next = r + 1 < data->rows && (!data->trajectory || data->trajectory[r] == data->trajectory[r + 1]);
-        if (!pseudo(fit) || next)
+    for (size_t r = 0; r < data->rows; r++)
+        if (!pseudo(fit) || (has_next(data, r) && data->t[r + 1] - data->t[r] <= longest))
             fit->item[fit->items++] = r;
-    }
+    return HL_OK;
 }
 
 /* ---- creation ---- */
@@ -233,7 +259,9 @@ static hl_status prepare(hl_sde_fit *fit, const hl_sde_data *data, const hl_sde_
         status = set_scale(fit, data);
     if (status != HL_OK)
         return status;
-    standardise(fit, data);
+    status = standardise(fit, data);
+    if (status != HL_OK)
+        return status;
     if (fit->items == 0)
         return hl_fail(
             fit->ctx, HL_ERR_INVALID,

@@ -199,9 +199,10 @@ static hl_status stop(hl_learner *l)
 /* Did pseudo-ml learn anything? Its loss over the last iterations tells. */
 static hl_status check_steps(hl_learner *l)
 {
-    double constant = hl_learner_constant_loss(l), loss = l->losses ? l->loss / (double)l->losses : NAN;
-    if (!(loss > constant + 0.1 * (double)l->given->dim))
-        return HL_OK;
+    double constant, loss = l->losses ? l->loss / (double)l->losses : NAN;
+    hl_status status = hl_learner_constant_loss(l, &constant);
+    if (status != HL_OK || !(loss > constant + 0.1 * (double)l->given->dim))
+        return status;
     hl_sde_finding finding = finding_of(HL_SDE_FINDING_STEPS_UNLIKELY, loss, constant);
     finding.fatal = 1;
     return hl_learned_add(l->learned, finding);

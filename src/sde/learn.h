@@ -58,7 +58,7 @@ hl_status hl_learner_check_data(hl_learner *l);
 /* pseudo-ml: where drift and diffusion start, as the steps say. */
 void hl_learner_choose_speed(hl_learner *l);
 /* pseudo-ml: the mean -log likelihood of a step for constant drift and diffusion, as its loss is. */
-double hl_learner_constant_loss(const hl_learner *l);
+hl_status hl_learner_constant_loss(const hl_learner *l, double *constant);
 
 /* ---- settings (learn_options.c) ---- */
 

@@ -246,16 +246,19 @@ void hl_learner_choose_speed(hl_learner *l)
     l->spec.drift_scale = l->outcome->drift_scale = q / 2;
 }
 
-double hl_learner_constant_loss(const hl_learner *l)
+hl_status hl_learner_constant_loss(const hl_learner *l, double *constant)
 {
     const hl_sde_data *data = &l->data;
     size_t d = l->given->dim;
-    double unit = hl_sde_time_unit(l->sde), floor = l->options.variance_floor, sum = 0;
+    double unit = hl_sde_time_unit(l->sde), floor = l->options.variance_floor, sum = 0, longest;
+    hl_status status = hl_sde_longest_step(l->ctx, data, &longest);
+    if (status != HL_OK)
+        return status;
     for (size_t i = 0; i < d; i++) {
         double way = 0, time = 0, square = 0, loss = 0, steps = 0;
         for (int pass = 0; pass < 3; pass++) /* mean speed, variance of a unit of time, loss */
             for (size_t r = 0; r < data->rows; r++) {
-                if (!step_begins(l, r))
+                if (!step_begins(l, r) || data->t[r + 1] - data->t[r] > longest)
                     continue;
                 double dt = (data->t[r + 1] - data->t[r]) / unit;
                 double dx = (data->x[(r + 1) * d + i] - data->x[r * d + i]) / l->sde->deviation[i];
@@ -272,5 +275,6 @@ double hl_learner_constant_loss(const hl_learner *l)
             }
         sum += loss;
     }
-    return sum;
+    *constant = sum;
+    return HL_OK;
 }

@@ -14,11 +14,11 @@ static hl_flow *make_flow(hl_context *ctx, const hl_flow_spec *spec)
 
 static hl_flow_spec cnf_spec(size_t n, size_t dim)
 {
-    static const char *const conditioners[] = { "made", "sum", "tree", "attention" };
+    static const char *const conditioners[] = { "made", "separate", "sum", "tree", "attention" };
     return (hl_flow_spec){ .flows = 1 + n % 2,
                            .net = { .dim = dim,
                                     .context = n / 2 % 2 * 2,
-                                    .conditioner = conditioners[n % 4],
+                                    .conditioner = conditioners[n % 5],
                                     .features = 4,
                                     .hidden = 6,
                                     .width = 6,

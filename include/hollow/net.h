@@ -33,7 +33,7 @@ struct hl_net_spec {
     size_t context;
     /* Nonzero: the network has a time input, one value per row. */
     int time;
-    /* "made" (default), "sum", "tree", "attention" or "conv"; see docs/conditioners.md. For flows: "autoregressive" (h_i depends on
+    /* "made" (default), "separate", "sum", "tree", "attention" or "conv"; see docs/conditioners.md. For flows: "autoregressive" (h_i depends on
      * x_1..x_{i-1}), "coupling" (the second half of the columns depends on the first half), "none" (h_i is a constant). */
     const char *conditioner;
     /* A permutation of 0..dim-1: the order in which the conditioner takes the columns. Default 0, 1, ... Copied. See hl_order_columns. */

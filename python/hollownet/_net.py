@@ -43,7 +43,7 @@ class Net(Model):
     context, time : int, bool
         Context values per row; whether t is an input.
     conditioner : str
-        "made" (default), "sum", "tree", "attention", "conv", or for flows "autoregressive", "coupling", "none".
+        "made" (default), "separate", "sum", "tree", "attention", "conv", or for flows "autoregressive", "coupling", "none".
     transformer : str
         "shared" (default), "per-dimension", "additive", "affine", "monotone".
     order : sequence of int

@@ -193,6 +193,8 @@ typedef struct hl_fit_plan {
     double reach;   /* a flow that is further behind the mixtures, in nats, is given up */
 } hl_fit_plan;
 
+/* Does the conditioner (NULL: the default) see all other columns alike, so that they may be decorrelated? Others need columns as they are. */
+bool hl_fit_is_dense(const char *conditioner);
 /* What the settings leave open, by the variant, columns and rows. Free the plan on failure as well. */
 hl_status hl_fit_choose(const hl_fit_table *table, const hl_settings *settings, const hl_fit_variant *variant,
                         hl_fit_plan *plan);

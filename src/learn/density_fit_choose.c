@@ -12,7 +12,7 @@
 typedef struct size_class {
     size_t columns;          /* at most */
     const char *conditioner; /* of continuous flows, as all but the last three */
-    size_t hidden_made;      /* units of the conditioner's layers: of made */
+    size_t hidden_made;      /* units of the conditioner's layers: of made and separate */
     size_t hidden;           /* of other conditioners */
     int hidden_layers;
     size_t features, width; /* of h_i; of the transformer's layers */
@@ -29,7 +29,7 @@ typedef struct size_class {
 /* clang-format off */
 static const size_class classes[] = {
 /*  columns   conditioner  made other layers features width layers activation loss                matching valid discrete iters batch rate */
-    { 2,        "made",     64,  64,   1,     16,      64,   3,    "tanh",  HL_LOSS_DEFAULT,       2. / 3, 2000,   64,   4000,  512, 1e-2 },
+    { 2,        "separate", 64,  64,   1,     16,      64,   3,    "tanh",  HL_LOSS_DEFAULT,       2. / 3, 2000,   64,   4000,  512, 1e-2 },
     { 3,        "made",     64,  64,   1,     16,      64,   3,    "tanh",  HL_LOSS_DEFAULT,       2. / 3, 2000,   64,   4000,  256, 1e-2 },
     { 512,      "made",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_DEFAULT,       1. / 3, 2000,  128,   2000,  256, 5e-3 },
     { SIZE_MAX, "tree",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_FLOW_MATCHING, 1. / 3,  100,  128,   2000,  128, 5e-3 },
@@ -45,12 +45,20 @@ static const double FEW = 2000, JITTER = 0.3, JITTER_ROWS = 5000, DECAY = 0.1, D
 /* Up to FEW rows of 4 to 512 columns, beside mixtures: less to overfit with, in a fifth of the time. */
 enum { SMALLER_COLUMNS = 512 /* the class of these */, FEW_HIDDEN = 32, FEW_FEATURES = 8, FEW_WIDTH = 16 };
 
+/* One column without context, beside mixtures. */
+enum { ONE_HIDDEN = 16, ONE_FEATURES = 4, ONE_WIDTH = 32, ONE_LAYERS = 2, ONE_ITERATIONS = 500, ONE_BATCH = 256 };
+
 static const size_class *find_class(size_t columns)
 {
     const size_class *c = classes;
     while (columns > c->columns)
         c++;
     return c;
+}
+
+bool hl_fit_is_dense(const char *conditioner)
+{
+    return !conditioner || strcmp(conditioner, "made") == 0 || strcmp(conditioner, "separate") == 0;
 }
 
 void hl_fit_default_training(size_t columns, hl_fit_options *o)
@@ -74,8 +82,15 @@ static size_class class_of(const hl_fit_table *t, const hl_settings *s)
         c.width = FEW_WIDTH;
         return c;
     }
-    if (!alone) { /* what the flow lacks after half of the iterations, the mixtures make up for */
+    if (!alone) /* what the flow lacks after half of the iterations, the mixtures make up for */
         c.iterations /= 2;
+    if (!alone && t->dim + t->context == 1) { /* mixtures of one column leave little to gain */
+        c.hidden_made = ONE_HIDDEN;
+        c.features = ONE_FEATURES;
+        c.width = ONE_WIDTH;
+        c.layers = ONE_LAYERS;
+        c.iterations = ONE_ITERATIONS;
+        c.batch = ONE_BATCH;
     }
     return c;
 }
@@ -133,7 +148,7 @@ static hl_status read_image(hl_context *ctx, const char *text, size_t image[3])
 static hl_status choose_flow(const hl_fit_table *t, const hl_settings *s, const size_class *c, hl_fit_plan *plan)
 {
     const char *kind = hl_settings_text(s, "model"), *conditioner = text_or(s, "conditioner", c->conditioner);
-    bool made = strcmp(conditioner, "made") == 0, cnf = !kind || strcmp(kind, "cnf") == 0;
+    bool dense = hl_fit_is_dense(conditioner), cnf = !kind || strcmp(kind, "cnf") == 0;
     hl_net_spec *net = &plan->flow.net;
     plan->flow = (hl_flow_spec){ .kind = kind, .flows = size_or(s, "flows", 0) };
     *net = (hl_net_spec){
@@ -141,9 +156,9 @@ static hl_status choose_flow(const hl_fit_table *t, const hl_settings *s, const 
         .context = t->context,
         .dtype = hl_settings_choice(s, "dtype", 0) == 1 ? HL_F64 : HL_F32,
         .hidden = size_or(s, "hidden",
-                          !cnf   ? c->discrete_hidden
-                          : made ? c->hidden_made
-                                 : c->hidden),
+                          !cnf    ? c->discrete_hidden
+                          : dense ? c->hidden_made
+                                  : c->hidden),
         .hidden_layers = (int)size_or(s, "hidden-layers", cnf ? (size_t)c->hidden_layers : DISCRETE_LAYERS),
         .features = size_or(s, "features", cnf ? c->features : 0),
         .width = size_or(s, "width", cnf ? c->width : 0),

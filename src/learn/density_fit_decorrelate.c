@@ -107,14 +107,13 @@ hl_status hl_fit_decorrelate(hl_fit_table *t, const hl_settings *settings, const
 {
     const char *kind = hl_settings_text(settings, "model"), *conditioner = hl_settings_text(settings, "conditioner");
     const char *wish = hl_settings_text(settings, "decorrelate");
-    bool made = (!kind || strcmp(kind, "cnf") == 0) &&
-                (!conditioner || strcmp(conditioner, "made") == 0); /* others want columns as they are */
+    bool dense = (!kind || strcmp(kind, "cnf") == 0) && hl_fit_is_dense(conditioner);
     bool asked = wish && strcmp(wish, "on") == 0, enough = t->train.rows >= 2 * t->dim;
     if (asked && !enough)
         return hl_fail(t->ctx, HL_ERR_INVALID,
                        "decorrelate=on: %zu rows for %zu columns; at least two rows per column are needed",
                        t->train.rows, t->dim);
-    if (t->dim < 2 || !enough || (wish && !asked) || (!asked && (!made || t->dim > MOST_COLUMNS)))
+    if (t->dim < 2 || !enough || (wish && !asked) || (!asked && (!dense || t->dim > MOST_COLUMNS)))
         return HL_OK;
     if (!asked && !variant->by_rule && !variant->decorrelated)
         return HL_OK;

@@ -13,7 +13,7 @@
 #include "learn/density_fit.h"
 
 enum { FEW = 5000, FOLDS = 5, LEAST_VALID = 5, REPORT_ROWS = 200, REPORT_PART = 5, STREAM_FOLD = 45 };
-enum { LEAST_FITTED = 5, EVEN_ROWS = 50, JUDGE_PART = 10, REFINE_STEPS = 3 };
+enum { LEAST_FITTED = 5, EVEN_ROWS = 50, JUDGE_PART = 10, REFINE_STEPS = 3, STARTS = 4, START_STEPS = 10 };
 enum { MAPPED_ROWS = 500, MAP_COLUMNS = 512, MANY_COLUMNS = 64, MAP_PARTS = 64, FEW_MAP_PARTS = 8, EM_ROWS = 50000 };
 static const double WORK = 6e9; /* parts times rows times squared columns of a mixture, at most */
 static const double MAPPED_GAIN = 0.05, MAPPED_GAIN_COLUMN = 0.01;
@@ -301,6 +301,30 @@ static hl_status refine(const pool *p, const view *v, const hl_tmixture_plan *pl
     return status;
 }
 
+/* All rows, from the best of some starts: that of the plan was chosen on a part of the rows, and here it may lead elsewhere. */
+static hl_status fit_all(const pool *p, const view *v, const hl_tmixture_plan *plan, hl_tmixture **out)
+{
+    hl_tmixture_plan best = *plan, next = *plan;
+    double most = -INFINITY;
+    hl_status status = HL_OK;
+    next.steps = plan->steps < START_STEPS ? plan->steps : START_STEPS;
+    for (size_t i = 0; i < (plan->parts > 1 ? STARTS : 0) && status == HL_OK; i++) {
+        double score = -INFINITY;
+        next.seed = plan->seed + 100 * i;
+        status = hl_tmixture_fit(p->ctx, p->columns, p->table->context, &v->rows, &next, out, NULL, &score);
+        hl_tmixture_free(*out);
+        *out = NULL;
+        if (status == HL_OK && score > most) {
+            most = score;
+            best.seed = next.seed;
+        }
+        if (i > 0 && (status == HL_ERR_CONVERGENCE || status == HL_ERR_NOT_FINITE))
+            status = HL_OK;
+    }
+    return status == HL_OK ? hl_tmixture_fit(p->ctx, p->columns, p->table->context, &v->rows, &best, out, NULL, NULL)
+                           : status;
+}
+
 /* A mixture on the rows of `views`, whose last one is all rows for the end. */
 static hl_status fit_mixture(const pool *p, const view *views, size_t most, hl_tmixture **out, double *logp)
 {
@@ -323,7 +347,7 @@ static hl_status fit_mixture(const pool *p, const view *views, size_t most, hl_t
     if (status == HL_OK && p->folds > 1) {
         hl_tmixture_free(*out);
         *out = NULL;
-        status = hl_tmixture_fit(p->ctx, p->columns, p->table->context, &views[p->folds].rows, &plan, out, NULL, NULL);
+        status = fit_all(p, &views[p->folds], &plan, out);
     }
     hl_free(p->ctx, floor);
     return status;

@@ -4,7 +4,7 @@
 #include "nn/net.h"
 
 /* Those that continuous flows can have. */
-static const char *const conditioners[] = { "made", "conv", "attention", "tree", "sum", NULL };
+static const char *const conditioners[] = { "made", "separate", "conv", "attention", "tree", "sum", NULL };
 static const char *const traces[] = { "exact", "hutchinson", "brute", NULL };
 static const char *const losses[] = { "default", "nll", "flow-matching", "score", NULL };
 static const char *const dtypes[] = { "f32", "f64", NULL };

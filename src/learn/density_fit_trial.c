@@ -177,9 +177,9 @@ hl_status hl_fit_try(const hl_fit_members *members, const hl_fit_table *table, c
     trial t = { members, table, settings, 0, 0 };
     hl_fit_plan plan = { 0 };
     const char *kind = hl_settings_text(settings, "model"), *conditioner = hl_settings_text(settings, "conditioner");
-    bool made = (!kind || strcmp(kind, "cnf") == 0) && (!conditioner || strcmp(conditioner, "made") == 0);
+    bool dense = (!kind || strcmp(kind, "cnf") == 0) && hl_fit_is_dense(conditioner);
     *best = (hl_fit_variant){ .mapped = members->flow_mapped, .rate = 1, .by_rule = true, .score = NAN };
-    if (!members->mixtures || members->alone || table->valid.rows < LEAST_VALID || !made)
+    if (!members->mixtures || members->alone || table->valid.rows < LEAST_VALID || !dense)
         return HL_OK;
     hl_status status = hl_fit_choose(table, settings, best, &plan);
     t.matching = (size_t)(TRIAL_MATCHING * (double)plan.options.iterations);

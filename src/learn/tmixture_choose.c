@@ -13,7 +13,11 @@ enum {
     HEAVY = 8 /* degrees of freedom */
 };
 
-static const double DIAGONAL = 1e9; /* rows of the prior */
+static const double DIAGONAL = 1e9;   /* rows of the prior */
+static const double SMALL_WORK = 5e6; /* parts times rows times squared columns: all starts are tried */
+static const double FAR = 0.2;        /* nats that more parts with independent columns have not made up for */
+static const double LARGER =
+    5e-4; /* nats that a mixture with more parameters must gain; smaller differences are chance */
 static const double CLEARLY = 0.02; /* nats by which a size is worse, so that larger ones are not tried */
 
 typedef struct choice {
@@ -27,6 +31,13 @@ typedef struct choice {
 static bool is_misfit(hl_status status)
 {
     return status == HL_ERR_CONVERGENCE || status == HL_ERR_NOT_FINITE;
+}
+
+/* Parameters of a mixture. */
+static double size_of(const choice *c, const hl_tmixture_plan *plan)
+{
+    double d = (double)c->dim, spread = plan->prior < DIAGONAL ? d * (d + 1) / 2 : d;
+    return (double)plan->parts * (1 + d + spread) + (isinf(plan->nu) ? 0 : 1);
 }
 
 /* Fit a plan to all folds; it becomes the best if the held rows say so. A plan that cannot be fitted is passed over. */
@@ -50,7 +61,7 @@ static hl_status try_plan(choice *c, hl_tmixture_plan plan)
         steps += taken;
     }
     c->last = sum / count;
-    if (sum / count > c->score) {
+    if (sum / count > c->score + (size_of(c, &plan) > size_of(c, &c->best) ? LARGER : 0)) {
         c->score = sum / count;
         c->best = plan;
         c->best.steps = (steps + c->folds - 1) / c->folds;
@@ -71,6 +82,8 @@ static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_pla
     uint64_t seed = plan->seed;
     hl_tmixture_plan next = *plan;
     size_t same = 0;
+    bool small = plan->parts <= SMALL_PARTS ||
+                 (double)plan->parts * (double)c->fold[0].rows * pow((double)c->dim, 2) <= SMALL_WORK;
     next.steps = START_STEPS;
     if (plan->parts >= LARGE_PARTS) {
         plan->start = before;
@@ -81,7 +94,7 @@ static hl_status try_starts(choice *c, hl_tmixture_start before, hl_tmixture_pla
         double score = 0;
         next.start = starts[i];
         next.seed = seed + i;
-        if (plan->parts > SMALL_PARTS && i + 1 < count && (starts[i] != before || ++same > 2))
+        if (!small && i + 1 < count && (starts[i] != before || ++same > 2))
             continue;
         hl_status status = hl_tmixture_fit(c->ctx, c->dim, c->given, &rows_only, &next, &m, NULL, &score);
         hl_tmixture_free(m);
@@ -154,17 +167,34 @@ static hl_status try_priors(choice *c)
     return status;
 }
 
-/* Parts whose columns are independent, which bear more parts: so many rows of the diagonal that nothing else counts. */
+/* Parts whose columns are independent, which bear more parts: so many rows of the diagonal that nothing else counts. Sizes n, 3 n / 2, 2 n, ...
+ * from half of the best size on, until two in a row are no better or one of at least the best size is far behind. */
 static hl_status try_diagonal(choice *c, size_t limit)
 {
     hl_status status = HL_OK;
-    size_t parts = c->best.parts;
-    for (size_t n = parts / 2 > 0 ? parts / 2 : 1; status == HL_OK && n <= 2 * parts && n <= limit; n *= 2) {
-        hl_tmixture_plan next = c->best;
-        next.parts = n;
+    const hl_tmixture_plan like = c->best;
+    double best = -INFINITY, goal = c->score;
+    size_t worse = 0, power = 1;
+    while (4 * power <= like.parts)
+        power *= 2;
+    for (size_t halves = 2; status == HL_OK && worse < 2; halves = halves == 2 ? 3 : 2) {
+        hl_tmixture_plan next = like;
+        next.parts = power * halves / 2;
         next.prior = DIAGONAL;
         next.pooled = false;
-        status = try_plan(c, next);
+        power *= halves == 3 ? 2 : 1;
+        if (next.parts > limit)
+            break;
+        if (next.parts == 1 && halves == 3)
+            continue;
+        c->last = -INFINITY;
+        status = try_starts(c, like.start, &next);
+        if (status == HL_OK)
+            status = try_plan(c, next);
+        worse = c->last > best ? 0 : worse + 1;
+        best = fmax(best, c->last);
+        if (next.parts >= like.parts && best < goal - FAR)
+            break;
     }
     return status;
 }
@@ -188,7 +218,7 @@ static hl_status try_pooled(choice *c, size_t limit)
 hl_status hl_tmixture_choose(hl_context *ctx, size_t dim, size_t given, size_t folds, const hl_tmixture_fold *fold,
                              size_t most, hl_tmixture_plan *plan, double *score)
 {
-    static const double normal_others[] = { 30, 0 }, heavy_others[] = { 4, 20 };
+    static const double normal_others[] = { 30, 0, 0 }, heavy_others[] = { 4, 20, INFINITY };
     choice c = { .ctx = ctx, .dim = dim, .given = given, .folds = folds, .fold = fold, .score = -INFINITY };
     size_t rows = fold[0].rows, limit = rows / ROWS_PER_PART < most ? rows / ROWS_PER_PART : most;
     c.best = *plan;
@@ -203,7 +233,7 @@ hl_status hl_tmixture_choose(hl_context *ctx, size_t dim, size_t given, size_t f
     if (status == HL_OK && dim > given + 1 && isfinite(c.score) && !plan->quick)
         status = try_diagonal(&c, limit);
     const double *others = isinf(c.best.nu) ? normal_others : heavy_others;
-    for (size_t i = 0; i < 2 && status == HL_OK && isfinite(c.score) && others[i] > 0; i++) {
+    for (size_t i = 0; i < 3 && status == HL_OK && isfinite(c.score) && others[i] > 0; i++) {
         hl_tmixture_plan next = c.best;
         next.nu = others[i];
         status = try_plan(&c, next);

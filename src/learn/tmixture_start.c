@@ -9,7 +9,7 @@
 #include "base/linear.h"
 #include "learn/tmixture_panels.h"
 
-enum { MEANS_STEPS = 10, STREAM_MEANS = 34 };
+enum { MEANS_STEPS = 30, STREAM_MEANS = 34 };
 
 /* Of s [d][d] the lower triangle is read. */
 bool hl_tmixture_cholesky(size_t d, const double *s, double *l)
@@ -109,10 +109,10 @@ void hl_tmixture_arrange(size_t rows, size_t dim, const double *x, size_t stride
 
 typedef struct means {
     size_t rows, dim, parts;
-    const double *x; /* [rows][dim] */
-    double *centre;  /* [parts][dim] */
-    double *distance;
-    uint32_t *nearest; /* the centre of each row */
+    const double *x;                 /* [rows][dim] */
+    double *centre;                  /* [parts][dim] */
+    double *distance, *trial, *next; /* [rows]: from the nearest centre; with a candidate; with the best of them */
+    uint32_t *nearest;               /* the centre of each row */
 } means;
 
 static double squared_distance(const double *a, const double *b, size_t dim)
@@ -123,37 +123,70 @@ static double squared_distance(const double *a, const double *b, size_t dim)
     return sum;
 }
 
-/* k-means++: each centre is a row, chosen with probability proportional to its squared distance from the centres before. */
+/* The row where the running sum of squared distances passes u of their total. */
+static size_t draw_row(const means *k, double u)
+{
+    double total = 0, sum = 0;
+    size_t chosen = 0;
+    for (size_t r = 0; r < k->rows; r++)
+        total += k->distance[r];
+    for (size_t r = 0; r < k->rows; r++) {
+        sum += k->distance[r];
+        if (k->distance[r] > 0)
+            chosen = r;
+        if (sum >= u * total && k->distance[r] > 0)
+            break;
+    }
+    return chosen;
+}
+
+/* Squared distances of all rows from their nearest centre if this row becomes one, to `to`; returns their sum. */
+static double add_centre(const means *k, size_t row, bool first, double *to)
+{
+    const double *c = k->x + row * k->dim;
+    double sum = 0;
+    for (size_t r = 0; r < k->rows; r++) {
+        double d = squared_distance(k->x + r * k->dim, c, k->dim);
+        sum += to[r] = first || d < k->distance[r] ? d : k->distance[r];
+    }
+    return sum;
+}
+
+/* Greedy k-means++: candidates for a centre are rows, drawn with probability proportional to their squared distance from the centres
+ * before; of 2 + log(parts) candidates the one that leaves the smallest sum of distances is taken. */
 static void choose_centres(means *k, uint64_t seed)
 {
+    size_t candidates = 2 + (size_t)log((double)k->parts);
     for (size_t r = 0; r < k->rows; r++)
         k->distance[r] = 1;
     for (size_t j = 0; j < k->parts; j++) {
-        double total = 0, sum = 0;
+        double least = INFINITY;
         size_t chosen = 0;
-        for (size_t r = 0; r < k->rows; r++)
-            total += k->distance[r];
-        double u = total * hl_random_uniform(seed, STREAM_MEANS, j);
-        for (size_t r = 0; r < k->rows; r++) {
-            sum += k->distance[r];
-            if (k->distance[r] > 0)
-                chosen = r;
-            if (sum >= u && k->distance[r] > 0)
-                break;
+        for (size_t i = 0; i < (j ? candidates : 1); i++) {
+            size_t row = draw_row(k, hl_random_uniform(seed, STREAM_MEANS, j + i * k->parts));
+            double sum = add_centre(k, row, j == 0, k->trial);
+            if (sum < least) {
+                least = sum;
+                chosen = row;
+                double *keep = k->trial;
+                k->trial = k->next;
+                k->next = keep;
+            }
         }
-        double *c = k->centre + j * k->dim;
-        memcpy(c, k->x + chosen * k->dim, k->dim * sizeof *c);
-        for (size_t r = 0; r < k->rows; r++) {
-            double d = squared_distance(k->x + r * k->dim, c, k->dim);
-            k->distance[r] = j == 0 || d < k->distance[r] ? d : k->distance[r];
-        }
+        memcpy(k->centre + j * k->dim, k->x + chosen * k->dim, k->dim * sizeof *k->centre);
+        double *keep = k->distance;
+        k->distance = k->next;
+        k->next = keep;
     }
 }
 
-static void move_centres(means *k, double *count)
+/* Returns whether a row has changed its centre. */
+static bool move_centres(means *k, double *count)
 {
+    bool changed = false;
     for (size_t r = 0; r < k->rows; r++) {
         double best = INFINITY;
+        uint32_t before = k->nearest[r];
         for (size_t j = 0; j < k->parts; j++) {
             double d = squared_distance(k->x + r * k->dim, k->centre + j * k->dim, k->dim);
             if (d < best) {
@@ -161,6 +194,7 @@ static void move_centres(means *k, double *count)
                 k->nearest[r] = (uint32_t)j;
             }
         }
+        changed = changed || k->nearest[r] != before;
     }
     memset(count, 0, k->parts * sizeof *count);
     for (size_t r = 0; r < k->rows; r++)
@@ -171,6 +205,7 @@ static void move_centres(means *k, double *count)
     for (size_t r = 0; r < k->rows; r++)
         for (size_t i = 0; i < k->dim; i++)
             k->centre[k->nearest[r] * k->dim + i] += k->x[r * k->dim + i] / count[k->nearest[r]];
+    return changed;
 }
 
 /* ---- spaces ---- */
@@ -233,19 +268,23 @@ hl_status hl_tmixture_cluster(hl_context *ctx, size_t rows, size_t dim, double *
 {
     means k = { .rows = rows, .dim = dim, .parts = parts, .x = x, .nearest = nearest };
     double *work = hl_calloc(ctx, hl_size_mul(2 * dim, dim), sizeof *work);
-    k.distance = hl_calloc(ctx, rows, sizeof *k.distance);
+    double *distances = hl_calloc(ctx, hl_size_mul(3, rows), sizeof *distances);
     k.centre = hl_calloc(ctx, hl_size_mul(parts, dim + 1), sizeof *k.centre);
-    hl_status status = work && k.distance && k.centre ? HL_OK : HL_ERR_NOMEM;
+    hl_status status = work && distances && k.centre ? HL_OK : HL_ERR_NOMEM;
     for (size_t i = 0; status == HL_OK && start != HL_START_COLUMNS && i < dim; i++)
-        score_column(rows, dim, x + i, k.distance);
+        score_column(rows, dim, x + i, distances);
     if (status == HL_OK && start == HL_START_WHITE)
         whiten(rows, dim, x, work);
+    k.distance = distances;
+    k.trial = distances + rows;
+    k.next = distances + 2 * rows;
     if (status == HL_OK)
         choose_centres(&k, seed);
     for (int i = 0; status == HL_OK && i < MEANS_STEPS; i++)
-        move_centres(&k, k.centre + parts * dim);
+        if (!move_centres(&k, k.centre + parts * dim) && i > 0)
+            break;
     hl_free(ctx, work);
-    hl_free(ctx, k.distance);
+    hl_free(ctx, distances);
     hl_free(ctx, k.centre);
     return status;
 }

@@ -117,9 +117,12 @@ static void print(const hl_density *model)
 static int calibrate(job *j, const settings *set)
 {
     hl_status status = hl_density_calibrate(j->model, j->rows, j->x, j->c, set->accuracy);
-    if (status == HL_IMPRECISE)
-        cli_say(&cli_calibrate, "%s", hl_context_message(j->ctx));
-    else if (status != HL_OK)
+    if (status == HL_IMPRECISE) {
+        print(j->model);
+        return cli_fail(&cli_calibrate, CLI_FAILED, "%s; %s", hl_context_message(j->ctx),
+                        set->out ? "no file is written" : "try a larger --accuracy");
+    }
+    if (status != HL_OK)
         return cli_fail_library(&cli_calibrate, j->ctx, status);
     print(j->model);
     if (set->out && (status = hl_density_save(j->model, set->out)) != HL_OK)

@@ -76,8 +76,11 @@ static int choose_columns(fit_job *j)
     if (result == CLI_OK && j->weights > 1)
         result = cli_fail(&cli_fit, CLI_WRONG, "--weights: give one column, not %zu", j->weights);
     if (result == CLI_OK && j->context + j->weights == all)
-        result = cli_fail(&cli_fit, CLI_WRONG,
-                          "%s: all columns are given by --context; at least one must be left to model", j->path);
+        result = cli_fail(&cli_fit, CLI_WRONG, "%s: all columns are given by %s; at least one must be left to model",
+                          j->path,
+                          !j->weights   ? "--context"
+                          : !j->context ? "--weights"
+                                        : "--context and --weights");
     for (size_t i = 0; result == CLI_OK && i < all; i++)
         if (!taken[i])
             j->index[n++] = i;
@@ -247,13 +250,20 @@ static hl_status call_library(fit_job *j, hl_density **model, hl_density_outcome
     return hl_density_fit(j->ctx, &data, j->settings, &job, model, outcome);
 }
 
-/* The message of a failed call; that of a weight with its place in the file. */
+/* The message of a failed call; that of a weight or a value outside of its bounds with its place in the file. */
 static int fail(fit_job *j, hl_status status)
 {
     hl_failure f = hl_context_failure(j->ctx);
     char place[400];
     double weight = 0;
-    if (status != HL_ERR_INVALID || f.row == HL_NOWHERE || !j->weights)
+    if (status != HL_ERR_INVALID || f.row == HL_NOWHERE)
+        return cli_fail_library(&cli_fit, j->ctx, status);
+    if (f.column < j->dim) {
+        bool valid = strncmp(f.what, "validation", strlen("validation")) == 0;
+        hl_table_place(valid ? j->valid : j->table, f.row, HL_NO_COLUMN, place, sizeof place);
+        return cli_fail(&cli_fit, CLI_WRONG, "%s: %s", place, f.what);
+    }
+    if (!j->weights)
         return cli_fail_library(&cli_fit, j->ctx, status);
     bool training =
         f.row < hl_table_rows(j->table) && read_source(1, &f.row, NULL, NULL, &weight, j) == HL_OK && !(weight >= 0);

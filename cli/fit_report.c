@@ -7,6 +7,11 @@
 
 enum { SHOWN = 5 }; /* findings of a kind */
 
+static const char *plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* ---- findings ---- */
 
 static void say_finding(const fit_job *j, const hl_finding *f)
@@ -27,7 +32,7 @@ static void say_warnings(const fit_job *j, const hl_density_outcome *o)
             say_finding(j, &o->finding[i]);
     for (size_t k = 0; k < sizeof said / sizeof *said; k++)
         if (said[k] > SHOWN)
-            cli_say(&cli_fit, "the same applies to %zu more columns (%s)", said[k] - SHOWN,
+            cli_say(&cli_fit, "the same applies to %zu more column%s (%s)", said[k] - SHOWN, plural(said[k] - SHOWN),
                     hl_finding_name((hl_finding_kind)k));
 }
 
@@ -63,6 +68,23 @@ bool fit_refuse(const fit_job *j, const hl_density_outcome *o)
 
 /* ---- progress ---- */
 
+/* Settings of flows where there is none. */
+static void say_unused(const fit_job *j)
+{
+    static const char *const flows[] = { "model",    "flows", "conditioner", "hidden",     "hidden-layers",
+                                         "features", "width", "layers",      "activation", "iters",
+                                         "batch",    "lr",    "loss",        "trace",      "solver",
+                                         "rtol",     "atol",  "ode-steps",   "jitter",     "decorrelate" };
+    const char *members = hl_settings_text(j->settings, "members");
+    char list[300] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof flows / sizeof *flows && used < sizeof list; i++)
+        if (hl_settings_text(j->settings, flows[i]))
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s", used ? ", " : "", flows[i]);
+    if (members && strcmp(members, "mixture") == 0 && used)
+        cli_say(&cli_fit, "%s: no effect with --members mixture, as no flow is trained", list);
+}
+
 static void say_start(fit_job *j, const hl_density_progress *p)
 {
     const hl_density_outcome *o = p->so_far;
@@ -70,8 +92,10 @@ static void say_start(fit_job *j, const hl_density_progress *p)
     char size[60] = "";
     if (o->parameters)
         snprintf(size, sizeof size, "; %zu parameters", o->parameters);
-    cli_say(&cli_fit, "%zu training rows, %zu validation rows, %zu columns%s%s", o->train_rows, o->valid_rows, j->dim,
+    cli_say(&cli_fit, "%zu training row%s, %zu validation row%s, %zu column%s%s%s", o->train_rows,
+            plural(o->train_rows), o->valid_rows, plural(o->valid_rows), j->dim, plural(j->dim),
             j->context ? " conditional on the context" : "", size);
+    say_unused(j);
     if (!o->valid_rows && !fit_has_atoms(o) && !hl_settings_text(j->settings, "members"))
         cli_say(&cli_fit,
                 "there are no validation rows to weight mixtures, so the model is a flow only (see --members)");
@@ -226,20 +250,21 @@ static void say_gain(const fit_job *j, const hl_density_outcome *o)
     if (!o->iteration)
         say_untrained(j, o);
     else if (!(o->best < o->mixture))
-        cli_say(&cli_fit, "the flow does not improve on a mixture of %zu components, so the model has no flow",
-                o->parts);
+        cli_say(&cli_fit, "the flow does not improve on a mixture of %zu component%s, so the model has no flow",
+                o->parts, plural(o->parts));
     else if (o->gain_rows)
         cli_say(&cli_fit,
-                "the flow gains %.4f +- %.4f nats per row over a mixture of %zu components (on %zu rows not used for "
+                "the flow %s %.4f +- %.4f nats per row %s a mixture of %zu component%s (on %zu rows not used for "
                 "selection)",
-                o->gain, o->gain_error, o->parts, o->gain_rows);
+                o->gain < 0 ? "is worse by" : "gains", fabs(o->gain), o->gain_error, o->gain < 0 ? "than" : "over",
+                o->parts, plural(o->parts), o->gain_rows);
     else
         cli_say(&cli_fit,
-                "the flow gains %.4f nats per row over a mixture of %zu components (on the rows used for selection)",
-                o->mixture - o->best, o->parts);
+                "the flow gains %.4f nats per row over a mixture of %zu component%s (on the rows used for selection)",
+                o->mixture - o->best, o->parts, plural(o->parts));
     if (o->end == HL_DENSITY_END_BEHIND && o->iteration)
         cli_say(&cli_fit, "training of the flow was stopped at iteration %zu, as it was %.2f nats worse", o->iteration,
-                o->flow - o->mixture);
+                fmax(o->flow - o->mixture, 0));
 }
 
 /* The verdict in words, and the exit status. */
@@ -256,12 +281,14 @@ static int say_verdict(const hl_density_outcome *o)
                         "%.4f; the best model before is kept; try a smaller --lr",
                         o->iteration, o->recent, o->normal);
     if (o->verdict == HL_DENSITY_NORMAL_BETTER)
-        cli_say(&cli_fit, "warning: on the %zu validation rows a normal distribution is better (%.4f nats)",
-                o->valid_rows, o->normal);
+        cli_say(&cli_fit, "warning: on the %zu validation row%s a normal distribution is better (%.4f nats)",
+                o->valid_rows, plural(o->valid_rows), o->normal);
     if (o->verdict == HL_DENSITY_NORMAL)
-        cli_say(&cli_fit,
-                "a normal distribution is better (%.4f nats), so it is the model; more rows may allow a better one",
-                o->normal);
+        cli_say(
+            &cli_fit,
+            "no flow or mixture is better than a normal distribution (%.4f nats), so it is the model; more rows may "
+            "allow a better one",
+            o->normal);
     if (o->end == HL_DENSITY_END_PATIENCE)
         cli_say(&cli_fit, "stopped at iteration %zu: no improvement in %zu validations (--patience)", o->iteration,
                 o->patience);

@@ -230,6 +230,10 @@ expect 2 sample "$work/c.hollow" --context "$data"
 stderr_has "no column 'side'"
 fit 2 "$data" "$work/none.hollow" --context a,b
 refused "$work/none.hollow" "all columns are given by --context"
+fit 2 "$data" "$work/none.hollow" --columns a --weights a
+refused "$work/none.hollow" "all columns are given by --weights"
+fit 2 "$data" "$work/none.hollow" --bounds 'a=1e9:'
+refused "$work/none.hollow" "$data:2: training row 1, column 'a'"
 fit 2 "$data" "$work/none.hollow" --context nobody
 refused "$work/none.hollow" "nobody"
 fit 2 "$three" "$work/none.hollow" --context side --exclude side
@@ -292,7 +296,9 @@ stderr_has "column 'n' has integer values: uniform noise"
 expect 0 sample "$work/whole.hollow" -n 50
 if awk -F, 'NR > 1 && $1 != int($1) { exit 1 }' "$out"; then pass; else fail "$command: not rounded"; fi
 fit 0 "$work/whole.csv" "$work/whole.hollow" --keep-steps
-stderr_has "warning: column 'n' has integer values, so the likelihood is unbounded; --dequantize"
+stderr_has "warning: column 'n' has integer values, so the likelihood is unbounded; without --keep-steps"
+fit 2 "$work/whole.csv" "$work/none.hollow" --keep-steps --dequantize
+refused "$work/none.hollow" "contradict each other"
 fit 0 "$work/whole.csv" "$work/whole.hollow" --dequantize
 if grep -q warning "$err"; then fail "$command: a warning"; else pass; fi
 awk 'NR == 1 { print "t,b"; next } { split($0, f, ","); printf "%.1f,%s\n", f[1] / 3, f[2] }' "$data" >"$work/tied.csv"

@@ -150,8 +150,8 @@ hl_status hl_fit_check_edges(hl_fit_table *t)
         const hl_column_stats *s = &t->stats[i];
         const double *at = t->train.x + i;
         hl_finding f = { .kind = HL_FINDING_EDGE, .column = i, .low = -INFINITY, .high = INFINITY };
-        if (isfinite(t->form[i].low) || isfinite(t->form[i].high) || (s->min < 0 && s->max > 0))
-            continue; /* declared, or no edge at 0 */
+        if (isfinite(t->form[i].low) || isfinite(t->form[i].high) || (s->min < 0 && s->max > 0) || s->integer)
+            continue; /* declared, no edge at 0, or limited as integers are */
         quartiles(at, t->train.rows, t->dim, NAN, sorted, q);
         if (s->min >= 0 && has_mass_at(at, t->train.rows, t->dim, 0, q[1]))
             f.low = 0;

@@ -254,6 +254,8 @@ static hl_status look_at_columns(hl_fit_table *t, bool dequantized)
 hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const hl_settings *settings)
 {
     bool dequantized = hl_settings_flag(settings, "dequantize", false);
+    if (dequantized && hl_settings_flag(settings, "keep-steps", false))
+        return hl_fail(t->ctx, HL_ERR_INVALID, "options dequantize and keep-steps contradict each other; give one");
     uint64_t seed = hl_settings_integer(settings, "seed", 0);
     t->dim = data->dim;
     t->context = data->context;

@@ -68,8 +68,10 @@ static hl_status check_inside(const hl_fit_table *t, const char *what, const hl_
     for (size_t i = 0; i < rows->rows * t->dim; i++) {
         const hl_column_form *f = &t->form[i % t->dim];
         if (rows->x[i] < f->low || rows->x[i] > f->high)
-            return hl_fail(t->ctx, HL_ERR_INVALID, "%s row %zu, column '%.60s' is %g, outside of its bounds %g:%g",
-                           what, i / t->dim + 1, t->column[i % t->dim].name, rows->x[i], f->low, f->high);
+            return hl_fail_at(t->ctx, HL_ERR_INVALID,
+                              t->stream ? hl_at(HL_NOWHERE, HL_NOWHERE) : hl_at(i / t->dim, i % t->dim),
+                              "%s row %zu, column '%.60s' is %g, outside of its bounds %g:%g", what, i / t->dim + 1,
+                              t->column[i % t->dim].name, rows->x[i], f->low, f->high);
     }
     return HL_OK;
 }

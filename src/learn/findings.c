@@ -53,6 +53,14 @@ static void edge_text(const hl_finding *f, const char *name, char *buffer, size_
              name, isfinite(f->low) ? "below" : "above", f->value, name, low, high);
 }
 
+/* Is a column with this value modelled through asinh (hl_column_form_choose)? From 1000 deviations on, 1.349 of which are
+ * between the quartiles. */
+static bool is_asinh(const hl_finding *f)
+{
+    double middle = 0.5 * (f->low + f->high);
+    return fabs(f->value - middle) > 743 * (f->high - f->low);
+}
+
 /* Whole numbers, or values that repeat. */
 static void steps_text(const hl_finding *f, const char *name, char *buffer, size_t size)
 {
@@ -69,11 +77,16 @@ static void steps_text(const hl_finding *f, const char *name, char *buffer, size
                  "column '%.80s' has %s: uniform noise of width one step is added, and samples are "
                  "rounded%s (option keep-steps: no noise)",
                  name, values, range);
+    else if (whole) /* with option keep-steps, as there is noise otherwise */
+        snprintf(buffer, size,
+                 "column '%.80s' has integer values, so the likelihood is unbounded; without option keep-steps uniform "
+                 "noise of width one step is added",
+                 name);
     else
-        snprintf(
-            buffer, size,
-            "column '%.80s' %s, so the likelihood is unbounded; option dequantize adds uniform noise of width one step",
-            name, whole ? "has integer values" : "has many repeated values");
+        snprintf(buffer, size,
+                 "column '%.80s' has many repeated values, so the likelihood is unbounded; option dequantize (without "
+                 "option keep-steps) adds uniform noise of width one step",
+                 name);
 }
 
 const char *hl_finding_text(const hl_finding *f, const char *const *names, char *buffer, size_t size)
@@ -99,8 +112,10 @@ const char *hl_finding_text(const hl_finding *f, const char *const *names, char 
     case HL_FINDING_FAR:
         snprintf(buffer, size,
                  "column '%.80s': %g is far from the other values, half of which are in %g .. %g%s; correct it if it "
-                 "is an error; otherwise transform the column by asinh or log",
-                 name, f->value, f->low, f->high, f->count > 1 ? ", as are other values of this column" : "");
+                 "is an error%s",
+                 name, f->value, f->low, f->high, f->count > 1 ? ", as are other values of this column" : "",
+                 is_asinh(f) ? "; the column is modelled through asinh"
+                             : "; otherwise transform the column by asinh or log");
         break;
     case HL_FINDING_DEPENDENT:
         dependent_text(f, names, buffer, size);

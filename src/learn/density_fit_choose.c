@@ -42,7 +42,8 @@ static const double REACH = 0.5,
                     REACH_COLUMN = 0.05; /* nats behind the mixtures at which a flow adds nothing any more */
 static const double FEW = 2000, JITTER = 0.3, JITTER_ROWS = 5000, DECAY = 0.1, DECAY_ROWS = 20000;
 
-/* Up to FEW rows of 4 to 512 columns, beside mixtures: less to overfit with, in a fifth of the time. */
+/* Up to FEW rows of up to 512 columns, beside mixtures: less to overfit with, in a fifth of the time or less. */
+enum { FEW_NARROW_WIDTH = 32, FEW_NARROW_LAYERS = 2, FEW_BATCH = 256 /* of up to three columns */ };
 enum { SMALLER_COLUMNS = 512 /* the class of these */, FEW_HIDDEN = 32, FEW_FEATURES = 8, FEW_WIDTH = 16 };
 
 /* One column without context, beside mixtures. */
@@ -76,11 +77,20 @@ static size_class class_of(const hl_fit_table *t, const hl_settings *s)
 {
     size_class c = *find_class(t->dim);
     bool alone = hl_settings_choice(s, "members", 0) == HL_FIT_FLOW_ONLY;
-    if (!alone && (double)t->train.rows <= FEW && find_class(t->dim)->columns == SMALLER_COLUMNS) {
+    bool few = !alone && (double)t->train.rows <= FEW;
+    if (few && find_class(t->dim)->columns == SMALLER_COLUMNS) {
         c.hidden_made = FEW_HIDDEN;
         c.features = FEW_FEATURES;
         c.width = FEW_WIDTH;
         return c;
+    }
+    if (few && find_class(t->dim)->columns < SMALLER_COLUMNS) {
+        c.hidden_made = FEW_HIDDEN;
+        c.features = FEW_FEATURES;
+        c.width = FEW_NARROW_WIDTH;
+        c.layers = FEW_NARROW_LAYERS;
+        c.batch = FEW_BATCH;
+        c.iterations /= 2;
     }
     if (!alone) /* what the flow lacks after half of the iterations, the mixtures make up for */
         c.iterations /= 2;

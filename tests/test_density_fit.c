@@ -170,6 +170,9 @@ static void what_is_odd_is_found(void **state)
     hl_density_outcome_free(o);
     /* Noise makes columns of steps continuous: nothing to warn of. */
     CHECK_OK(ctx, hl_settings_set(s, "dequantize", "on"));
+    CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o), HL_ERR_INVALID); /* both options */
+    hl_density_outcome_free(o);
+    CHECK_OK(ctx, hl_settings_set(s, "keep-steps", NULL));
     CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
     assert_null(find(o, HL_FINDING_INTEGER, 1));
     assert_null(find(o, HL_FINDING_TIED, 2));

@@ -141,8 +141,11 @@ static void begin(job *j, const hl_sde_outcome *o)
                 o->form, o->correlated ? "; correlated noise" : "");
     if (o->regression && hl_context_ranks(j->ctx) > 1)
         cli_say(me, "every rank computes the regression; the ranks share the training of the density");
-    cli_say(me, "%zu observations, %zu columns, %zu trajector%s; %zu parameters", o->rows, o->dim, o->trajectories,
-            o->trajectories == 1 ? "y" : "ies", o->parameters);
+    if (o->paired)
+        cli_say(me, "%zu observations, %zu columns, %zu trajector%s; %zu parameters", o->rows, o->dim, o->trajectories,
+                o->trajectories == 1 ? "y" : "ies", o->parameters);
+    else
+        cli_say(me, "%zu observations, %zu columns, snapshots; %zu parameters", o->rows, o->dim, o->parameters);
     if (!j->resume && access(j->checkpoint, F_OK) == 0)
         cli_say(me, "warning: the checkpoint %s of an earlier run will be replaced; use --resume to continue from it",
                 j->checkpoint);

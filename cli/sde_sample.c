@@ -339,6 +339,11 @@ static int prepare(job *j)
         cli_say(
             me,
             "warning: the model has no bands, so the intervals do not include the uncertainty of drift and diffusion");
+    if (s->intervals && !s->start)
+        cli_say(me,
+                "the forecast starts from draws of the model's density at t = %.10g; use --start FILE to start from "
+                "given states, such as the last observation",
+                j->time[0]);
     if (status == HL_OK && s->method && strcmp(s->method, "sra") == 0)
         status = check_method(j);
     if (status == HL_OK)

@@ -396,6 +396,73 @@ static void neurons_start(uint64_t seed, size_t row, double *x)
     x[1] = 0.3 * normal(seed, row, 2, 1);
 }
 
+/* Two populations of neurons; their inputs are sums of both. */
+static void wilson(double t, const double *x, double *f, double *g)
+{
+    (void)t;
+    f[0] = -x[0] + 1.5 * tanh(1.6 * x[0] - 1.2 * x[1] + 0.3);
+    f[1] = -x[1] + 1.2 * tanh(1.4 * x[0] - 0.5 * x[1]);
+    g[0] = g[1] = 0.25;
+}
+static void wilson_start(uint64_t seed, size_t row, double *x)
+{
+    x[0] = 0.3 + 0.5 * normal(seed, row, 2, 0);
+    x[1] = -0.5 + 0.5 * normal(seed, row, 2, 1);
+}
+
+/* A substance that two saturated steps turn into another. */
+static void enzymes(double t, const double *x, double *f, double *g)
+{
+    double a = fmax(x[0], 0), b = fmax(x[1], 0), c = fmax(x[2], 0);
+    double first = 1.5 * a / (0.4 + a), second = b / (0.3 + b);
+    (void)t;
+    f[0] = 0.3 - first;
+    f[1] = first - second;
+    f[2] = second - 0.6 * c;
+    g[0] = 0.1 + 0.05 * a;
+    g[1] = 0.1 + 0.05 * b;
+    g[2] = 0.15;
+}
+static void enzymes_start(uint64_t seed, size_t row, double *x)
+{
+    static const double at[] = { 2.5, 0.6, 0.3 };
+    for (size_t i = 0; i < 3; i++)
+        x[i] = fmax(at[i] + 0.25 * normal(seed, row, 3, i), 0.02);
+}
+
+/* Four double wells, each drawn to the next. */
+static void wells4(double t, const double *x, double *f, double *g)
+{
+    (void)t;
+    for (size_t i = 0; i < 4; i++) {
+        f[i] = x[i] - x[i] * x[i] * x[i] + 0.4 * (x[(i + 1) % 4] - x[i]);
+        g[i] = 0.35;
+    }
+}
+static void wells4_start(uint64_t seed, size_t row, double *x)
+{
+    static const double at[] = { 0.4, -0.3, 0.2, -0.6 };
+    for (size_t i = 0; i < 4; i++)
+        x[i] = at[i] + 0.4 * normal(seed, row, 4, i);
+}
+
+/* A signal that is passed on by four genes, the last of which represses the first. */
+static void relay(double t, const double *x, double *f, double *g)
+{
+    (void)t;
+    for (size_t i = 0; i < 4; i++) {
+        double y = fmax(x[(i + 3) % 4], 0), y2 = y * y;
+        f[i] = (i ? 1.8 * y2 / (0.6 + y2) : 2 / (1 + y2 * y2)) - (0.8 + 0.1 * (double)i) * x[i];
+        g[i] = 0.2;
+    }
+}
+static void relay_start(uint64_t seed, size_t row, double *x)
+{
+    static const double at[] = { 1.8, 0.4, 0.3, 0.2 };
+    for (size_t i = 0; i < 4; i++)
+        x[i] = fmax(at[i] + 0.25 * normal(seed, row, 4, i), 0);
+}
+
 /* ---- the table ---- */
 
 #define BENCH(name, dim, end) #name, "bench", dim, 2000, end, name, name##_start
@@ -435,6 +502,10 @@ const sde_equation sde_equations[] = {
     { "cascade", "unseen", 3, 2000, 4, cascade, cascade_start, 0, false, NULL },
     { "ripple", "unseen", 1, 2000, 4, ripple, ripple_start, 0, false, NULL },
     { "neurons", "unseen", 2, 2000, 4, neurons, neurons_start, 0, false, NULL },
+    { "wilson", "unseen", 2, 1000, 4, wilson, wilson_start, 0, false, NULL },
+    { "enzymes", "unseen", 3, 1000, 4, enzymes, enzymes_start, 0, false, NULL },
+    { "wells4", "unseen", 4, 1000, 4, wells4, wells4_start, 0, false, NULL },
+    { "relay", "unseen", 4, 1000, 5, relay, relay_start, 0, false, NULL },
     { NULL, NULL, 0, 0, 0, NULL, NULL, 0, false, NULL },
 };
 
@@ -525,17 +596,29 @@ hl_status sde_equation_simulate(const sde_equation *e, hl_context *ctx, size_t r
     return HL_OK;
 }
 
-const char *const sde_view_names[] = { "snapshots", "sparse", "full", NULL };
+const char *const sde_view_names[] = { "snapshots", "sparse", "full", "few", "gaps", NULL };
+
+/* Is state k of all trajectories seen? In gaps it is not: one of the states before it, or itself, starts one. */
+static bool seen(sde_view view, uint64_t seed, size_t k)
+{
+    bool yes = view != SDE_SPARSE || hl_random_uniform(seed, STREAM_KEPT, k) < 0.05;
+    for (size_t back = 0; view == SDE_GAPS && back < 10 && back < k % SDE_TIMES && yes; back++)
+        yes = hl_random_uniform(seed, STREAM_KEPT, k - back) >= 0.03;
+    return yes;
+}
 
 hl_status sde_equation_observe(const sde_equation *e, size_t rows, const double *states, sde_view view, uint64_t seed,
                                hl_sde_data *data)
 {
-    size_t most = rows * SDE_TIMES, n = 0;
-    double *t = calloc(most, sizeof *t), *x = calloc(most, e->dim * sizeof *x), share = view == SDE_SPARSE ? 0.05 : 1;
-    size_t *trajectory = view == SDE_SNAPSHOTS ? NULL : calloc(most, sizeof *trajectory);
+    size_t paths = view == SDE_FEW    ? 100
+                   : view == SDE_GAPS ? 200
+                                      : rows,
+           most = SDE_TIMES * (paths < rows ? paths : rows);
+    double *t = calloc(most, sizeof *t), *x = calloc(most, e->dim * sizeof *x);
+    size_t *trajectory = view == SDE_SNAPSHOTS ? NULL : calloc(most, sizeof *trajectory), n = 0;
     bool good = t && x && (trajectory || view == SDE_SNAPSHOTS);
     for (size_t k = 0; k < most && good; k++)
-        if (share == 1 || hl_random_uniform(seed, STREAM_KEPT, k) < share) {
+        if (seen(view, seed, k)) {
             t[n] = time_of(e, k % SDE_TIMES);
             memcpy(x + e->dim * n, states + e->dim * k, e->dim * sizeof *x);
             if (trajectory)

@@ -34,8 +34,9 @@ void sde_equation_values(const sde_equation *e, size_t rows, const double *t, co
 /* Trajectories (rows x SDE_TIMES x dim). Euler with 60 steps between times. HL_STOPPED on Ctrl-C. */
 hl_status sde_equation_simulate(const sde_equation *e, hl_context *ctx, size_t rows, uint64_t seed, double *states);
 
-/* How trajectories are observed: all states without trajectories; a twentieth of them with; all with. */
-typedef enum sde_view { SDE_SNAPSHOTS, SDE_SPARSE, SDE_FULL, SDE_VIEWS } sde_view;
+/* How trajectories are observed: all states without trajectories; a twentieth of them with; all with; those of the first 100 trajectories; those of the
+ * first 200, with gaps of ten times, about a quarter of all. */
+typedef enum sde_view { SDE_SNAPSHOTS, SDE_SPARSE, SDE_FULL, SDE_FEW, SDE_GAPS, SDE_VIEWS } sde_view;
 extern const char *const sde_view_names[]; /* ends with NULL */
 /* Arrays that sde_problem_forget frees. */
 hl_status sde_equation_observe(const sde_equation *e, size_t rows, const double *states, sde_view view, uint64_t seed,

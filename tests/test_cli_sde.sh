@@ -152,7 +152,7 @@ refused "option 'components' has no effect with density=flow; it is for density=
 fit 2 "$data" "$none" --curvature projected
 refused "option 'curvature' has no effect with density=mixture; it is for density=flow"
 fit 0 "$work/snapshots.csv" "$work/snapshots.hollow"
-stderr_has "2000 observations, 1 columns, 2000 trajectories"
+stderr_has "2000 observations, 1 columns, snapshots"
 # Trajectories that are not together are put together.
 (head -n 1 "$data" && sed 1d "$data" | sort -t, -s -g -k2,2) >"$work/by_time.csv"
 fit 0 "$work/by_time.csv" "$work/by_time.hollow"
@@ -232,6 +232,7 @@ stdout_has "0,1990-01-01," "0,2000-07-01,"
 expect 0 sde sample "$work/dates.hollow" -n 1 --times 1990-01-01,1991
 stdout_has "0,1990-01-01," "0,1991-01-01T"
 expect 0 sde sample "$work/dates.hollow" -n 9 --times 1990-01-01,1991-02-01 --intervals
+stderr_has "use --start FILE"
 stdout_has "date,rate_low" "1991-02-01,"
 expect 0 sde sample "$work/dates.hollow" -n 1 --times 1990-01-01 --json
 json "$out" 'abs(j["sample"][0][1] - 1990) < 0.01'

@@ -1,4 +1,4 @@
-/* regress.c - regression of drift and diffusion: the data as it needs them, dictionaries, candidates, iterations.
+/* regress.c - regression of drift and diffusion: the data as it needs them, iterations, the result.
  *
  * The weights of the conditions, and the residuals of steps of which the diffusion is learnt, depend on the coefficients.
  * So the conditions are made a few times, each time with the estimate before. */
@@ -11,12 +11,10 @@
 #include "sde/regress.h"
 #include "sde/sde.h"
 
-enum { ROUNDS = 4, FEW_PATHS = 10, BLOCKS = 4, SPREAD_ROWS = 2000, RATE_ROWS = 400 };
-enum { FULL_CUBIC = 3, FULL_QUADRATIC = 6 };                  /* most columns with all such products */
-enum { LINE_BUMPS = 8 };                                      /* Gaussians of one input */
+enum { ROUNDS = 4, FEW_PATHS = 10, BLOCKS = 4, RATE_ROWS = 400 };
 enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
-static const double drift_width = 0.7, noise_width = 1, floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
-static const double longest_transition = 0.5, line_tail = 0.02, line_width = 1.2;
+static const double floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
+static const double longest_transition = 0.5;
 static const double much_less = 0.7; /* see enrich() */
 
 /* ---- data ---- */
@@ -182,7 +180,7 @@ static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
     hl_status status = hl_sde_measure(ctx, data, d, &s->t_first, &s->t_last, s->mean, s->deviation);
     if (status != HL_OK)
         return status;
-    bool cross = strcmp(p->options.noise, "diagonal") != 0 && d > 1 && d <= FULL_QUADRATIC;
+    bool cross = strcmp(p->options.noise, "diagonal") != 0 && d > 1 && d <= HL_REGRESS_CROSSED;
     p->rows = n;
     p->entries = cross ? d * (d + 1) / 2 : d;
     p->z = hl_calloc(ctx, hl_size_mul(n, p->inputs), sizeof *p->z);
@@ -220,150 +218,6 @@ static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
         return status;
     set_known(p, s);
     return set_forms(p, data, s);
-}
-
-/* ---- dictionaries ---- */
-
-/* Products up to `degree` of n inputs: all, or beyond degree `mixed` only powers; to b, or counted if that is NULL. */
-static size_t list_products(size_t n, int degree, int mixed, hl_basis *b)
-{
-    size_t count = 0;
-    for (int k = 0; k <= degree; k++) {
-        size_t at[HL_BASIS_FACTORS] = { 0 };
-        for (bool more = true; more;) {
-            bool power = true;
-            for (int l = 1; l < k; l++)
-                power = power && at[l] == at[0];
-            if (k <= mixed || power) {
-                for (int l = 0; l < k && b; l++)
-                    b->factor[count][l] = (unsigned short)(at[l] + 1);
-                count++;
-            }
-            int l = k - 1;
-            while (l >= 0 && at[l] + 1 >= n)
-                l--;
-            more = l >= 0;
-            for (size_t next = more ? at[l] + 1 : 0; more && l < k; l++)
-                at[l] = next;
-        }
-    }
-    return count;
-}
-
-/* The Gaussians from `first` on: centres far from each other among some of the rows. */
-static void spread_centres(const hl_regress *p, hl_basis *b, size_t first, double width, double *gap)
-{
-    size_t n = p->rows < SPREAD_ROWS ? p->rows : SPREAD_ROWS, m = p->inputs, best = 0;
-    for (size_t k = 0; k < n; k++)
-        gap[k] = INFINITY;
-    for (size_t k = first * m; k < b->bumps * m; k++)
-        b->scale[k] = 1 / width;
-    for (size_t c = first; c < b->bumps; c++) {
-        const double *z = p->z + hl_sde_some_row(best, n, p->rows) * m;
-        memcpy(b->centre + c * m, z, m * sizeof *z);
-        for (size_t k = 0; k < n; k++) {
-            const double *y = p->z + hl_sde_some_row(k, n, p->rows) * m;
-            double square = 0;
-            for (size_t i = 0; i < m; i++)
-                square += (y[i] - z[i]) * (y[i] - z[i]);
-            gap[k] = fmin(gap[k], square);
-        }
-        best = 0;
-        for (size_t k = 1; k < n; k++)
-            if (gap[k] > gap[best])
-                best = k;
-    }
-}
-
-/* LINE_BUMPS Gaussians of each input alone, evenly over most of its values. */
-static void set_lines(const hl_regress *p, hl_basis *b, double *value)
-{
-    size_t n = p->rows < SPREAD_ROWS ? p->rows : SPREAD_ROWS, m = p->inputs, tail = (size_t)(line_tail * (double)n);
-    for (size_t i = 0; i < m; i++) {
-        for (size_t k = 0; k < n; k++)
-            value[k] = p->z[hl_sde_some_row(k, n, p->rows) * m + i];
-        hl_sort(value, n);
-        double low = value[tail], gap = fmax((value[n - 1 - tail] - low) / (LINE_BUMPS - 1), 1e-3);
-        for (size_t k = 0; k < LINE_BUMPS; k++) {
-            size_t at = (i * LINE_BUMPS + k) * m + i;
-            b->centre[at] = low + (double)k * gap;
-            b->scale[at] = 1 / (line_width * gap);
-        }
-    }
-}
-
-static hl_status make_basis(hl_regress *p)
-{
-    size_t n = p->inputs, bumps = p->dim == 1 ? 12 : p->dim <= FULL_CUBIC ? 24 : 0;
-    bool linear = strcmp(p->options.form, "linear") == 0;
-    if (linear || strcmp(p->options.form, "poly3") == 0)
-        bumps = 0;
-    p->lines = bumps && p->dim > 1 ? LINE_BUMPS * n : 0;
-    double *gap = hl_calloc(p->ctx, SPREAD_ROWS, sizeof *gap);
-    hl_status status = gap ? HL_OK : HL_ERR_NOMEM;
-    for (size_t part = 0; part < 2 && status == HL_OK; part++) {
-        int degree = part ? 2 : linear ? 1 : 3;
-        int mixed = p->dim <= FULL_CUBIC ? 3 : p->dim <= FULL_QUADRATIC && !part ? 2 : 1;
-        size_t products = list_products(n, degree, mixed, NULL), lines = part ? 0 : p->lines;
-        status = hl_basis_create(p->ctx, n, products, part ? bumps / 2 : lines + bumps, &p->basis[part]);
-        if (status == HL_OK) {
-            list_products(n, degree, mixed, &p->basis[part]);
-            if (lines)
-                set_lines(p, &p->basis[part], gap);
-            spread_centres(p, &p->basis[part], lines, part ? noise_width : drift_width, gap);
-            p->size[part] = hl_basis_size(&p->basis[part]);
-        }
-    }
-    hl_free(p->ctx, gap);
-    p->cross_size = p->dim <= 2 ? p->basis[1].products : 1;
-    p->columns = hl_regress_noise(p, p->entries);
-    if (status == HL_OK)
-        p->theta = hl_calloc(p->ctx, p->columns, sizeof *p->theta);
-    return status == HL_OK && !p->theta ? HL_ERR_NOMEM : status;
-}
-
-static bool wanted(const hl_regress *p, const char *form)
-{
-    return strcmp(p->options.form, "auto") == 0 || strcmp(p->options.form, form) == 0;
-}
-
-/* Drifts times diffusions times with and without correlations. */
-static size_t list_candidates(const hl_regress *p, hl_candidate *c)
-{
-    const struct {
-        const char *name, *form;
-        int degree;
-        bool own, lines;
-        size_t bumps;
-    } drifts[] = { { "linear", "linear", 1, false, false, 0 },  { "additive", "poly3", 3, true, false, 0 },
-                   { "cubic", "poly3", 3, false, false, 0 },    { "sum of radial", "radial", 1, false, true, 0 },
-                   { "radial", "radial", 1, false, false, 8 },  { "radial", "radial", 1, false, false, 16 },
-                   { "radial", "radial", 1, false, false, 24 }, { "cubic radial", "radial", 3, false, false, 24 } },
-      noises[] = { { "constant", "", 0, false, false, 0 },
-                   { "linear", "", 1, false, false, 0 },
-                   { "own quadratic", "", 2, true, false, 0 },
-                   { "quadratic", "", 2, false, false, 0 },
-                   { "radial", "", 1, false, false, 12 } };
-    bool off = strcmp(p->options.noise, "full") != 0, on = p->entries > p->dim;
-    size_t count = 0, most = p->basis[0].bumps - p->lines;
-    for (size_t f = 0; f < sizeof drifts / sizeof *drifts; f++)
-        for (size_t g = 0; g < sizeof noises / sizeof *noises; g++)
-            for (int crossed = !off && on; crossed <= (on ? 1 : 0); crossed++) {
-                size_t bumps = drifts[f].bumps < most ? drifts[f].bumps : most;
-                bool twin = p->dim == 1 && (drifts[f].own || noises[g].own || drifts[f].bumps == 16);
-                bool idle = (drifts[f].bumps && !most) || (drifts[f].lines && !p->lines) ||
-                            (noises[g].bumps && !p->basis[1].bumps);
-                if (twin || idle || !wanted(p, drifts[f].form) || count == HL_REGRESS_CANDIDATES)
-                    continue;
-                c[count++] = (hl_candidate){ .name = { drifts[f].name, noises[g].name },
-                                             .degree = { drifts[f].degree, noises[g].degree },
-                                             .own = { drifts[f].own, noises[g].own },
-                                             .first = { drifts[f].lines ? 0 : p->lines, 0 },
-                                             .bumps = { drifts[f].lines || bumps ? p->lines + bumps : 0,
-                                                        noises[g].bumps ? p->basis[1].bumps : 0 },
-                                             .crossed = crossed };
-            }
-    return count;
 }
 
 /* ---- the estimate ---- */
@@ -581,7 +435,7 @@ static hl_status estimate(hl_regress *p, sources *s, hl_sde_regress_report *repo
         s->rows.rows = hl_calloc(p->ctx, hl_size_mul(HL_REGRESS_FOLDS * most, p->columns + 1), sizeof *s->rows.rows);
     if (status == HL_OK && !s->rows.rows)
         status = HL_ERR_NOMEM;
-    s->candidates = list_candidates(p, s->candidate);
+    s->candidates = hl_regress_candidates(p, s->candidate);
     if (status == HL_OK)
         status = iterate(p, s, report);
     const hl_candidate *c = &s->candidate[s->choice.candidate];
@@ -760,7 +614,7 @@ hl_status hl_regress_run(hl_context *ctx, const hl_sde_data *data, size_t dim, c
     if (status == HL_OK)
         status = load(&p, data, to);
     if (status == HL_OK)
-        status = make_basis(&p);
+        status = hl_regress_dictionaries(&p);
     if (status == HL_OK)
         status = estimate(&p, s, &to->report);
     for (size_t part = 0; part < 2 && status == HL_OK; part++)

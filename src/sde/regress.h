@@ -13,7 +13,8 @@
 #include "base/linear.h"
 #include "hollow/sde_regress.h"
 
-enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3, HL_REGRESS_CANDIDATES = 80 };
+enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3, HL_REGRESS_CANDIDATES = 100 };
+enum { HL_REGRESS_CROSSED = 6 }; /* most columns whose noise may be correlated */
 
 /* ---- dictionaries (basis.c) ---- */
 
@@ -195,6 +196,10 @@ typedef struct hl_choice {
     double ridge;
     double excess[HL_REGRESS_CANDIDATES]; /* of each candidate: its score beyond the best one, in standard errors */
 } hl_choice;
+/* p->basis and all that depends on it; theta is zero (regress_dictionaries.c). */
+hl_status hl_regress_dictionaries(hl_regress *p);
+/* Drifts times diffusions times with and without correlations, to c; returns their number. */
+size_t hl_regress_candidates(const hl_regress *p, hl_candidate *c);
 /* The best of at most HL_REGRESS_CANDIDATES candidates to p->theta. */
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
                             hl_choice *best);

@@ -539,8 +539,8 @@ static void block_job(void *user, int thread)
 }
 
 /* The Cholesky factor of the rows' covariance; a diagonal is added until there is one. Without an estimate: as if the
- * rows were independent. */
-static hl_status factor_share(hl_weak *w, double share)
+ * rows were independent. False if there is none. */
+static bool factor_share(hl_weak *w, double share)
 {
     size_t n = w->waves * w->tests;
     for (double more = 1e-9; more < 1; more *= 100) {
@@ -553,9 +553,9 @@ static hl_status factor_share(hl_weak *w, double share)
                 memset(w->factor + i * n, 0, i * sizeof *w->factor);
         }
         if (hl_cholesky(n, w->factor, 0) > 0)
-            return HL_OK;
+            return true;
     }
-    return hl_fail(w->p->ctx, HL_ERR_NO_SOLUTION, "hl_sde_regress: the covariance of the conditions is not positive");
+    return false;
 }
 
 /* ---- rows ---- */
@@ -641,7 +641,16 @@ static double left(hl_weak *w)
     return hl_dot(n, e, e) / (double)n;
 }
 
-/* The factor of the likelier covariance: of independent rows, or of trajectories as far as they are known to be, or may be, the same. */
+/* That of independent rows. */
+static hl_status factor_apart(hl_weak *w)
+{
+    if (factor_share(w, 0))
+        return HL_OK;
+    return hl_fail(w->p->ctx, HL_ERR_NO_SOLUTION, "hl_sde_regress: the covariance of the conditions is not positive");
+}
+
+/* The factor of the likelier covariance: of independent rows, or of trajectories as far as they are known to be, or may be, the same. The second has no
+ * factor if the estimate's A is not positive, as correlations of more than two columns may be. */
 static hl_status factor(hl_weak *w)
 {
     hl_regress *p = w->p;
@@ -651,15 +660,14 @@ static hl_status factor(hl_weak *w)
     run(w, covariance_job);
     shrink(w);
     if (!p->started || p->apart)
-        return factor_share(w, 0);
+        return factor_apart(w);
     set_residuals(w);
-    hl_status status = factor_share(w, most);
-    if (status != HL_OK)
-        return status;
+    if (!factor_share(w, most))
+        return factor_apart(w);
     double same = scatter(w);
     p->apart = p->settled && left(w) > most_left;
     memcpy(other, w->factor, n * n * sizeof *other);
-    status = factor_share(w, 0);
+    hl_status status = factor_apart(w);
     if (status == HL_OK && !p->apart && same < scatter(w)) {
         memcpy(w->factor, other, n * n * sizeof *other);
         w->share = most;

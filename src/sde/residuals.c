@@ -6,7 +6,8 @@
  * what the model itself does.
  *
  * Where z depends on x or t, the model is wrong by a measurable amount. Least squares of z on functions phi of x, times h over
- * the deviation s of the step, gives the drift that is missing, and of z^2 - 1 on phi the missing share of g^2. Of functions of t
+ * the deviation s of the step, gives the drift that is missing, and of z^2 - 1 on phi the missing share of g^2, where z is less what the missing
+ * drift explains of it: over long steps a small error of f moves x by more than the noise does. Of functions of t
  * what is constant is left out, as it is no change with time. From the squares
  * of both the noise of the coefficients is subtracted, so that effects are errors relative to f and g, without bias. */
 #include <math.h>
@@ -42,6 +43,7 @@ typedef struct residuals {
     size_t *row;                 /* [count] where a step begins */
     double *f, *g, *end;         /* [count][dim]; end: f at the end of the step */
     double *z, *s;               /* [count][dim] */
+    double *shift;               /* [count][dim] of z, by the drift that is missing */
     double *reference;           /* [count][REFERENCES][dim] z of simulated ends */
     bool *noisy;                 /* [dim]: the column has noise */
     bool *loud;                  /* [dim]: and not much less than others */
@@ -347,6 +349,18 @@ static void add_row(fit *q, size_t n, const double *x, double y, const double *m
     }
 }
 
+/* What the drift that column i misses explains of z. */
+static void set_shift(const residuals *r, size_t i, const fit *q)
+{
+    double phi[MOST_FUNCTIONS];
+    for (size_t k = 0; k < r->count; k++) {
+        size_t at = k * r->dim + i;
+        functions_of_x(r, r->row[k], phi);
+        double shift = hl_dot(q->n, q->beta, phi) * step_of(r, k) / r->s[at];
+        r->shift[at] = isfinite(shift) ? shift : 0;
+    }
+}
+
 /* What functions of x or t say that drift (or diffusion) misses: an error relative to the size of f (or g), over all columns. */
 static hl_status regress(const residuals *r, functions_fn *functions, bool drift, hl_residual_test *test, double *band)
 {
@@ -370,7 +384,8 @@ static hl_status regress(const residuals *r, functions_fn *functions, bool drift
                 x[a] = weight * phi[a];
                 m[a] = measure * phi[a];
             }
-            add_row(q, n, x, drift ? z : z * z - 1, m);
+            double own = z - r->shift[at];
+            add_row(q, n, x, drift ? z : own * own - 1, m);
             rows++;
             size += pow((drift ? r->f[at] : r->g[at]) * unit, 2);
         }
@@ -381,6 +396,8 @@ static hl_status regress(const residuals *r, functions_fn *functions, bool drift
             rows--;
         }
         solve(q, rows);
+        if (drift && functions == functions_of_x)
+            set_shift(r, i, q);
         effect += q->effect;
         noise += q->noise;
         wald += q->wald;
@@ -467,7 +484,7 @@ static hl_status make_arrays(residuals *r, size_t room)
     hl_context *ctx = r->sde->ctx;
     size_t wide = hl_size_mul(room, r->dim);
     r->row = hl_calloc(ctx, room, sizeof *r->row);
-    r->f = hl_calloc(ctx, wide, 5 * sizeof *r->f);
+    r->f = hl_calloc(ctx, wide, 6 * sizeof *r->f);
     r->noisy = hl_calloc(ctx, r->dim, 2 * sizeof *r->noisy);
     r->reference = hl_calloc(ctx, hl_size_mul(MOST_RUNS * REFERENCES, r->dim), sizeof *r->reference);
     if (!r->row || !r->f || !r->noisy || !r->reference)
@@ -477,6 +494,7 @@ static hl_status make_arrays(residuals *r, size_t room)
     r->end = r->g + wide;
     r->z = r->end + wide;
     r->s = r->z + wide;
+    r->shift = r->s + wide;
     return HL_OK;
 }
 

@@ -92,6 +92,8 @@ stderr_has "ETA"
 stderr_has " 200/200  mean |residual|"
 stderr_has "m.hollow: contradicted; mean |residual|"
 stderr_has "the density misses"
+expect 0 sde eval "$model" "$data" --most-rows 1000 --rows 50 --groups 3
+stderr_has "of 2000 rows: randomly chosen trajectories, or pieces of long ones (--most-rows)"
 json "$work/log" '0 < j["iteration"] <= 200 and j["loss"] > 0 and j["nll"] == j["nll"] and 0 < j["lambda"] <= 0.1'
 if [ "$(wc -l <"$work/log")" = 200 ]; then pass; else fail "$command: the log does not have 200 lines"; fi
 fit 0 "$data" "$work/again.hollow" --threads 2

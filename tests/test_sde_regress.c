@@ -193,6 +193,14 @@ static void test_gaps(void **state)
         }
     data.rows = rows;
     check_decay(*state, &data, "steps", 0.25);
+    hl_sde_known known = { .drift = 1, .drift_constant = 0.4, .drift_linear = (double[]){ -0.8 } };
+    hl_sde_simple *s;
+    double f, g;
+    CHECK_OK(*state,
+             hl_sde_regress(*state, &data, 1, &(hl_sde_regress_options){ .use = "steps", .known = &known }, &s));
+    values(s, 0.5, &f, &g);
+    CHECK_NEAR(g, 0.5, 0.02, "the diffusion to a known drift, which tells of no long steps");
+    hl_sde_simple_free(s);
 }
 
 /* Mean and covariance of a transition of dx = A x dt + B dW over a step of any length are those of the linear equation: here

@@ -11,7 +11,6 @@
 #include "sde/sde.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_END, STREAM_PROBE, STREAM_PLACE };
-static const double LONG_STEP = 5; /* medians */
 enum {
     FEW_TIMES = 20,
     HEAD = 1 + HL_SDE_COURSES * HL_CURVE_STATE,
@@ -142,7 +141,7 @@ static bool has_next(const hl_sde_data *data, size_t r)
     return r + 1 < data->rows && (!data->trajectory || data->trajectory[r] == data->trajectory[r + 1]);
 }
 
-hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double *longest)
+hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double medians, double *longest)
 {
     size_t count = 0;
     double *step = hl_calloc(ctx, data->rows, sizeof *step);
@@ -152,7 +151,7 @@ hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double *
         if (has_next(data, r))
             step[count++] = data->t[r + 1] - data->t[r];
     hl_sort(step, count);
-    *longest = count ? LONG_STEP * step[count / 2] : INFINITY;
+    *longest = count ? medians * step[count / 2] : INFINITY;
     hl_free(ctx, step);
     return HL_OK;
 }
@@ -161,7 +160,7 @@ hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double *
 static hl_status standardise(hl_sde_fit *fit, const hl_sde_data *data)
 {
     double longest;
-    hl_status status = hl_sde_longest_step(fit->ctx, data, &longest);
+    hl_status status = hl_sde_longest_step(fit->ctx, data, HL_SDE_LONG, &longest);
     if (status != HL_OK)
         return status;
     const hl_sde *s = fit->sde;

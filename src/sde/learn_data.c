@@ -251,7 +251,7 @@ hl_status hl_learner_constant_loss(const hl_learner *l, double *constant)
     const hl_sde_data *data = &l->data;
     size_t d = l->given->dim;
     double unit = hl_sde_time_unit(l->sde), floor = l->options.variance_floor, sum = 0, longest;
-    hl_status status = hl_sde_longest_step(l->ctx, data, &longest);
+    hl_status status = hl_sde_longest_step(l->ctx, data, HL_SDE_LONG, &longest);
     if (status != HL_OK)
         return status;
     for (size_t i = 0; i < d; i++) {

@@ -244,9 +244,10 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
                  "its spread (%.2g is expected by chance; 0.01 is needed)",
                  f->value, f->other);
     else if (f->kind == HL_SDE_FINDING_STEPS_UNLIKELY)
-        snprintf(buffer, size,
-                 "the steps are less likely (%.3f nats) than with constant drift and diffusion (%.3f nats)", f->value,
-                 f->other);
+        snprintf(
+            buffer, size,
+            "the steps are less likely than with constant drift and diffusion (-log p is %.3f instead of %.3f nats)",
+            f->value, f->other);
     const char *more = advice(o, f->kind);
     size_t used = strlen(buffer);
     if (more)

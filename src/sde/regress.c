@@ -95,10 +95,14 @@ static hl_status order_rows(hl_regress *p, const hl_sde_data *data, size_t *plac
     return HL_OK;
 }
 
-/* Pairs of neighbours, and folds and their groups: whole trajectories, or rows, or blocks of time where there are few
+/* Pairs of neighbours, except over gaps, and folds and their groups: whole trajectories, or rows, or blocks of time where there are few
  * trajectories. place: the rows' order in time. */
-static void set_pairs(hl_regress *p, const hl_sde_data *data, const size_t *place)
+static hl_status set_pairs(hl_regress *p, const hl_sde_data *data, const size_t *place)
 {
+    double longest;
+    hl_status status = hl_sde_longest_step(p->ctx, data, HL_SDE_GAP, &longest);
+    if (status != HL_OK)
+        return status;
     size_t paths = 1, path = 0;
     bool one = true;
     for (size_t r = 1; r < p->rows; r++) {
@@ -118,9 +122,10 @@ static void set_pairs(hl_regress *p, const hl_sde_data *data, const size_t *plac
         within = blocks ? within * BLOCK_PARTS + part % BLOCK_PARTS : within % p->groups;
         p->fold[r] = (unsigned char)(unit % HL_REGRESS_FOLDS);
         p->group[r] = (unsigned short)(p->fold[r] + HL_REGRESS_FOLDS * within);
-        if (r > 0 && linked && follows(data, r))
+        if (r > 0 && linked && follows(data, r) && data->t[r] - data->t[r - 1] <= longest)
             p->pair[p->pairs++] = (hl_pair){ r - 1, r, p->u[r] - p->u[r - 1] };
     }
+    return HL_OK;
 }
 
 /* What is known at every row, standardised. */
@@ -212,7 +217,7 @@ static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
     size_t *place = hl_calloc(ctx, n, sizeof *place);
     status = place ? order_rows(p, data, place) : HL_ERR_NOMEM;
     if (status == HL_OK)
-        set_pairs(p, data, place);
+        status = set_pairs(p, data, place);
     hl_free(ctx, place);
     if (status != HL_OK)
         return status;

@@ -48,6 +48,7 @@ typedef struct residuals {
     bool *noisy;                 /* [dim]: the column has noise */
     bool *loud;                  /* [dim]: and not much less than others */
     double first, last;          /* times */
+    double longest;              /* step; longer ones are gaps */
     hl_residual_test still;      /* of columns without noise; no effect: they do as the data do */
     size_t tested;               /* steps of these */
     hl_residuals *out;
@@ -60,9 +61,11 @@ static double step_of(const residuals *r, size_t k)
 
 /* ---- steps ---- */
 
-static bool begins(const hl_sde_data *data, size_t row)
+static bool begins(const residuals *r, size_t row)
 {
-    return row + 1 < data->rows && data->trajectory[row] == data->trajectory[row + 1];
+    const hl_sde_data *data = r->data;
+    return row + 1 < data->rows && data->trajectory[row] == data->trajectory[row + 1] &&
+           data->t[row + 1] - data->t[row] <= r->longest;
 }
 
 /* Evenly spaced steps, each with the next one if there is one, for the correlation of neighbours. */
@@ -72,7 +75,7 @@ static void pick(residuals *r, size_t all, size_t most)
     bool next = false;
     r->count = 0;
     for (size_t row = 0; row < r->data->rows && r->count < most; row++) {
-        if (!begins(r->data, row)) {
+        if (!begins(r, row)) {
             next = false;
             continue;
         }
@@ -617,15 +620,18 @@ hl_status hl_sde_residuals(hl_sde *sde, const hl_sde_data *data, uint64_t seed, 
     residuals r = { .sde = sde, .data = data, .seed = seed, .dim = sde->spec.dim, .out = out };
     size_t all = 0;
     *out = (hl_residuals){ .band = NAN };
+    hl_status status = hl_sde_longest_step(sde->ctx, data, HL_SDE_GAP, &r.longest);
+    if (status != HL_OK)
+        return status;
     r.first = r.last = data->t[0];
     for (size_t row = 0; row < data->rows && data->trajectory; row++) {
-        all += begins(data, row);
+        all += begins(&r, row);
         r.first = fmin(r.first, data->t[row]);
         r.last = fmax(r.last, data->t[row]);
     }
     if (all < LEAST_STEPS)
         return HL_OK;
-    hl_status status = make_arrays(&r, all < MOST_STEPS ? all : MOST_STEPS);
+    status = make_arrays(&r, all < MOST_STEPS ? all : MOST_STEPS);
     if (status == HL_OK)
         status = score(&r, all);
     if (status == HL_OK)

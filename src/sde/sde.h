@@ -199,8 +199,11 @@ void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const double *const 
 
 /* ---- fits (fit.c) ---- */
 
-/* Pseudo-likelihood takes steps of at most this length: longer ones are gaps in the records. */
-hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double *longest);
+/* Medians of the steps of trajectories beyond which a step is no Euler step; and beyond which it is a gap in a record, which says nothing of f
+ * and g. Observations at random times hardly have steps of 20 medians. */
+enum { HL_SDE_LONG = 5, HL_SDE_GAP = 20 };
+/* The longest step of so many medians; infinity if there are no steps. */
+hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double medians, double *longest);
 /* First and last time, means and deviations (dim each) of data; HL_ERR_INVALID if a column or time is constant. */
 hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t dim, double *t_first, double *t_last,
                          double *mean, double *deviation);

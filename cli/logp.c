@@ -333,8 +333,12 @@ static int run(int argc, char **argv)
         status = hl_density_load(j.ctx, path[0], &j.model);
     if (status != HL_OK)
         result = cli_fail_model(&cli_logp, j.ctx, status, path[1]);
-    if (status == HL_OK && (status = open_table(&j, &set)) != HL_OK)
+    if (status == HL_OK && (status = open_table(&j, &set)) != HL_OK) {
         result = cli_fail_library(&cli_logp, j.ctx, status);
+        if (status == HL_ERR_FORMAT && (set.append || set.worst) && !set.columns)
+            cli_say(&cli_logp,
+                    "--append and --worst print all columns, which must be numbers; list the columns with --columns");
+    }
     if (result == CLI_OK)
         result = prepare(&j, &set);
     if (result == CLI_OK)

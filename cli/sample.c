@@ -17,7 +17,7 @@ static const cli_option options[] = {
     { "n", CLI_INTEGER, offsetof(settings, rows), "N",
       "number of rows; default 1000, or one for each row of the context", 1, 1e15, NULL },
     { "first", CLI_INTEGER, offsetof(settings, first), "F",
-      "skip the first F rows; '-n F' followed by '--first F' gives the whole sequence", 0, 1e15, NULL },
+      "skip the first F rows and the header; '-n F' followed by '--first F' gives the whole sequence", 0, 1e15, NULL },
     { "seed", CLI_INTEGER, offsetof(settings, seed), "N", "random seed; default 0", 0, 9e15, NULL },
     { "context", CLI_TEXT, offsetof(settings, context), "FILE", "values of the context columns, one row per sample", 0,
       0, NULL },

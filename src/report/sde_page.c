@@ -54,12 +54,13 @@ static const struct {
     { HL_REASON_WIDE_BAND, "the data determine drift or diffusion only roughly" },
     { HL_REASON_REGRESSION, "a regression gives a different drift or diffusion" },
 };
-static const char *const tests[HL_RESIDUAL_TESTS] = {
-    "the dependence of the drift on the state is wrong", "the dependence of the diffusion on the state is wrong",
-    "the dependence of the drift on time is wrong",      "the dependence of the diffusion on time is wrong",
-    "the noise of different columns is correlated",      "consecutive steps are correlated",
-    "steps have rare large values, such as jumps"
-};
+static const char *const tests[HL_RESIDUAL_TESTS] = { "the drift is wrong at some states",
+                                                      "the diffusion is wrong at some states",
+                                                      "the drift is wrong at some times",
+                                                      "the diffusion is wrong at some times",
+                                                      "the noise of different columns is correlated",
+                                                      "consecutive steps are correlated",
+                                                      "steps have rare large values, such as jumps" };
 
 static void judge_reasons(const hl_verdict *v, hl_text *t)
 {

@@ -190,7 +190,7 @@ static void tell_gains(const hl_report *r, hl_text *t)
     if (!isfinite(d->over_mixture.value))
         return;
     hl_text_add(t, " and ");
-    tell_gain(t, d->over_mixture, "that of a mixture");
+    tell_gain(t, d->over_mixture, d->mixture_member ? "that of its best mixture" : "that of a mixture");
 }
 
 void hl_density_judge(hl_report *r)

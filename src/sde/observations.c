@@ -443,9 +443,11 @@ static hl_status check_times(const sheet *s, observations *rows)
         back = !back && !after ? r : back;
         rising = rising && after;
         if (given && same && !after)
-            return hl_fail(s->ctx, HL_ERR_INVALID, "%s: time %.10g %s in its trajectory, after %.10g",
-                           hl_observations_place(&rows->seen, r, rows->seen.dim, place, sizeof place), rows->seen.t[r],
-                           rows->seen.t[r] == rows->seen.t[r - 1] ? "comes twice" : "goes back", rows->seen.t[r - 1]);
+            return hl_fail(
+                s->ctx, HL_ERR_INVALID,
+                "%s: time %.10g %s in its trajectory, after %.10g; sort its rows by time, without repetitions",
+                hl_observations_place(&rows->seen, r, rows->seen.dim, place, sizeof place), rows->seen.t[r],
+                rows->seen.t[r] == rows->seen.t[r - 1] ? "comes twice" : "goes back", rows->seen.t[r - 1]);
     }
     if (!given && rising)
         rows->seen.paired = true;

@@ -198,7 +198,7 @@ static hl_status check_options(const hl_vae *v, hl_vae_eval_options *o)
     if (o->importance > 0 && v->hutchinson && !o->allow_biased)
         return hl_fail(v->ctx, HL_ERR_INVALID,
                        "the trace of this posterior is stochastic (hutchinson), so IWAE would be biased upwards, for "
-                       "large k by half the variance of the noise; set allow_biased to compute it anyway");
+                       "large k by half the variance of the noise; option allow-biased computes it anyway");
     return HL_OK;
 }
 

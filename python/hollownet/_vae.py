@@ -191,6 +191,10 @@ class VAE(Fitted):
             owner.check(lib.hl_vae_decode(model._handle.value, len(z), pointer(z), pointer(mean)))
         return mean
 
+    def reconstruct(self, X: Any, random_state: Any = None) -> np.ndarray:
+        """The mean of p(x | z) of every row, for z sampled from its posterior."""
+        return self.decode(self.encode(X, random_state))
+
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """The means of p(x | z) for z from the standard normal distribution."""
         model = self._fitted()

@@ -551,6 +551,7 @@ class TestVAE(unittest.TestCase):
         self.assertFalse(np.any(again[: len(rows)] == again[len(rows) :]))
         self.assertEqual(model.transform(X).shape, (200, 2))
         self.assertEqual(model.decode(model.encode(X)).shape, X.shape)
+        self.assertTrue(np.array_equal(model.reconstruct(X, 3), model.decode(model.encode(X, 3))))
         self.assertEqual(model.sample(3).shape, (3, 9))
         self.assertTrue(np.isfinite(model.validation_loss_))
         images = hollownet.VAE(latent=2, iters=2, net="linear").fit(X.reshape(200, 3, 3))

@@ -37,7 +37,7 @@ absent "$work/none"
 
 # A solver that is named trains, too, adaptively: the looser the tolerance, the fewer evaluations. Adams and BDF by the adjoint.
 for solver in dopri5 adams-jacobi bdf-jacobi auto; do
-    fit 0 "$work/$solver.hollow" --loss nll --solver $solver --iters 4 --rtol 1e-4 --atol 1e-4 --log "$work/$solver.log"
+    fit 0 "$work/$solver.hollow" --loss nll --solver $solver --iters 4 --rtol 1e-4 --atol 1e-4 --members flow --log "$work/$solver.log"
     json "$work/$solver.log" 'j["ode_steps"] == 0 and j["evaluations"] > 6 and j["backward"] > 6'
     expect 0 info "$work/$solver.hollow"
     stdout_has "$solver, rtol 0.0001"

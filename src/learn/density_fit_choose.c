@@ -84,7 +84,9 @@ static size_class class_of(const hl_fit_table *t, const hl_settings *s)
         c.width = FEW_WIDTH;
         return c;
     }
-    if (few && find_class(t->dim)->columns < SMALLER_COLUMNS) {
+    const char *kind = hl_settings_text(s, "model");
+    bool cnf = !kind || strcmp(kind, "cnf") == 0;
+    if (few && cnf && find_class(t->dim)->columns < SMALLER_COLUMNS) {
         c.hidden_made = FEW_HIDDEN;
         c.features = FEW_FEATURES;
         c.width = FEW_NARROW_WIDTH;

@@ -136,9 +136,10 @@ static bool few_times(const hl_sde_data *data)
     return count < FEW_TIMES;
 }
 
-static bool has_next(const hl_sde_data *data, size_t r)
+bool hl_sde_step_begins(const hl_sde_data *data, size_t row, double longest)
 {
-    return r + 1 < data->rows && (!data->trajectory || data->trajectory[r] == data->trajectory[r + 1]);
+    return row + 1 < data->rows && (!data->trajectory || data->trajectory[row] == data->trajectory[row + 1]) &&
+           data->t[row + 1] - data->t[row] <= longest;
 }
 
 hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double medians, double *longest)
@@ -148,7 +149,7 @@ hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double m
     if (!step)
         return HL_ERR_NOMEM;
     for (size_t r = 0; r < data->rows; r++)
-        if (has_next(data, r))
+        if (hl_sde_step_begins(data, r, INFINITY))
             step[count++] = data->t[r + 1] - data->t[r];
     hl_sort(step, count);
     *longest = count ? medians * step[count / 2] : INFINITY;
@@ -159,8 +160,8 @@ hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double m
 /* Values in standardised units, and the items: for pseudo-likelihood without steps over gaps, which are no Euler steps. */
 static hl_status standardise(hl_sde_fit *fit, const hl_sde_data *data)
 {
-    double longest;
-    hl_status status = hl_sde_longest_step(fit->ctx, data, HL_SDE_LONG, &longest);
+    double longest = INFINITY;
+    hl_status status = pseudo(fit) ? hl_sde_longest_step(fit->ctx, data, HL_SDE_LONG, &longest) : HL_OK;
     if (status != HL_OK)
         return status;
     const hl_sde *s = fit->sde;
@@ -170,7 +171,7 @@ static hl_status standardise(hl_sde_fit *fit, const hl_sde_data *data)
     for (size_t i = 0; i < d; i++)
         fit->logs += log(s->deviation[i]);
     for (size_t r = 0; r < data->rows; r++)
-        if (!pseudo(fit) || (has_next(data, r) && data->t[r + 1] - data->t[r] <= longest))
+        if (!pseudo(fit) || hl_sde_step_begins(data, r, longest))
             fit->item[fit->items++] = r;
     return HL_OK;
 }

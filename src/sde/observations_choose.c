@@ -46,9 +46,10 @@ static int by_piece(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Trajectories and times of a chunk. Without a column of times, rows are one apart. */
-static hl_status read_chunk(choice *c, size_t first, size_t count)
+/* Trajectories and times of the chunk that begins at a row, and how many rows it has. Without a column of times, rows are one apart. */
+static hl_status read_chunk(choice *c, size_t first, size_t *rows)
 {
+    size_t count = *rows = c->rows - first < CHUNK ? c->rows - first : CHUNK;
     hl_status status = HL_OK;
     if (c->columns.trajectory != HL_NO_COLUMN)
         status = hl_table_read_columns(c->table, first, count, 1, &c->columns.trajectory, c->id);
@@ -66,8 +67,8 @@ static hl_status look(choice *c)
     c->first = INFINITY;
     c->last = -INFINITY;
     for (size_t r = 0; r < c->rows; r += CHUNK) {
-        size_t count = c->rows - r < CHUNK ? c->rows - r : CHUNK;
-        hl_status status = read_chunk(c, r, count);
+        size_t count;
+        hl_status status = read_chunk(c, r, &count);
         if (status != HL_OK)
             return status;
         for (size_t i = 0; i < count; i++) {
@@ -110,8 +111,8 @@ static hl_status choose(choice *c)
     c->count = 0;
     c->limit = UINT64_MAX;
     for (size_t r = 0; r < c->rows; r += CHUNK) {
-        size_t count = c->rows - r < CHUNK ? c->rows - r : CHUNK;
-        hl_status status = read_chunk(c, r, count);
+        size_t count;
+        hl_status status = read_chunk(c, r, &count);
         if (status != HL_OK)
             return status;
         for (size_t i = 0; i < count; i++) {

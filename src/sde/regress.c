@@ -64,11 +64,6 @@ static hl_status check_data(hl_context *ctx, const hl_sde_data *data, size_t dim
     return HL_OK;
 }
 
-static bool follows(const hl_sde_data *data, size_t r)
-{
-    return (!data->trajectory || data->trajectory[r] == data->trajectory[r - 1]) && data->t[r] > data->t[r - 1];
-}
-
 typedef struct stamp {
     double t;
     size_t row;
@@ -122,7 +117,7 @@ static hl_status set_pairs(hl_regress *p, const hl_sde_data *data, const size_t 
         within = blocks ? within * BLOCK_PARTS + part % BLOCK_PARTS : within % p->groups;
         p->fold[r] = (unsigned char)(unit % HL_REGRESS_FOLDS);
         p->group[r] = (unsigned short)(p->fold[r] + HL_REGRESS_FOLDS * within);
-        if (r > 0 && linked && follows(data, r) && data->t[r] - data->t[r - 1] <= longest)
+        if (r > 0 && linked && hl_sde_step_begins(data, r - 1, longest) && data->t[r] > data->t[r - 1])
             p->pair[p->pairs++] = (hl_pair){ r - 1, r, p->u[r] - p->u[r - 1] };
     }
     return HL_OK;

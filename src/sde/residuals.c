@@ -61,13 +61,6 @@ static double step_of(const residuals *r, size_t k)
 
 /* ---- steps ---- */
 
-static bool begins(const residuals *r, size_t row)
-{
-    const hl_sde_data *data = r->data;
-    return row + 1 < data->rows && data->trajectory[row] == data->trajectory[row + 1] &&
-           data->t[row + 1] - data->t[row] <= r->longest;
-}
-
 /* Evenly spaced steps, each with the next one if there is one, for the correlation of neighbours. */
 static void pick(residuals *r, size_t all, size_t most)
 {
@@ -75,7 +68,7 @@ static void pick(residuals *r, size_t all, size_t most)
     bool next = false;
     r->count = 0;
     for (size_t row = 0; row < r->data->rows && r->count < most; row++) {
-        if (!begins(r, row)) {
+        if (!hl_sde_step_begins(r->data, row, r->longest)) {
             next = false;
             continue;
         }
@@ -625,7 +618,7 @@ hl_status hl_sde_residuals(hl_sde *sde, const hl_sde_data *data, uint64_t seed, 
         return status;
     r.first = r.last = data->t[0];
     for (size_t row = 0; row < data->rows && data->trajectory; row++) {
-        all += begins(&r, row);
+        all += hl_sde_step_begins(data, row, r.longest);
         r.first = fmin(r.first, data->t[row]);
         r.last = fmax(r.last, data->t[row]);
     }

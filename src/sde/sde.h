@@ -202,6 +202,8 @@ void hl_sde_objective_run(hl_sde_objective *o, size_t rows, const double *const 
 /* Medians of the steps of trajectories beyond which a step is no Euler step; and beyond which it is a gap in a record, which says nothing of f
  * and g. Observations at random times hardly have steps of 20 medians. */
 enum { HL_SDE_LONG = 5, HL_SDE_GAP = 20 };
+/* Does a step of at most `longest` begin at this row? Without trajectories all rows are one. */
+bool hl_sde_step_begins(const hl_sde_data *data, size_t row, double longest);
 /* The longest step of so many medians; infinity if there are no steps. */
 hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double medians, double *longest);
 /* First and last time, means and deviations (dim each) of data; HL_ERR_INVALID if a column or time is constant. */

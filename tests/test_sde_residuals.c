@@ -126,6 +126,7 @@ static void test_wrong_models(void **state)
         simulate(&r, PUSHED, steps[i], 9);
         v = judge(&r, 1, 0.8);
         CHECK(v.test[HL_RESIDUAL_DRIFT].failed, "a push");
+        CHECK(!v.test[HL_RESIDUAL_DIFFUSION].failed, "a push is no noise");
         CHECK(!v.test[HL_RESIDUAL_DRIFT_TREND].failed, "a push that is the same at all times");
         simulate(&r, WELLS, steps[i], 9);
         v = judge(&r, 0, 0.8);

@@ -255,19 +255,13 @@ static int fail(fit_job *j, hl_status status)
 {
     hl_failure f = hl_context_failure(j->ctx);
     char place[400];
-    double weight = 0;
     if (status != HL_ERR_INVALID || f.row == HL_NOWHERE)
         return cli_fail_library(&cli_fit, j->ctx, status);
-    if (f.column < j->dim) {
-        bool valid = strncmp(f.what, "validation", strlen("validation")) == 0;
-        hl_table_place(valid ? j->valid : j->table, f.row, HL_NO_COLUMN, place, sizeof place);
+    hl_table_place(f.validation ? j->valid : j->table, f.row, HL_NO_COLUMN, place, sizeof place);
+    if (f.column < j->dim)
         return cli_fail(&cli_fit, CLI_WRONG, "%s: %s", place, f.what);
-    }
     if (!j->weights)
         return cli_fail_library(&cli_fit, j->ctx, status);
-    bool training =
-        f.row < hl_table_rows(j->table) && read_source(1, &f.row, NULL, NULL, &weight, j) == HL_OK && !(weight >= 0);
-    hl_table_place(training ? j->table : j->valid, f.row, HL_NO_COLUMN, place, sizeof place);
     return cli_fail(&cli_fit, CLI_WRONG, "%s: --weights %s: %s", place, j->set->weights, f.what);
 }
 

@@ -17,7 +17,7 @@ static const char *plural(size_t count)
 static void say_finding(const fit_job *j, const hl_finding *f)
 {
     char place[400] = "", sentence[600], text[700];
-    bool remark = f->noise || f->kind >= HL_FINDING_EDGE, far = f->kind == HL_FINDING_FAR;
+    bool remark = f->noise > 0 || f->kind >= HL_FINDING_EDGE, far = f->kind == HL_FINDING_FAR;
     if (far)
         hl_table_place(j->table, f->row, HL_NO_COLUMN, place, sizeof place);
     cli_dash_options(text, sizeof text, hl_finding_text(f, j->names, sentence, sizeof sentence));

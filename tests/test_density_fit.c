@@ -219,9 +219,11 @@ static void few_values_on_a_grid_get_noise(void **state)
         CHECK_OK(ctx, hl_density_fit(ctx, &data, s, NULL, &model, &o));
         const hl_finding *f = find(o, HL_FINDING_TIED, 1);
         assert_non_null(f);
-        assert_int_equal(f->noise, !keep);
+        assert_int_equal(f->noise, keep ? -1 : 1);
         hl_finding_text(f, (const char *const[]){ "a", "t" }, text, sizeof text);
         CHECK((strstr(text, "on a grid: uniform noise of width one step is added") != NULL) == !keep, text);
+        CHECK((strstr(text, "on a grid, so the likelihood is unbounded; without option keep-steps") != NULL) == keep,
+              text);
         hl_density_free(model);
         hl_density_outcome_free(o);
     }
@@ -555,6 +557,14 @@ static void rows_have_weights(void **state)
     data.train.weights = w;
     CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, NULL, &model, NULL), HL_ERR_INVALID);
     assert_int_equal(hl_context_failure(ctx).row, 5);
+    assert_int_equal(hl_context_failure(ctx).validation, 0);
+    data.train.weights = even;
+    data.valid = (hl_density_rows){ .rows = ROWS, .x = x, .weights = w };
+    CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, NULL, &model, NULL), HL_ERR_INVALID);
+    assert_int_equal(hl_context_failure(ctx).row, 5);
+    assert_int_equal(hl_context_failure(ctx).validation, 1);
+    data.train.weights = w;
+    data.valid = (hl_density_rows){ 0 };
     memset(w, 0, sizeof w);
     CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, NULL, &model, NULL), HL_ERR_INVALID);
     hl_settings_free(s);

@@ -98,6 +98,7 @@ typedef struct hl_failure {
     hl_status status; /* HL_OK: no error so far */
     size_t row, column, node;
     const char *what; /* the message without the position; borrowed until the next call that fails */
+    int validation;   /* hl_density_fit: nonzero if `row` counts the validation rows, zero if the training rows */
 } hl_failure;
 HL_API hl_failure hl_context_failure(const hl_context *context); /* takes NULL */
 /* Number of threads that a call may use; 0 for NULL. */

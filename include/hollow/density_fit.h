@@ -75,7 +75,7 @@ typedef enum hl_finding_kind {
     /* The other kinds are warnings.
      * All values are integers. Uniform noise is added to them (dequantisation) unless the option "keep-steps" is on. */
     HL_FINDING_INTEGER,
-    /* The fraction `value` of the rows share their value with another row, and the option "dequantize" is off. If `noise` is set, the column
+    /* The fraction `value` of the rows share their value with another row, and the option "dequantize" is off. If `noise` is not 0, the column
      * has only `count` distinct values, which lie on a grid, and is treated as integers are. */
     HL_FINDING_TIED,
     /* `count` values are far from the others, half of which are in low..high. The farthest is `value`, in `row`. */
@@ -103,7 +103,8 @@ typedef struct hl_finding {
     size_t column, row, count;
     double value, low, high;
     size_t others[HL_FINDING_OTHERS];
-    int noise; /* HL_FINDING_INTEGER, HL_FINDING_TIED: nonzero if noise is added */
+    /* HL_FINDING_INTEGER, HL_FINDING_TIED: > 0 if noise is added, < 0 if only the option "keep-steps" prevents it */
+    int noise;
 } hl_finding;
 /* "constant", "scale", ...; NULL if there is no such kind. */
 HL_API const char *hl_finding_name(hl_finding_kind kind);

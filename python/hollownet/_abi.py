@@ -405,6 +405,7 @@ hl_failure._fields_ = [
     ("column", c_size_t),
     ("node", c_size_t),
     ("what", c_char_p),
+    ("validation", c_int),
 ]
 hl_conv_options._fields_ = [
     ("stride", (c_size_t * 2)),

@@ -43,14 +43,15 @@ void hl_text_list(hl_text *text, const char *item);
 /* The same at a place: "row 3, value 1: ..." or "node 7: ...". */
 typedef struct hl_place {
     size_t row, column, node; /* or HL_NOWHERE */
+    bool validation;          /* of the validation rows */
 } hl_place;
 static inline hl_place hl_at(size_t row, size_t column)
 {
-    return (hl_place){ row, column, HL_NOWHERE };
+    return (hl_place){ .row = row, .column = column, .node = HL_NOWHERE };
 }
 static inline hl_place hl_at_node(size_t node)
 {
-    return (hl_place){ HL_NOWHERE, HL_NOWHERE, node };
+    return (hl_place){ .row = HL_NOWHERE, .column = HL_NOWHERE, .node = node };
 }
 hl_status hl_fail_at(hl_context *ctx, hl_status status, hl_place place, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

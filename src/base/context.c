@@ -40,7 +40,7 @@ hl_status hl_context_create(const hl_context_options *options, hl_context **cont
     ctx = o.alloc(o.user, sizeof *ctx);
     if (!ctx)
         return HL_ERR_NOMEM;
-    *ctx = (hl_context){ .failure = { HL_OK, HL_NOWHERE, HL_NOWHERE, HL_NOWHERE, "" },
+    *ctx = (hl_context){ .failure = { HL_OK, HL_NOWHERE, HL_NOWHERE, HL_NOWHERE, "", 0 },
                          .alloc = o.alloc,
                          .release = o.release,
                          .user = o.user,
@@ -87,7 +87,7 @@ const char *hl_context_message(const hl_context *context)
 
 hl_failure hl_context_failure(const hl_context *context)
 {
-    return context ? context->failure : (hl_failure){ HL_OK, HL_NOWHERE, HL_NOWHERE, HL_NOWHERE, "" };
+    return context ? context->failure : (hl_failure){ HL_OK, HL_NOWHERE, HL_NOWHERE, HL_NOWHERE, "", 0 };
 }
 
 int hl_context_threads(const hl_context *context)

@@ -65,7 +65,7 @@ static hl_status fail(hl_context *ctx, hl_status status, hl_place at, const char
     else if ((size_t)length >= sizeof text - start)
         mark_truncated(text, sizeof text);
     memcpy(ctx->message, text, strlen(text) + 1);
-    ctx->failure = (hl_failure){ status, at.row, at.column, at.node, ctx->message + start };
+    ctx->failure = (hl_failure){ status, at.row, at.column, at.node, ctx->message + start, at.validation };
     return status;
 }
 
@@ -75,7 +75,7 @@ hl_status hl_fail(hl_context *ctx, hl_status status, const char *format, ...)
     if (!ctx)
         return status;
     va_start(args, format);
-    fail(ctx, status, (hl_place){ HL_NOWHERE, HL_NOWHERE, HL_NOWHERE }, format, args);
+    fail(ctx, status, hl_at(HL_NOWHERE, HL_NOWHERE), format, args);
     va_end(args);
     return status;
 }
@@ -94,7 +94,8 @@ hl_status hl_fail_at(hl_context *ctx, hl_status status, hl_place place, const ch
 hl_status hl_fail_offset(hl_context *ctx, hl_status status, size_t rows)
 {
     const hl_failure *f = &ctx->failure;
-    return f->row == HL_NOWHERE ? status : hl_fail_at(ctx, status, hl_at(f->row + rows, f->column), "%s", f->what);
+    hl_place place = { f->row + rows, f->column, HL_NOWHERE, f->validation };
+    return f->row == HL_NOWHERE ? status : hl_fail_at(ctx, status, place, "%s", f->what);
 }
 
 void hl_failure_keep(const hl_context *ctx, hl_kept_failure *kept)

@@ -12,8 +12,9 @@ enum { STREAM_SPLIT = 40, STREAM_STEPS_TRAIN = 41, STREAM_STEPS_VALID = 42 }; /*
 
 /* ---- checks of the call ---- */
 
-static hl_status check_rows(hl_fit_table *t, const char *what, const hl_density_rows *rows)
+static hl_status check_rows(hl_fit_table *t, bool validation, const hl_density_rows *rows)
 {
+    const char *what = validation ? "validation" : "training";
     if (!rows->x || (t->context && !rows->context))
         return hl_fail(t->ctx, HL_ERR_INVALID, "hl_density_fit: the %s rows have no %s", what,
                        rows->x ? "context" : "values");
@@ -21,7 +22,7 @@ static hl_status check_rows(hl_fit_table *t, const char *what, const hl_density_
     for (size_t r = 0; rows->weights && r < rows->rows; r++) {
         sum += rows->weights[r];
         if (!(rows->weights[r] >= 0) || !isfinite(rows->weights[r]))
-            return hl_fail_at(t->ctx, HL_ERR_INVALID, hl_at(r, HL_NOWHERE),
+            return hl_fail_at(t->ctx, HL_ERR_INVALID, (hl_place){ r, HL_NOWHERE, HL_NOWHERE, validation },
                               "the weight of this %s row is %g; it must be 0 or more", what, rows->weights[r]);
     }
     if (rows->weights && !(sum > 0 && isfinite(sum)))
@@ -63,8 +64,8 @@ static hl_status check_data(hl_fit_table *t, const hl_density_data *data)
         return hl_fail(t->ctx, HL_ERR_INVALID, "%zu rows; at least %d are needed", data->train.rows, HL_FIT_LEAST_ROWS);
     hl_status status = name_columns(t, data->names);
     if (status == HL_OK)
-        status = check_rows(t, "training", &data->train);
-    return status == HL_OK && data->valid.rows ? check_rows(t, "validation", &data->valid) : status;
+        status = check_rows(t, false, &data->train);
+    return status == HL_OK && data->valid.rows ? check_rows(t, true, &data->valid) : status;
 }
 
 /* ---- rows ---- */
@@ -283,9 +284,11 @@ hl_status hl_fit_table_load(hl_fit_table *t, const hl_density_data *data, const 
     bool noise = dequantized || !hl_settings_flag(settings, "keep-steps", false);
     if (noise)
         status = dequantize(t, dequantized, seed);
-    for (size_t i = 0; i < t->findings; i++)
-        t->finding[i].noise = noise && t->finding[i].column < t->dim && t->noise[t->finding[i].column] > 0 &&
-                              (t->finding[i].kind == HL_FINDING_INTEGER || t->finding[i].kind == HL_FINDING_TIED);
+    for (size_t i = 0; i < t->findings; i++) {
+        hl_finding *f = &t->finding[i];
+        bool steps = f->kind == HL_FINDING_INTEGER || f->kind == HL_FINDING_TIED;
+        f->noise = !steps || step_width(t, f->column, dequantized) == 0 ? 0 : noise ? 1 : -1;
+    }
     if (status == HL_OK)
         status = hl_fit_apply_forms(t);
     if (status != HL_OK)

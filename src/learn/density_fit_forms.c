@@ -63,15 +63,16 @@ static hl_status read_item(hl_fit_table *t, const char *item, const char *end)
     return HL_OK;
 }
 
-static hl_status check_inside(const hl_fit_table *t, const char *what, const hl_density_rows *rows)
+static hl_status check_inside(const hl_fit_table *t, bool validation, const hl_density_rows *rows)
 {
     for (size_t i = 0; i < rows->rows * t->dim; i++) {
         const hl_column_form *f = &t->form[i % t->dim];
+        hl_place place = { i / t->dim, i % t->dim, HL_NOWHERE, validation };
         if (rows->x[i] < f->low || rows->x[i] > f->high)
-            return hl_fail_at(t->ctx, HL_ERR_INVALID,
-                              t->stream ? hl_at(HL_NOWHERE, HL_NOWHERE) : hl_at(i / t->dim, i % t->dim),
-                              "%s row %zu, column '%.60s' is %g, outside of its bounds %g:%g", what, i / t->dim + 1,
-                              t->column[i % t->dim].name, rows->x[i], f->low, f->high);
+            return hl_fail_at(t->ctx, HL_ERR_INVALID, t->stream ? hl_at(HL_NOWHERE, HL_NOWHERE) : place,
+                              "%s row %zu, column '%.60s' is %g, outside of its bounds %g:%g",
+                              validation ? "validation" : "training", i / t->dim + 1, t->column[i % t->dim].name,
+                              rows->x[i], f->low, f->high);
     }
     return HL_OK;
 }
@@ -91,8 +92,8 @@ hl_status hl_fit_read_bounds(hl_fit_table *t, const hl_density_data *data, const
         item = comma ? comma + 1 : NULL;
     }
     if (status == HL_OK && text)
-        status = check_inside(t, "training", &data->train);
-    return status == HL_OK && text && data->valid.rows ? check_inside(t, "validation", &data->valid) : status;
+        status = check_inside(t, false, &data->train);
+    return status == HL_OK && text && data->valid.rows ? check_inside(t, true, &data->valid) : status;
 }
 
 /* ---- grids ---- */

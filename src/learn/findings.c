@@ -72,16 +72,16 @@ static void steps_text(const hl_finding *f, const char *name, char *buffer, size
         snprintf(range, sizeof range, " and limited to %g .. %g", f->low, f->high);
     else if (whole && (f->low == 0 || f->low == 1))
         snprintf(range, sizeof range, " and limited to at least %g", f->low);
-    if (f->noise)
+    if (f->noise > 0)
         snprintf(buffer, size,
                  "column '%.80s' has %s: uniform noise of width one step is added, and samples are "
                  "rounded%s (option keep-steps: no noise)",
                  name, values, range);
-    else if (whole) /* with option keep-steps, as there is noise otherwise */
+    else if (f->noise < 0)
         snprintf(buffer, size,
-                 "column '%.80s' has integer values, so the likelihood is unbounded; without option keep-steps uniform "
-                 "noise of width one step is added",
-                 name);
+                 "column '%.80s' has %s, so the likelihood is unbounded; without option keep-steps uniform noise of "
+                 "width one step is added",
+                 name, values);
     else
         snprintf(buffer, size,
                  "column '%.80s' has many repeated values, so the likelihood is unbounded; option dequantize (without "

@@ -333,6 +333,19 @@ static void test_first_format(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A model that was loaded is written as it was. */
+static void check_same_bytes(hl_context *ctx, const hl_density *m, const char *path)
+{
+    char *before = NULL, *after = NULL;
+    size_t size[2];
+    CHECK_OK(ctx, hl_density_save(m, "again.hollow"));
+    CHECK_OK(ctx, hl_file_load(ctx, path, 1 << 20, &before, &size[0]));
+    CHECK_OK(ctx, hl_file_load(ctx, "again.hollow", 1 << 20, &after, &size[1]));
+    CHECK(size[0] == size[1] && memcmp(before, after, size[0]) == 0, "the same bytes");
+    hl_free(ctx, before);
+    hl_free(ctx, after);
+}
+
 /* A file of the second format, written before columns had forms: it loads, gives the same numbers and is written as it was. */
 static void test_second_format(void **state)
 {
@@ -351,14 +364,7 @@ static void test_second_format(void **state)
         CHECK_NEAR(logp[r], expected[r], 1e-12, "log p as it was then");
     for (int i = 0; i < 6; i++)
         CHECK_NEAR(sample[i], drawn[i], 1e-9, "samples as they were then");
-    char *before = NULL, *after = NULL;
-    size_t size[2];
-    CHECK_OK(ctx, hl_density_save(m, "again.hollow"));
-    CHECK_OK(ctx, hl_file_load(ctx, HL_TEST_DATA "/density_2.hollow", 1 << 20, &before, &size[0]));
-    CHECK_OK(ctx, hl_file_load(ctx, "again.hollow", 1 << 20, &after, &size[1]));
-    CHECK(size[0] == size[1] && memcmp(before, after, size[0]) == 0, "the same bytes");
-    hl_free(ctx, before);
-    hl_free(ctx, after);
+    check_same_bytes(ctx, m, HL_TEST_DATA "/density_2.hollow");
     hl_density_free(m);
     /* One of a version to come. */
     hl_tensors *t = NULL;
@@ -368,6 +374,32 @@ static void test_second_format(void **state)
     hl_tensors_free(t);
     CHECK_STATUS(ctx, hl_density_load(ctx, "new.hollow", &m), HL_ERR_FORMAT);
     CHECK(strstr(hl_context_message(ctx), "a newer version of hollow wrote"), "said so");
+    test_context_free(ctx, NULL);
+}
+
+/* A file of the fifth format: a flow of separate networks beside mixtures and maps, a bounded column, categories. */
+static void test_fifth_format(void **state)
+{
+    (void)state;
+    static const double x[] = { 0.5, 1.2, -1, 0.9, 2, 1.5 }, c[] = { 0, 1, 1 };
+    static const double expected[] = { -2.213105815256399, -1.9569967563950112, -5.124325855801232 };
+    static const double drawn[] = { -1.2947480414116934, 0.31643858142469794, 0.545079914400675,
+                                    3.6346020576935536,  0.2682923996397401,  2.589344053719775 };
+    hl_context *ctx = test_context(NULL, 1);
+    hl_density *m = NULL;
+    double logp[3], sample[6];
+    CHECK_OK(ctx, hl_density_load(ctx, HL_TEST_DATA "/density_5.hollow", &m));
+    assert_string_equal(hl_net_describe(hl_flow_net(hl_density_flow(m), 0)).conditioner, "separate");
+    assert_int_equal(hl_density_members(m), 3);
+    assert_string_equal(hl_density_get_category(m, 0).labels[1], "south");
+    CHECK_OK(ctx, hl_density_logp(m, 3, x, c, logp));
+    CHECK_OK(ctx, hl_density_sample(m, 0, 0, 3, c, sample));
+    for (int r = 0; r < 3; r++)
+        CHECK_NEAR(logp[r], expected[r], 1e-12, "log p as it was then");
+    for (int i = 0; i < 6; i++)
+        CHECK_NEAR(sample[i], drawn[i], 1e-9, "samples as they were then");
+    check_same_bytes(ctx, m, HL_TEST_DATA "/density_5.hollow");
+    hl_density_free(m);
     test_context_free(ctx, NULL);
 }
 
@@ -476,6 +508,7 @@ int main(void)
         cmocka_unit_test_teardown(test_files, empty_directory),
         cmocka_unit_test_teardown(test_first_format, empty_directory),
         cmocka_unit_test_teardown(test_second_format, empty_directory),
+        cmocka_unit_test_teardown(test_fifth_format, empty_directory),
         cmocka_unit_test_teardown(test_bad_files, empty_directory),
         cmocka_unit_test_teardown(test_allocations, empty_directory),
     };

@@ -486,7 +486,7 @@ for wrong in "$work/absent.hollow" "$work/cut.hollow" "$work/words.hollow" "$dat
     stderr_has "$wrong"
     absent "$work/never.csv"
 done
-stderr_has "not a density model of hollow"
+stderr_has "a network, not a density model (its format is 'hollow-net 1')"
 
 # ---- wrong calls, and outputs that cannot be written ----
 

@@ -571,12 +571,11 @@ for wrong in "$work/absent.hollow" "$work/cut.hollow" "$data" "$work" "$work/den
     stderr_has "$wrong"
     stdout_empty
 done
-stderr_has "not a stochastic equation of hollow (its metadata have no format 'hollow-sde 1', but 'hollow-density "
+stderr_has "a density model, not a stochastic equation (its format is 'hollow-density "
 expect 2 logp "$model" "$data"
-stderr_has "not a density model of hollow"
-stderr_has "'hollow-sde 1'"
+stderr_has "a stochastic equation, not a density model (its format is 'hollow-sde 1')"
 expect 2 sample "$model"
-stderr_has "not a density model of hollow"
+stderr_has "a stochastic equation, not a density model"
 
 # ---- wrong calls, and outputs that cannot be written ----
 

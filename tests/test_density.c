@@ -299,9 +299,12 @@ static void test_bad_metadata(void **state)
     static const char *const bad[][3] = {
         /* key, value, message */
         { "format", NULL, "not a density model" },
-        { "format", "hollow-net 1", "not a density model" },
+        { "format", "hollow-net 1", "a network, not a density model" },
+        { "format", "other 1", "not a density model of hollow" },
+        { "format", "hollow-density 0", "not a density model of hollow" },
+        { "format", "hollow-density 1x", "not a density model of hollow" },
         { "format", "hollow-density 3", "its members are missing" },
-        { "format", "hollow-density 6", "a newer version of hollow" },
+        { "format", "hollow-density 6", "reads formats up to 'hollow-density 5'; update hollow" },
         { "kind", NULL, "its kind" },
         { "kind", "cnf", "" },
         { "kind", "naf", "" },

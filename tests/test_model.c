@@ -426,7 +426,7 @@ static void test_bad_metadata(void **state)
         /* format, architecture, dtype, message; "*" is the right one */
         { NULL, "*", "f32", "not a model of hollow" },
         { "", "*", "f32", "not a model of hollow" },
-        { "hollow-net 2", "*", "f32", "not a model of hollow" },
+        { "hollow-net 2", "*", "f32", "a newer version of hollow" },
         { "hollow-net 1", NULL, "f32", "not a model of hollow" },
         { "hollow-net 1", "", "f32", "not a JSON object" },
         { "hollow-net 1", "[]", "f32", "not a JSON object" },

@@ -230,7 +230,7 @@ static void test_wrong_calls(void **state)
     CHECK_STATUS(ctx, hl_net_load(ctx, "sde.hollow", &net), HL_ERR_FORMAT);
     CHECK_OK(ctx, hl_net_save(hl_sde_net(sde, 0), "net.hollow"));
     CHECK_STATUS(ctx, hl_sde_load(ctx, "net.hollow", &none), HL_ERR_FORMAT);
-    check_message(ctx, "net.hollow: not a stochastic equation");
+    check_message(ctx, "net.hollow: a network, not a stochastic equation");
     check_message(ctx, "'hollow-net 1'");
     hl_net_param p = param(hl_sde_net(sde, 1), 0);
     ((float *)p.values)[0] = NAN;
@@ -325,8 +325,9 @@ static void test_bad_metadata(void **state)
     static const char *const bad[][4] = {
         /* key, what, by what, message */
         { "format", NULL, NULL, "not a stochastic equation" },
-        { "format", NULL, "hollow-sde 2", "not a stochastic equation" },
-        { "format", NULL, "hollow-density 1", "but 'hollow-density 1'" },
+        { "format", NULL, "hollow-sde 2", "a newer version of hollow" },
+        { "format", NULL, "hollow-density 1",
+          "a density model, not a stochastic equation (its format is 'hollow-density 1')" },
         { "model", NULL, NULL, "its model is missing" },
         { "model", NULL, "[]", "not a JSON object" },
         { "model", "\"dim\":3", "\"dim\":0", "'dim'" },

@@ -44,8 +44,6 @@
 static const char format_text[] = "hollow-density 1", members_format[] = "hollow-density 2",
                   forms_format[] = "hollow-density 3", ranges_format[] = "hollow-density 4",
                   categories_format[] = "hollow-density 5";
-static const char family[] = "hollow-density ";
-enum { LAST = 5 };                               /* of the formats */
 static const char divided_prefix[] = "divided "; /* of a method */
 
 /* Is it more than a flow? */
@@ -602,12 +600,7 @@ static hl_status read_density(reader *r, hl_density **out)
     bool ranges = categories || (format && strcmp(format, ranges_format) == 0);
     bool forms = ranges || (format && strcmp(format, forms_format) == 0);
     bool members = forms || (format && strcmp(format, members_format) == 0);
-    char *end = NULL;
-    if (format && strncmp(format, family, sizeof family - 1) == 0 &&
-        strtoul(format + sizeof family - 1, &end, 10) > LAST && !*end)
-        return hl_fail(r->ctx, HL_ERR_FORMAT, "%s: a newer version of hollow wrote this model: its format is '%.30s'",
-                       hl_path_shown(r->path), format);
-    hl_status status = members ? HL_OK : hl_model_check_format(r->ctx, r->path, r->t, format_text, "a density model");
+    hl_status status = hl_model_check_format(r->ctx, r->path, r->t, categories_format, "a density model");
     bool flow = !members || hl_tensors_metadata(r->t, "kind");
     if (status == HL_OK && flow)
         status = read_flow(r);

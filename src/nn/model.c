@@ -9,6 +9,7 @@
  * A file is believed only as far as its tensors bear it out: memory is allocated after every parameter was found in the file
  * with the shape that the architecture gives it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "io/file.h"
@@ -206,17 +207,42 @@ hl_status hl_model_dtype(hl_context *ctx, const char *path, const hl_tensors *t,
     return HL_OK;
 }
 
-hl_status hl_model_check_format(hl_context *ctx, const char *path, const hl_tensors *t, const char *format,
+/* What a file of another format is, in words; or NULL. */
+static const char *kind_of(const char *format)
+{
+    static const char *const kinds[][2] = { { "hollow-density ", "a density model" },
+                                            { "hollow-sde ", "a stochastic equation" },
+                                            { "hollow-vae ", "an autoencoder" },
+                                            { "hollow-net ", "a network" },
+                                            { "hollow-checkpoint ", "a checkpoint of an unfinished fit" } };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(format, kinds[i][0], strlen(kinds[i][0])) == 0)
+            return kinds[i][1];
+    return NULL;
+}
+
+hl_status hl_model_check_format(hl_context *ctx, const char *path, const hl_tensors *t, const char *newest,
                                 const char *what)
 {
-    const char *found = hl_tensors_metadata(t, "format");
-    if (found && strcmp(found, format) == 0)
+    const char *found = hl_tensors_metadata(t, "format"), *blank = strrchr(newest, ' ');
+    size_t family = (size_t)(blank - newest) + 1;
+    const char *number = found && strncmp(found, newest, family) == 0 ? found + family : "";
+    char *end = NULL;
+    unsigned long version = *number >= '1' && *number <= '9' ? strtoul(number, &end, 10) : 0;
+    if (version && !*end && version <= strtoul(blank, NULL, 10))
         return HL_OK;
-    char is[80] = "";
-    if (found && strncmp(found, "hollow-", 7) == 0)
-        snprintf(is, sizeof is, ", but '%.30s'", found);
-    return hl_fail(ctx, HL_ERR_FORMAT, "%s: not %s of hollow (its metadata have no format '%s'%s)", hl_path_shown(path),
-                   what, format, is);
+    if (version && !*end)
+        return hl_fail(ctx, HL_ERR_FORMAT,
+                       "%s: a newer version of hollow wrote this file: its format is '%.30s', and hollow %s reads "
+                       "formats up to '%s'; update hollow",
+                       hl_path_shown(path), found, HL_VERSION, newest);
+    if (found && kind_of(found) && strncmp(found, newest, family) != 0)
+        return hl_fail(ctx, HL_ERR_FORMAT, "%s: %s, not %s (its format is '%.30s')", hl_path_shown(path),
+                       kind_of(found), what, found);
+    return hl_fail(
+        ctx, HL_ERR_FORMAT,
+        "%s: not %s of hollow: its metadata have no known format; another program wrote it, or it is damaged",
+        hl_path_shown(path), what);
 }
 
 hl_status hl_model_blame(hl_context *ctx, hl_status status, const char *path, const char *where)

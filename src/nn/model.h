@@ -21,8 +21,9 @@ hl_status hl_architecture_read(hl_context *ctx, const char *path, const char *te
 void hl_architecture_free(hl_architecture *architecture); /* takes NULL */
 /* The dtype that a file's metadata name. */
 hl_status hl_model_dtype(hl_context *ctx, const char *path, const hl_tensors *t, hl_dtype *dtype);
-/* Is this the file's format? If not, the message says that it is not `what`, and what it says to be. */
-hl_status hl_model_check_format(hl_context *ctx, const char *path, const hl_tensors *t, const char *format,
+/* Is the file's format `newest`, such as "hollow-density 5", or an earlier one of its kind? If not, the message says that the file is not
+ * `what`, and what it is: of another kind, of a newer version, or of another program. */
+hl_status hl_model_check_format(hl_context *ctx, const char *path, const hl_tensors *t, const char *newest,
                                 const char *what);
 /* Can `count` networks of this specification be in the file at all? Says so before memory is taken for them. */
 hl_status hl_model_check_size(hl_context *ctx, const char *path, const hl_tensors *t, const hl_net_spec *spec,

@@ -139,7 +139,7 @@ static int prepare(job *j, const settings *set, const char **path)
         status = hl_density_load(j->ctx, path[0], &j->model);
     if (status != HL_OK)
         return cli_fail_model(&cli_calibrate, j->ctx, status, path[1]);
-    status = cli_open_data(j->ctx, path[1], &how, j->model, 0, &j->table);
+    status = cli_open_data(j->ctx, path[1], &how, j->model, 0, false, &j->table);
     return status == HL_OK ? read_rows(j, path[1]) : cli_fail_library(&cli_calibrate, j->ctx, status);
 }
 

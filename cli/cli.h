@@ -13,13 +13,14 @@ typedef struct cli_categories {
     size_t count;
     const hl_category *list;
 } cli_categories;
-/* Open a table of which only these columns are needed, so that others may hold text; what it lacks is named. Columns that the
- * options choose are opened instead. Columns of 0 and 1 are made of those of the categories, which may be NULL. */
+/* Open a table of which only these columns are needed, so that others may hold text; what it lacks is named. With `others` those are
+ * opened, too, as texts where they hold text. Columns that the options choose are opened instead. Columns of 0 and 1 are made of those of the categories, which may be NULL. */
 hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,
-                           const hl_density_column *columns, const cli_categories *categories, hl_table **table);
+                           const hl_density_column *columns, const cli_categories *categories, bool others,
+                           hl_table **table);
 /* The same for the columns of a model from `first` on: its dimension for the context alone. */
 hl_status cli_open_data(hl_context *ctx, const char *path, const hl_table_options *options, const hl_density *model,
-                        size_t first, hl_table **table);
+                        size_t first, bool others, hl_table **table);
 /* Where the table has these columns: by name; by place if the table has no names of its own and just as many columns. Returns
  * CLI_OK or an exit status, having said what does not fit. */
 int cli_find_columns(const cli_command *command, const char *path, const hl_table *table, size_t count,

@@ -63,7 +63,8 @@ static char *list_columns(size_t count, const hl_density_column *columns, const 
 }
 
 hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_options *options, size_t count,
-                           const hl_density_column *columns, const cli_categories *categories, hl_table **table)
+                           const hl_density_column *columns, const cli_categories *categories, bool others,
+                           hl_table **table)
 {
     hl_table_options some = *options;
     const cli_categories none = { 0 };
@@ -73,7 +74,9 @@ hl_status cli_open_columns(hl_context *ctx, const char *path, const hl_table_opt
         some.label_columns = texts;
         some.labels_only = 1;
     }
-    if (list && !options->columns) {
+    if (others)
+        some.number_columns = list;
+    else if (list && !options->columns) {
         some.columns = list;
         some.names = 1;
     }
@@ -102,7 +105,7 @@ static hl_density_column *columns_of(const hl_density *model)
 }
 
 hl_status cli_open_data(hl_context *ctx, const char *path, const hl_table_options *options, const hl_density *model,
-                        size_t first, hl_table **table)
+                        size_t first, bool others, hl_table **table)
 {
     size_t all = hl_density_dim(model) + hl_density_context(model);
     hl_density_column *columns = columns_of(model);
@@ -111,9 +114,9 @@ hl_status cli_open_data(hl_context *ctx, const char *path, const hl_table_option
     for (size_t k = 0; list && k < categories.count; k++)
         list[k] = hl_density_get_category(model, k);
     categories.list = list;
-    hl_status status = columns && list
-                           ? cli_open_columns(ctx, path, options, all - first, columns + first, &categories, table)
-                           : HL_ERR_NOMEM;
+    hl_status status =
+        columns && list ? cli_open_columns(ctx, path, options, all - first, columns + first, &categories, others, table)
+                        : HL_ERR_NOMEM;
     free(columns);
     free(list);
     return status;

@@ -168,7 +168,7 @@ static int read_valid(fit_job *j)
     hl_table_options o = { .drop_missing = j->set->drop, .array = j->set->array };
     cli_categories texts = { j->categories, j->category };
     hl_status status =
-        j->valid ? HL_OK : cli_open_columns(j->ctx, j->set->valid, &o, all, j->columns, &texts, &j->valid);
+        j->valid ? HL_OK : cli_open_columns(j->ctx, j->set->valid, &o, all, j->columns, &texts, false, &j->valid);
     int result = !index            ? cli_no_memory(&cli_fit)
                  : status == HL_OK ? CLI_OK
                                    : cli_fail_library(&cli_fit, j->ctx, status);

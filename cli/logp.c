@@ -31,8 +31,7 @@ static const cli_option options[] = {
       NULL },
     { "calibrate", CLI_FLAG, offsetof(settings, calibrate), NULL,
       "print how log p changes with the tolerance; see also 'hollow calibrate'", 0, 0, NULL },
-    { "columns", CLI_TEXT, offsetof(settings, columns), "LIST",
-      "read only these columns of DATA; other columns may contain text", 0, 0, NULL },
+    { "columns", CLI_TEXT, offsetof(settings, columns), "LIST", "read only these columns of DATA", 0, 0, NULL },
     { "drop-missing", CLI_FLAG, offsetof(settings, drop), NULL, "skip rows with missing values", 0, 0, NULL },
     { "array", CLI_TEXT, offsetof(settings, array), "NAME", "npz: name of the array to read", 0, 0, NULL },
     { "threads", CLI_INTEGER, offsetof(settings, threads), "N",
@@ -127,7 +126,7 @@ static void say_mean(double mean, double error, double rows, size_t infinite)
 /* Hand the log-densities of a chunk on to where they go. */
 static hl_status put(logp_job *j, size_t start, size_t count)
 {
-    size_t columns = hl_table_columns(j->table);
+    size_t columns = j->columns, read = hl_table_columns(j->table);
     if (j->worst) {
         logp_keep_worst(j, start, count);
         return HL_OK;
@@ -141,7 +140,7 @@ static hl_status put(logp_job *j, size_t start, size_t count)
     double *rows = j->appended + LOGP_CHUNK * (columns + 1);
     hl_status status = hl_table_read_rows(j->table, start, count, rows);
     for (size_t r = 0; r < count; r++) {
-        memcpy(j->appended + r * (columns + 1), rows + r * columns, columns * sizeof *rows);
+        memcpy(j->appended + r * (columns + 1), rows + r * read, columns * sizeof *rows);
         j->appended[r * (columns + 1) + columns] = j->logp[r];
     }
     return status == HL_OK ? hl_table_write_rows(j->writer, count, j->appended) : status;
@@ -227,7 +226,7 @@ static int find_part(logp_job *j, const char *part)
 /* Rows of DATA and logp, under their names; those after the first part have no header of their own. */
 static hl_status create_writer(logp_job *j, const settings *set)
 {
-    size_t columns = set->append ? hl_table_columns(j->table) : 0;
+    size_t columns = set->append ? j->columns : 0;
     const char **names = calloc(columns + 1, sizeof *names);
     hl_table_writer_options how = { .rows = j->rows, .flat = !columns };
     for (size_t i = 0; names && i < columns; i++)
@@ -235,7 +234,8 @@ static hl_status create_writer(logp_job *j, const settings *set)
     if (names && columns) {
         names[columns] = "logp";
         how.names = j->later ? NULL : names;
-        j->appended = calloc(LOGP_CHUNK, (2 * columns + 1) * sizeof *j->appended);
+        how.texts = j->table;
+        j->appended = calloc(LOGP_CHUNK, (columns + 1 + hl_table_columns(j->table)) * sizeof *j->appended);
     }
     hl_status status = !names || (columns && !j->appended)
                            ? HL_ERR_NOMEM
@@ -269,15 +269,10 @@ static int prepare(logp_job *j, const settings *set)
     int result = find_part(j, set->part);
     if (result == CLI_OK)
         result = cli_match_columns(&cli_logp, j->path, j->table, j->model, j->x_index, j->c_index);
-    for (size_t i = 0; set->append && i < hl_table_columns(j->table) && result == CLI_OK; i++)
+    for (size_t i = 0; set->append && i < j->columns && result == CLI_OK; i++)
         if (strcmp(hl_table_name(j->table, i), "logp") == 0)
             result = cli_fail(&cli_logp, CLI_WRONG,
                               "%s: the file already has a column 'logp'; remove it with --columns", j->path);
-    if (result == CLI_OK && (set->append || set->worst) && hl_density_categories(j->model))
-        result = cli_fail(&cli_logp, CLI_WRONG,
-                          "--%s writes numbers only, but context column '%s' of this model is text; omit the option: "
-                          "line n of the output is row n of the data",
-                          set->append ? "append" : "worst", hl_density_get_category(j->model, 0).name);
     if (result == CLI_OK && set->calibrate && !hl_density_flow(j->model))
         result = cli_fail(&cli_logp, CLI_WRONG, "--calibrate: this model has no flow, so log p has no solver error");
     if (result == CLI_OK && !hl_density_flow(j->model) && (set->solver || set->rtol > 0 || set->atol > 0))
@@ -288,13 +283,18 @@ static int prepare(logp_job *j, const settings *set)
     return status == HL_OK ? result : cli_fail_library(&cli_logp, j->ctx, status);
 }
 
-/* All columns are needed where rows are printed, else the model's. */
+/* All columns of the file are needed where rows are printed, else the model's. */
 static hl_status open_table(logp_job *j, const settings *set)
 {
     hl_table_options how = { .columns = set->columns, .drop_missing = set->drop, .array = set->array };
-    if ((set->append || set->worst) && !hl_density_categories(j->model))
-        return hl_table_open(j->ctx, j->path, &how, &j->table);
-    return cli_open_data(j->ctx, j->path, &how, j->model, 0, &j->table);
+    hl_status status = cli_open_data(j->ctx, j->path, &how, j->model, 0, set->append || set->worst, &j->table);
+    j->columns = status == HL_OK ? hl_table_columns(j->table) : 0;
+    for (size_t k = 0; k < hl_density_categories(j->model) && status == HL_OK;
+         k++) /* their columns of 0 and 1 come last */
+        for (size_t i = 0; i < j->columns; i++)
+            if (strcmp(hl_table_name(j->table, i), hl_density_get_category(j->model, k).name) == 0)
+                j->columns -= hl_density_get_category(j->model, k).count - 1;
+    return status;
 }
 
 static int check(const settings *set, const char **path)
@@ -333,12 +333,8 @@ static int run(int argc, char **argv)
         status = hl_density_load(j.ctx, path[0], &j.model);
     if (status != HL_OK)
         result = cli_fail_model(&cli_logp, j.ctx, status, path[1]);
-    if (status == HL_OK && (status = open_table(&j, &set)) != HL_OK) {
+    if (status == HL_OK && (status = open_table(&j, &set)) != HL_OK)
         result = cli_fail_library(&cli_logp, j.ctx, status);
-        if (status == HL_ERR_FORMAT && (set.append || set.worst) && !set.columns)
-            cli_say(&cli_logp,
-                    "--append and --worst print all columns, which must be numbers; list the columns with --columns");
-    }
     if (result == CLI_OK)
         result = prepare(&j, &set);
     if (result == CLI_OK)

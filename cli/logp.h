@@ -16,6 +16,7 @@ typedef struct logp_job {
     hl_density *model;
     hl_table *table;
     const char *path;
+    size_t columns;     /* of the file; columns of categories come after them */
     size_t first, rows; /* of the table, those of the part */
     bool later;         /* it is not the first part */
     size_t *x_index, *c_index;

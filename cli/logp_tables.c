@@ -1,6 +1,7 @@
 /* logp_tables.c - what `hollow logp` prints instead of all rows: the least likely ones, or what the tolerance changes. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "logp.h"
 
@@ -33,17 +34,42 @@ static void print_number(double value)
     fputs(text, stdout);
 }
 
+/* The text of a value, if its column contains texts; else NULL. */
+static const char *text_of(const logp_job *j, size_t column, double value)
+{
+    return hl_table_kind(j->table, column) == HL_COLUMN_LABELS ? hl_table_label(j->table, (size_t)value) : NULL;
+}
+
+/* In quotes, if a csv file would need them. */
+static void print_text(const char *text)
+{
+    bool quote = strpbrk(text, ",;\t\"\r\n") != NULL;
+    if (quote)
+        putchar('"');
+    for (; *text; text++) {
+        if (*text == '"')
+            putchar('"');
+        putchar(*text);
+    }
+    if (quote)
+        putchar('"');
+}
+
 static void print_worst_csv(const logp_job *j, const double *values, size_t columns)
 {
     printf("row,logp");
-    for (size_t i = 0; i < columns; i++)
+    for (size_t i = 0; i < j->columns; i++)
         printf(",%s", hl_table_name(j->table, i));
     for (size_t k = 0; k < j->worst_count; k++) {
         printf("\n%zu,", j->worst[k].row + 1);
         print_number(j->worst[k].logp);
-        for (size_t i = 0; i < columns; i++) {
+        for (size_t i = 0; i < j->columns; i++) {
+            const char *text = text_of(j, i, values[k * columns + i]);
             putchar(',');
-            print_number(values[k * columns + i]);
+            if (text)
+                print_text(text);
+            else
+                print_number(values[k * columns + i]);
         }
     }
     putchar('\n');
@@ -56,8 +82,13 @@ static void print_worst_json(logp_job *j, const double *values, size_t columns)
         cli_json_open(&j->json, NULL, '{');
         cli_json_count(&j->json, "row", j->worst[k].row + 1);
         cli_json_exact(&j->json, "logp", j->worst[k].logp);
-        for (size_t i = 0; i < columns; i++)
-            cli_json_exact(&j->json, hl_table_name(j->table, i), values[k * columns + i]);
+        for (size_t i = 0; i < j->columns; i++) {
+            const char *text = text_of(j, i, values[k * columns + i]);
+            if (text)
+                cli_json_text(&j->json, hl_table_name(j->table, i), text);
+            else
+                cli_json_exact(&j->json, hl_table_name(j->table, i), values[k * columns + i]);
+        }
         cli_json_close(&j->json, '}');
     }
     cli_json_close(&j->json, ']');

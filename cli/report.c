@@ -96,7 +96,7 @@ static int read_rows(job *j)
                                .drop_missing = j->set->source.drop,
                                .unchecked = 1,
                                .array = j->set->source.how.array };
-    hl_status status = cli_open_data(j->ctx, j->path[1], &table, j->model, 0, &j->table);
+    hl_status status = cli_open_data(j->ctx, j->path[1], &table, j->model, 0, false, &j->table);
     if (status != HL_OK)
         return cli_fail_library(&cli_report, j->ctx, status);
     j->total = hl_table_rows(j->table);

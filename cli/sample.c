@@ -125,7 +125,7 @@ static int open_context(job *j, const settings *set)
     if (!set->context)
         return CLI_OK;
     hl_status status =
-        cli_open_data(j->ctx, set->context, &(hl_table_options){ 0 }, j->model, hl_density_dim(j->model), &j->table);
+        cli_open_data(j->ctx, set->context, &(hl_table_options){ 0 }, j->model, hl_density_dim(j->model), false, &j->table);
     if (status != HL_OK)
         return cli_fail_library(&cli_sample, j->ctx, status);
     size_t there = hl_table_rows(j->table);

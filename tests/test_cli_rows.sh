@@ -33,6 +33,29 @@ stdout_has "b,a,logp"
 expect 0 logp "$model" - --append <"$data"
 same "$out" "$work/expected"
 
+# Columns that the model does not have are copied, texts as well, and empty ones. A column of the model must be numbers.
+awk -F, -v OFS=, 'NR == 1 { print "day", $1, "name", $2; next }
+    { print "2024-01-" NR % 9, $1, NR == 2 ? "" : NR % 3 ? "\"x, \"\"y\"\"\"" : "NA", $2 }' "$data" >"$work/texts.csv"
+expect 0 logp "$model" "$work/texts.csv"
+same "$out" "$work/logp"
+(sed 1q "$work/texts.csv" | sed 's/$/,logp/' && sed 1d "$work/texts.csv" | paste -d, - "$work/logp") >"$work/expected"
+expect 0 logp "$model" "$work/texts.csv" --append
+same "$out" "$work/expected"
+expect 0 logp "$model" "$work/texts.csv" --worst 1
+stdout_has "row,logp,day,a,name,b"
+stdout_has ",2024-01-"
+expect 0 logp "$model" "$work/texts.csv" --worst 1 --json
+json "$out" 'j["worst"][0]["day"].startswith("2024-01-") and isinstance(j["worst"][0]["b"], float)'
+expect 2 logp "$model" "$work/texts.csv" --append --out "$work/texts.npy"
+stderr_has "npy files contain numbers only, but column 'day' contains text; write csv"
+absent "$work/texts.npy"
+awk -F, -v OFS=, 'NR == 2 { $2 = "" } 1' "$work/texts.csv" >"$work/hole.csv"
+expect 2 logp "$model" "$work/hole.csv" --append
+stderr_has "hole.csv:2: column 'a'"
+expect 0 logp "$model" "$work/hole.csv" --append --drop-missing
+sed 2d "$work/expected" >"$work/dropped"
+same "$out" "$work/dropped"
+
 # ---- the least likely ----
 
 expect 0 logp "$model" "$data" --worst 5

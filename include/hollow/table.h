@@ -58,6 +58,9 @@ typedef struct hl_table_options {
      * a number. */
     const char *label_columns;
     int labels_only;
+    /* csv with names: columns of numbers, such as "a,b". If given, each other column contains texts (HL_COLUMN_LABELS) if its first value is
+     * not a number; empty fields are then empty texts, not missing values. */
+    const char *number_columns;
 } hl_table_options;
 
 typedef enum hl_column_kind {
@@ -164,6 +167,8 @@ typedef struct hl_table_writer_options {
     int flat;
     /* csv: 1 + the number of a column of days that is written as dates. Default none. */
     size_t date_column;
+    /* csv: write the texts of column i, if it is one of HL_COLUMN_LABELS in this table. Borrowed until the writer is freed. Default none. */
+    const struct hl_table *texts;
 } hl_table_writer_options;
 
 /* Start a file, or standard output if the path is "-". The old contents of a file remain until hl_table_writer_finish replaces them

@@ -1333,6 +1333,7 @@ hl_table_options._fields_ = [
     ("names", c_int),
     ("label_columns", c_char_p),
     ("labels_only", c_int),
+    ("number_columns", c_char_p),
 ]
 hl_column_stats._fields_ = [
     ("mean", c_double),
@@ -1351,6 +1352,7 @@ hl_table_writer_options._fields_ = [
     ("rows", c_size_t),
     ("flat", c_int),
     ("date_column", c_size_t),
+    ("texts", c_void_p),
 ]
 hl_vae_data._fields_ = [
     ("image", (c_size_t * 3)),

@@ -299,21 +299,29 @@ static char find_separator(const char *p, const char *end)
     return tab ? '\t' : semicolon ? ';' : comma ? ',' : blank ? ' ' : ',';
 }
 
-/* Copy the field, "" in quotes being one quote, as a column's name. */
+/* The text of a field, "" in quotes being one quote; to be freed, NULL without memory. */
+static char *field_copy(const csv *c, const field *f)
+{
+    char *text = hl_alloc(c->t->ctx, f->bytes + 1);
+    size_t used = 0;
+
+    for (size_t i = 0; text && i < f->bytes; i++) {
+        text[used++] = f->text[i] ? f->text[i] : '?';
+        if (f->quoted && f->text[i] == '"')
+            i++;
+    }
+    if (text)
+        text[used] = '\0';
+    return text;
+}
+
 static hl_status add_name(csv *c, const field *f, size_t index)
 {
-    char *name = hl_alloc(c->t->ctx, f->bytes + 1);
-    size_t used = 0;
+    char *name = field_copy(c, f);
     hl_status status;
 
     if (!name)
         return HL_ERR_NOMEM;
-    for (size_t i = 0; i < f->bytes; i++) {
-        name[used++] = f->text[i] ? f->text[i] : '?';
-        if (f->quoted && f->text[i] == '"')
-            i++;
-    }
-    name[used] = '\0';
     status = hl_table_add_column(c->t, name, 0, index);
     hl_free(c->t->ctx, name);
     return status;
@@ -402,7 +410,9 @@ static hl_status take_places(csv *c)
     for (size_t i = 0; i < t->column_count; i++) {
         bool listed = is_listed(c, t->options.label_columns, i), fixed = listed && t->options.labels_only;
 
-        t->columns[i].labels = listed || is_column(c, t->options.label_column, i);
+        t->columns[i].free_text =
+            t->named && t->options.number_columns && !listed && !is_listed(c, t->options.number_columns, i);
+        t->columns[i].labels = listed || t->columns[i].free_text || is_column(c, t->options.label_column, i);
         t->columns[i].open = !fixed && (t->columns[i].labels || is_column(c, t->options.date_column, i));
         t->columns[i].kind = fixed ? HL_COLUMN_LABELS : HL_COLUMN_NUMBERS;
         c->place[t->columns[i].index] = (ptrdiff_t)i;
@@ -620,21 +630,29 @@ static void decide_kind(hl_column *column, const field *f)
                                                          : HL_COLUMN_NUMBERS;
 }
 
+static hl_status number_label(const csv *c, const field *f, double *value)
+{
+    bool plain = !f->quoted || !memchr(f->text, '"', f->bytes);
+    char *copy = plain ? NULL : field_copy(c, f);
+    size_t number = 0;
+    hl_status status = plain  ? hl_labels_number(&c->t->labels, f->text, f->bytes, &number)
+                       : copy ? hl_labels_number(&c->t->labels, copy, strlen(copy), &number)
+                              : HL_ERR_NOMEM;
+    hl_free(c->t->ctx, copy);
+    *value = (double)number;
+    return status;
+}
+
 /* A date or a text to a number. */
 static hl_status take_other(const csv *c, const field *f, size_t place, double *row, bool *missing)
 {
     hl_column *column = &c->t->columns[place];
     char text[HL_TABLE_SHOWN], name[HL_TABLE_SHOWN];
-    size_t number;
-    hl_status status;
 
-    if (field_missing(f))
+    if (field_missing(f) && !column->free_text)
         return not_a_number(c, f, place, false, missing);
-    if (column->kind == HL_COLUMN_LABELS) {
-        status = hl_labels_number(&c->t->labels, f->text, f->bytes, &number);
-        row[place] = (double)number;
-        return status;
-    }
+    if (column->kind == HL_COLUMN_LABELS)
+        return number_label(c, f, &row[place]);
     if (field_date(f, &row[place]))
         return HL_OK;
     hl_text_shown(text, f->text, f->bytes);
@@ -660,7 +678,7 @@ static hl_status take_field(const csv *c, const char **p, const char *end, ptrdi
     status = next_field(c, *p, end, &f, p);
     if (status || place == UNUSED)
         return status;
-    if (column->open && !field_missing(&f))
+    if (column->open && (column->free_text || !field_missing(&f)))
         decide_kind(column, &f);
     if (column->kind != HL_COLUMN_NUMBERS)
         return take_other(c, &f, (size_t)place, row, missing);

@@ -34,6 +34,7 @@ typedef struct hl_column {
     size_t place;     /* column of the file */
     hl_column_kind kind;
     bool open, labels; /* csv: its first value will tell its kind; it may hold text */
+    bool free_text;    /* its texts may be empty */
     bool indicator;    /* 1 where the column of labels at the same place is `equals`, else 0 */
     double equals;
 } hl_column;

@@ -21,7 +21,8 @@ struct hl_table_writer {
     int fd;               /* -1 if there is a replacement */
     bool standard;        /* fd is standard output */
     bool npy, single, flat, finished;
-    size_t date; /* 1 + the number of a column of dates, or 0 */
+    size_t date;           /* 1 + the number of a column of dates, or 0 */
+    const hl_table *texts; /* has the texts of columns, or NULL */
     size_t columns;
     size_t expected, rows; /* rows announced, 0 if not; rows written */
     hl_status status;      /* the first failure; later calls give it again */
@@ -118,6 +119,11 @@ static bool ends_in_npy(const char *path)
     return length > 4 && strcmp(path + length - 4, ".npy") == 0;
 }
 
+static bool is_text(const hl_table_writer *w, size_t column)
+{
+    return w->texts && column < hl_table_columns(w->texts) && hl_table_kind(w->texts, column) == HL_COLUMN_LABELS;
+}
+
 hl_status hl_table_writer_create(hl_context *context, const char *path, size_t columns,
                                  const hl_table_writer_options *options, hl_table_writer **writer)
 {
@@ -142,12 +148,18 @@ hl_status hl_table_writer_create(hl_context *context, const char *path, size_t c
     w->columns = columns;
     w->expected = o.rows;
     w->date = o.date_column;
+    w->texts = o.texts;
     w->path = hl_alloc(context, strlen(path) + sizeof "standard output");
     status = w->path ? HL_OK : HL_ERR_NOMEM;
     if (!status) {
         strcpy(w->path, path);
         status = open_target(w);
     }
+    for (size_t i = 0; !status && w->npy && i < columns; i++)
+        if (is_text(w, i))
+            status = hl_fail(context, HL_ERR_INVALID,
+                             "%s: npy files contain numbers only, but column '%.60s' contains text; write csv",
+                             hl_path_shown(w->path), hl_table_name(w->texts, i));
     if (!status && w->npy && !w->file && !w->expected)
         status =
             hl_fail(context, HL_ERR_INVALID, "%s: to write npy to a pipe, the number of rows must be known in advance",
@@ -163,17 +175,31 @@ hl_status hl_table_writer_create(hl_context *context, const char *path, size_t c
 
 /* ---- rows ---- */
 
+/* A text by its number; an empty one stays empty. */
+static hl_status put_label(hl_table_writer *w, double number)
+{
+    const char *text = hl_table_label(w->texts, (size_t)number);
+
+    return text && *text ? put_name(w, text) : HL_OK;
+}
+
 static hl_status put_row(hl_table_writer *w, const double *values)
 {
     for (size_t i = 0; i < w->columns; i++) {
-        hl_status status = make_room(w, HL_NUMBER_TEXT + 1);
+        bool text = is_text(w, i);
+        hl_status status = text ? put_label(w, values[i]) : HL_OK;
+
+        if (!status)
+            status = make_room(w, HL_NUMBER_TEXT + 1);
         float single = (float)values[i];
 
         if (status)
             return status;
         if (!w->npy) {
             char *to = w->buffer + w->used;
-            w->used += i + 1 == w->date ? hl_date_text(values[i], to) : hl_number_text(values[i], w->single, to);
+            w->used += text               ? 0
+                       : i + 1 == w->date ? hl_date_text(values[i], to)
+                                          : hl_number_text(values[i], w->single, to);
             w->buffer[w->used++] = i + 1 < w->columns ? ',' : '\n';
         } else if (w->single) {
             memcpy(w->buffer + w->used, &single, sizeof single);

@@ -142,6 +142,7 @@ static void print_json(const job *j, const hl_vae_outcome *o)
     cli_json_text(&json, "model", j->set->out);
     cli_json_text(&json, "end", ends[o->end]);
     cli_json_real(&json, "validation", o->best);
+    cli_json_real(&json, "simple", o->simple);
     cli_json_count(&json, "iteration", o->iteration);
     cli_json_count(&json, "iterations", o->iterations);
     cli_json_count(&json, "best_iteration", o->best_iteration);
@@ -152,6 +153,23 @@ static void print_json(const job *j, const hl_vae_outcome *o)
     cli_json_real(&json, "seconds", o->seconds);
     cli_json_close(&json, '}');
     printf("\n");
+}
+
+/* What the autoencoder gained over what needs no network. */
+static void say_gain(const job *j, const hl_vae_outcome *o)
+{
+    const char *likelihood = hl_settings_text(j->settings, "likelihood");
+    const char *simple =
+        likelihood && strcmp(likelihood, "gaussian") == 0 ? "a normal distribution" : "independent pixels";
+    if (isnan(o->best) || isnan(o->simple))
+        return;
+    if (o->best < o->simple)
+        cli_say(&vae_command_fit, "%.3f nats per row better than -log p of %s", o->simple - o->best, simple);
+    else
+        cli_say(&vae_command_fit,
+                "warning: %s has -log p %.3f, lower by %.3f nats per row. -ELBO is only a bound, see 'hollow vae eval "
+                "--iwae'; else train longer (--epochs), or model the density with 'hollow fit'",
+                simple, o->simple, o->best - o->simple);
 }
 
 static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
@@ -178,6 +196,7 @@ static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
                 o->end == HL_VAE_END_PATIENCE ? "; stopped without further improvement (--patience)"
                 : o->end == HL_VAE_END_TIME   ? "; stopped by --minutes"
                                               : "");
+    say_gain(j, o);
     if (cli_json_wanted())
         print_json(j, o);
     return CLI_OK;

@@ -133,9 +133,9 @@ static void test_gaussian(void **state)
     learned *l = calloc(1, sizeof *l);
     learn(l, "gaussian", "1500");
     check_verdict(l, HL_REPORT_GOOD, "No test finds a difference between samples from the prior and the rows");
-    add_to(l->vae, "decoder.log_deviation", log(2.7));
+    add_to(l->vae, "decoder.log_deviation", log(2.5));
     check_verdict(l, HL_REPORT_MINOR, "Samples from the prior differ a little from the rows");
-    add_to(l->vae, "decoder.log_deviation", log(1.15));
+    add_to(l->vae, "decoder.log_deviation", log(1.3));
     check_verdict(l, HL_REPORT_WRONG, "Samples from the prior differ from the rows");
     forget(l);
     free(l);

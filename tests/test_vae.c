@@ -322,7 +322,7 @@ static void test_spec(void **state)
     hl_vae_spec one = { .dim = 3, .net = "linear" };
     CHECK_OK(ctx, hl_vae_create(ctx, &one, &v));
     assert_string_equal(hl_vae_describe(v).posterior, "vae");
-    assert_int_equal(hl_vae_describe(v).latent, 64);
+    assert_int_equal(hl_vae_describe(v).latent, 3);
     CHECK_STATUS(ctx, hl_vae_set_steps(v, 4097), HL_ERR_INVALID);
     hl_vae_free(v);
     test_context_free(ctx, NULL);

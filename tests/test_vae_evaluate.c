@@ -99,6 +99,7 @@ static hl_vae *linear_vae(hl_context *ctx, const char *posterior, const char *tr
     hl_vae_spec s = { .dim = D,
                       .net = "linear",
                       .likelihood = "gaussian",
+                      .deviations = 1,
                       .latent = D,
                       .posterior = posterior,
                       .layers = -1,

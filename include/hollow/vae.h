@@ -33,12 +33,15 @@ typedef struct hl_vae_spec {
     /* Images: channels, height, width. Other data: 0, and set dim. */
     size_t image[3];
     size_t dim;
-    /* "bernoulli" (default) for values 0 and 1; "gaussian" for real values, with one learned standard deviation. */
+    /* "bernoulli" (default) for values 0 and 1; "gaussian" for real values. */
     const char *likelihood;
+    /* gaussian: learned standard deviations: 1 for all values, or one for each, in the units of hl_vae_set_columns. Default 1 for images, else
+     * dim. */
+    size_t deviations;
     /* Encoder and decoder: "fc" (default; gated dense layers 300-300); "small", "mid", "paper" (gated convolutions, for images); "linear" (the
      * code is x, the decoder is affine). */
     const char *net;
-    /* Dimension of z, at most 4096. Default 64. */
+    /* Dimension of z, at most 4096. Default 64, or the number of values per row if that is less. */
     size_t latent;
     /* "vae" (default; diagonal normal), "planar", "iaf", "sylvester", "ffjord" or "hollow". */
     const char *posterior;
@@ -83,7 +86,12 @@ HL_API size_t hl_vae_dim(const hl_vae *vae); /* values per row */
 HL_API hl_params *hl_vae_params(hl_vae *vae);
 /* Set the RK4 steps of evaluations with a continuous posterior, 1..4096; 0: an adaptive solver. */
 HL_API hl_status hl_vae_set_steps(hl_vae *vae, size_t steps);
-/* Copy encoder and decoder from another autoencoder of the same sizes, except the layers that produce the parameters of the posterior. */
+/* Gaussian likelihood: units of the columns. The networks see (x - shift) / scale (dim values each); bounds, means and samples are in the units
+ * of x. hl_vae_fit sets them from the training rows. By default the networks see x itself. */
+HL_API hl_status hl_vae_set_columns(hl_vae *vae, const double *shift, const double *scale);
+/* Borrowed from the autoencoder; NULL if it has none. */
+HL_API void hl_vae_columns(const hl_vae *vae, const double **shift, const double **scale);
+/* Copy encoder, decoder and units from another autoencoder of the same sizes, except the layers that produce the parameters of the posterior. */
 HL_API hl_status hl_vae_copy_networks(hl_vae *vae, const hl_vae *from);
 
 /* The training history, as recorded by hl_vae_fit and kept in the model file; losses and validations are -ELBO. *count receives the number of

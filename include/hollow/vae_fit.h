@@ -70,6 +70,9 @@ typedef struct hl_vae_outcome {
     size_t iteration, iterations, best_iteration; /* iterations done; requested; iteration of the result */
     /* Mean -ELBO of the validation rows. NaN if there was no validation after beta reached 1; the result is then the last autoencoder. */
     double best;
+    /* Mean -log p of the validation rows by independent columns or, with the Gaussian likelihood, by a normal distribution, whichever is better.
+     * -ELBO above it means that the autoencoder has learned less than that. NaN without validation rows. */
+    double simple;
     double seconds; /* duration of this call */
     size_t train_rows, valid_rows, parameters;
     size_t ode_steps; /* ODE steps of training at the end */

@@ -8,7 +8,7 @@
 
 #include "report/compare.h"
 #include "report/report.h"
-#include "vae/vae.h"
+#include "vae/rows.h"
 
 enum { COMPARED = 300, LEAST_COMPARED = 40, STREAM_BITS = 63, STREAM_ROW_BITS };
 /* As of densities, see verdict.c; but images fill little of their space, and even samples without half of the modes are at .02 of the largest
@@ -32,35 +32,6 @@ static hl_status pick_rows(size_t dim, size_t most, uint64_t seed, hl_report *r,
     else
         d->bytes = (const unsigned char *)to;
     return HL_OK;
-}
-
-/* ---- independent pixels ---- */
-
-static double pixel(const hl_vae_rows *d, size_t at)
-{
-    return d->values ? d->values[at] : d->gray ? d->bytes[at] / 255.0 : d->bytes[at];
-}
-
-/* Mean log p of a half of the rows by pixels that are fitted to the other. */
-static double independent(const hl_vae *v, const hl_vae_rows *d, size_t rows, size_t half)
-{
-    double sum = 0;
-    for (size_t i = 0; i < v->dim; i++) {
-        double n = 0, mean = 0, square = 0;
-        for (size_t r = half; r < rows; r += 2) {
-            double x = pixel(d, r * v->dim + i);
-            n++;
-            mean += x;
-            square += x * x;
-        }
-        double p = (mean + 0.5) / (n + 1), variance = fmax(square / n - mean / n * mean / n, 1e-6);
-        for (size_t r = 1 - half; r < rows; r += 2) {
-            double x = pixel(d, r * v->dim + i), z = x - mean / n;
-            sum += v->gaussian ? -0.5 * (z * z / variance + log(2 * 3.14159265358979323846 * variance))
-                               : x * log(p) + (1 - x) * log1p(-p);
-        }
-    }
-    return sum;
 }
 
 /* ---- pictures ---- */
@@ -126,7 +97,7 @@ static hl_status show_reconstructions(gallery *g, uint64_t seed, hl_report *r)
     double *row = hl_report_room(r, dim, sizeof *row);
     for (size_t k = 0; k < count && status == HL_OK && row; k++) {
         for (size_t i = 0; i < dim; i++)
-            row[i] = pixel(&some, k * dim + i);
+            row[i] = hl_vae_value(&some, k * dim + i);
         put_image(s, g->image, g->range, 2 * (k / g->across), k % g->across, row);
         put_image(s, g->image, g->range, 2 * (k / g->across) + 1, k % g->across, g->x + k * dim);
     }
@@ -167,8 +138,8 @@ static hl_status show_images(hl_vae *v, const hl_vae_rows *d, uint64_t seed, hl_
         g.range[0] = INFINITY;
         g.range[1] = -INFINITY;
         for (size_t i = 0; i < d->rows * v->dim; i++) {
-            g.range[0] = fmin(g.range[0], pixel(d, i));
-            g.range[1] = fmax(g.range[1], pixel(d, i));
+            g.range[0] = fmin(g.range[0], hl_vae_value(d, i));
+            g.range[1] = fmax(g.range[1], hl_vae_value(d, i));
         }
     }
     g.x = hl_alloc(r->ctx, hl_size_mul(count * (v->dim + r->vae.latent), sizeof *g.x));
@@ -213,12 +184,17 @@ static hl_status find_units(hl_vae *v, const hl_vae_rows *d, hl_report *r)
 
 /* ---- samples ---- */
 
-/* Deviation of x about the decoder's output, which is one number of the model. */
-static double deviation_of(const hl_vae *v)
+/* Deviation of value i of x about the decoder's output. */
+static double deviation_of(const hl_vae *v, size_t i)
 {
     size_t at = hl_params_find(v->params, "decoder.log_deviation");
-    const void *values = at < v->params->count ? v->params->param[at].values : NULL;
-    return !values ? 0 : exp(v->spec.dtype == HL_F32 ? (double)*(const float *)values : *(const double *)values);
+    bool one = v->spec.deviations == 1;
+    double value = -INFINITY;
+    if (at < v->params->count)
+        hl_from_precision(v->spec.dtype, 1,
+                          (const char *)v->params->param[at].values + (one ? 0 : i) * hl_dtype_size(v->spec.dtype),
+                          &value);
+    return (exp(value) + (one ? 0 : HL_VAE_LEAST_DEVIATION)) * (v->scale ? v->scale[i] : 1);
 }
 
 /* Columns over the deviation of their rows. */
@@ -243,13 +219,12 @@ static hl_status compare_samples(hl_vae *v, const hl_vae_rows *d, uint64_t seed,
         return HL_OK;
     double *x = hl_alloc(r->ctx, hl_size_mul(3 * values, sizeof *x)), *noise = x ? x + 2 * values : NULL;
     hl_status status = x ? hl_vae_sample(v, rows, seed, NULL, x + values) : HL_ERR_NOMEM;
-    double deviation = deviation_of(v);
     if (status == HL_OK && v->gaussian)
         hl_random_normals(seed, STREAM_BITS, 0, values, noise);
     for (size_t i = 0; i < values && status == HL_OK; i++) {
-        double value = pixel(d, i / v->dim * d->rows / rows * v->dim + i % v->dim);
+        double value = hl_vae_value(d, i / v->dim * d->rows / rows * v->dim + i % v->dim);
         x[i] = v->gaussian ? value : hl_random_uniform(seed, STREAM_ROW_BITS, i) < value;
-        x[values + i] = v->gaussian ? x[values + i] + deviation * noise[i]
+        x[values + i] = v->gaussian ? x[values + i] + deviation_of(v, i % v->dim) * noise[i]
                                     : hl_random_uniform(seed, STREAM_BITS, i) < x[values + i];
     }
     if (status == HL_OK && v->gaussian)
@@ -328,9 +303,10 @@ hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_opti
         hl_report_free(r);
         return status;
     }
+    const hl_vae_part_of half[] = { { &some, 0, 2 }, { &some, 1, 2 } };
     r->vae.over_independent =
         r->vae.result.elbo -
-        (independent(v, &some, some.rows, 0) + independent(v, &some, some.rows, 1)) / (double)some.rows;
+        (hl_vae_independent(v, &half[0], &half[1]) + hl_vae_independent(v, &half[1], &half[0])) / 2;
     judge(r);
     *out = r;
     return HL_OK;

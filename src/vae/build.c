@@ -186,11 +186,15 @@ hl_node hl_vae_build_likelihood(hl_vae_builder *b, hl_node x, hl_node z)
     hl_node y = hl_vae_build_decoder(b, z);
     if (!b->vae->gaussian)
         return hl_sum(g, hl_sub(g, hl_mul(g, x, y), hl_softplus(g, y)), 0);
-    hl_node log_s = hl_vae_param(b, "decoder.log_deviation", 0, NULL, 0, 0);
+    size_t dim = b->vae->dim;
+    bool one = b->vae->spec.deviations == 1;
+    hl_node log_s = hl_vae_param(b, "decoder.log_deviation", one ? 0 : 1, &dim, 0, 0);
+    if (!one) /* a column that the others determine has a density without bound, so its deviation has one */
+        log_s = hl_log(g, hl_add(g, hl_exp(g, log_s), hl_const(g, HL_VAE_LEAST_DEVIATION)));
     hl_node away = hl_mul(g, hl_sub(g, x, y), hl_exp(g, hl_neg(g, log_s)));
     hl_node square = hl_scale(g, -0.5, hl_sum(g, hl_mul(g, away, away), 0));
-    hl_node constant = hl_add(g, log_s, hl_const(g, HALF_LOG_2PI));
-    return hl_sub(g, square, hl_scale(g, (double)b->vae->dim, constant));
+    hl_node logs = one ? hl_scale(g, (double)dim, log_s) : hl_sum(g, log_s, 0);
+    return hl_sub(g, square, hl_add(g, logs, hl_const(g, (double)dim * HALF_LOG_2PI)));
 }
 
 hl_node hl_vae_build_prior(hl_vae_builder *b, hl_node z)

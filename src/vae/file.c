@@ -8,7 +8,10 @@
 #include "nn/model.h"
 #include "vae/vae.h"
 
-static const char format_text[] = "hollow-vae 1";
+/* Version 2 has tensors of the columns' units, version 1 none. */
+static const char format_text[] = "hollow-vae 1", format_with_columns[] = "hollow-vae 2";
+static const char shift_name[] = "columns.shift", scale_name[] = "columns.scale";
+enum { COLUMN_TENSORS = 2 };
 
 /* The entries of a specification beside image and layers. */
 static const struct {
@@ -19,7 +22,7 @@ static const struct {
     { "flows", offsetof(hl_vae_spec, flows) },     { "columns", offsetof(hl_vae_spec, columns) },
     { "hidden", offsetof(hl_vae_spec, hidden) },   { "features", offsetof(hl_vae_spec, features) },
     { "width", offsetof(hl_vae_spec, width) },     { "rank", offsetof(hl_vae_spec, rank) },
-    { "steps", offsetof(hl_vae_spec, steps) },
+    { "steps", offsetof(hl_vae_spec, steps) },     { "deviations", offsetof(hl_vae_spec, deviations) },
 }, texts[] = {
     { "likelihood", offsetof(hl_vae_spec, likelihood) }, { "net", offsetof(hl_vae_spec, net) },
     { "posterior", offsetof(hl_vae_spec, posterior) },   { "activation", offsetof(hl_vae_spec, activation) },
@@ -79,13 +82,17 @@ static hl_status gather(const void *model, hl_tensors *t)
     const hl_vae *v = model;
     hl_status status = hl_params_check(v->params);
     if (status == HL_OK)
-        status = hl_tensors_set_metadata(t, "format", format_text);
+        status = hl_tensors_set_metadata(t, "format", v->scale ? format_with_columns : format_text);
     if (status == HL_OK)
         status = hl_model_set(v->ctx, t, "architecture", architecture_text(v));
     if (status == HL_OK && v->course)
         status = hl_model_set(v->ctx, t, "training", training_text(v));
     if (status == HL_OK)
         status = hl_tensors_set_metadata(t, "dtype", hl_dtype_name(v->spec.dtype));
+    if (status == HL_OK && v->scale)
+        status = hl_tensors_add(t, shift_name, HL_F64, 1, &v->dim, v->shift);
+    if (status == HL_OK && v->scale)
+        status = hl_tensors_add(t, scale_name, HL_F64, 1, &v->dim, v->scale);
     return status == HL_OK ? hl_params_add_tensors(v->params, "", t) : status;
 }
 
@@ -97,8 +104,11 @@ static hl_status read_spec(hl_model_entries *r, hl_vae_spec *s)
     bool before_code = r->object && !hl_json_get(r->object, "code"); /* files from before there was a choice */
     for (size_t i = 0; i < TEXTS; i++)
         *text_at(s, i) = before_code && text_at(s, i) == &s->code ? "input" : hl_model_text(r, texts[i].key);
+    bool one_deviation = r->object && !hl_json_get(r->object, "deviations"); /* the same */
     for (size_t i = 0; i < SIZES; i++)
-        *size_at(s, i) = (size_t)hl_model_integer(r, sizes[i].key, 0, 1 << 20);
+        *size_at(s, i) = one_deviation && size_at(s, i) == &s->deviations
+                             ? 1
+                             : (size_t)hl_model_integer(r, sizes[i].key, 0, 1 << 20);
     s->layers = (int)hl_model_integer(r, "layers", -1, HL_VAE_MAX_LAYERS);
     return r->status;
 }
@@ -117,20 +127,40 @@ static hl_status check_field(hl_vae *v, const char *path)
     return status;
 }
 
-static hl_status make_vae(hl_context *ctx, const char *path, const hl_tensors *t, const hl_vae_spec *spec, hl_vae **vae)
+static const double *column_values(const hl_vae *v, const hl_tensors *t, const char *name)
+{
+    const hl_tensor *x = hl_tensors_find(t, name);
+    return x && x->dtype == HL_F64 && x->rank == 1 && x->dims[0] == v->dim ? x->data : NULL;
+}
+
+static hl_status read_columns(hl_vae *v, const char *path, const hl_tensors *t)
+{
+    const double *shift = column_values(v, t, shift_name), *scale = column_values(v, t, scale_name);
+    if (!shift || !scale)
+        return hl_fail(v->ctx, HL_ERR_FORMAT, "%s: the units of its columns are missing, or not %zu numbers",
+                       hl_path_shown(path), v->dim);
+    hl_status status = hl_vae_set_columns(v, shift, scale);
+    return status == HL_ERR_INVALID ? hl_model_blame(v->ctx, status, path, "") : status;
+}
+
+static hl_status make_vae(hl_context *ctx, const char *path, const hl_tensors *t, const hl_vae_spec *spec,
+                          bool with_columns, hl_vae **vae)
 {
     hl_status status = hl_vae_declare(ctx, spec, vae);
     if (status == HL_ERR_INVALID || status == HL_ERR_SHAPE)
         return hl_model_blame(ctx, status, path, "architecture: ");
     if (status == HL_OK)
         status = hl_params_check_tensors((*vae)->params, "", path, t);
-    if (status == HL_OK && hl_tensors_count(t) != (*vae)->params->count)
+    size_t expected = status == HL_OK ? (*vae)->params->count + (with_columns ? COLUMN_TENSORS : 0) : 0;
+    if (status == HL_OK && hl_tensors_count(t) != expected)
         status = hl_fail(ctx, HL_ERR_FORMAT, "%s: %zu tensors where the architecture has %zu", hl_path_shown(path),
-                         hl_tensors_count(t), (*vae)->params->count);
+                         hl_tensors_count(t), expected);
     if (status == HL_OK)
         status = hl_params_allocate((*vae)->params);
     if (status == HL_OK)
         status = hl_params_take_tensors((*vae)->params, "", path, t);
+    if (status == HL_OK && with_columns)
+        status = read_columns(*vae, path, t);
     return status == HL_OK && (*vae)->field ? check_field(*vae, path) : status;
 }
 
@@ -153,7 +183,9 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
 {
     hl_vae_spec spec = { 0 };
     hl_vae *vae = NULL;
-    hl_status status = hl_model_check_format(ctx, path, t, format_text, "an autoencoder");
+    const char *format = hl_tensors_metadata(t, "format");
+    bool with_columns = format && strcmp(format, format_with_columns) == 0;
+    hl_status status = with_columns ? HL_OK : hl_model_check_format(ctx, path, t, format_text, "an autoencoder");
     if (status == HL_OK)
         status = hl_model_dtype(ctx, path, t, &spec.dtype);
     if (status != HL_OK)
@@ -170,7 +202,7 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
     if (status == HL_OK)
         status = read_spec(&r, &spec);
     if (status == HL_OK)
-        status = make_vae(ctx, path, t, &spec, &vae);
+        status = make_vae(ctx, path, t, &spec, with_columns, &vae);
     if (status == HL_OK)
         status = read_training(vae, path, t);
     *model = vae;

@@ -7,7 +7,7 @@
 #include "nn/model.h"
 #include "vae/fit.h"
 
-enum { LEAST_ROWS = 10, STREAM_SPLIT = 7, CHUNK = 256 };
+enum { LEAST_ROWS = 10, STREAM_SPLIT = 7, CHUNK = 256, SAMPLE_ROWS = 10000 };
 enum { COMPARED_ROWS = 1000 }; /* that all ranks read; of the others each sees its own */
 #define MIX 0x9E3779B97F4A7C15u
 
@@ -24,6 +24,7 @@ typedef struct job {
     uint64_t hash, compared;   /* of all of them; of some */
     hl_vae_rows valid;
     void *valid_copy; /* where `valid` is, if it is a part of the training rows */
+    char *sample_copy;
     char *fingerprint;
     double start, saved, first; /* seconds; seconds; the iteration that it began with */
     hl_vae_outcome outcome;
@@ -179,6 +180,29 @@ static hl_status look_at_rows(job *j)
     return status;
 }
 
+/* Some of the training rows, from all of them, the same on every rank: the units of columns come from them, and a simple density. */
+static hl_status take_sample(job *j)
+{
+    size_t row[CHUNK], rows = j->train_rows < SAMPLE_ROWS ? j->train_rows : SAMPLE_ROWS, width = width_of(j);
+    char *raw = j->sample_copy = hl_calloc(j->ctx, rows, width);
+    hl_status status = raw ? HL_OK : HL_ERR_NOMEM;
+    for (size_t at = 0, n; at < rows && status == HL_OK; at += n) {
+        n = rows - at < CHUNK ? rows - at : CHUNK;
+        for (size_t i = 0; i < n; i++)
+            row[i] = j->index[(size_t)((double)(at + i) * ((double)j->train_rows / (double)rows))];
+        status = j->source.read(n, row, raw + at * width, j->source.user);
+    }
+    hl_vae_rows sample = rows_at(j, rows, raw);
+    j->outcome.simple = NAN;
+    if (status == HL_OK && j->vae->gaussian && !j->vae->scale)
+        status = hl_vae_choose_columns(j->vae, &sample);
+    if (status == HL_OK && j->valid.rows) {
+        status = hl_vae_simple(j->vae, &sample, &j->valid, &j->outcome.simple);
+        j->outcome.simple *= -1;
+    }
+    return hl_ranks_agree(j->ctx, status);
+}
+
 /* ---- the run ---- */
 
 /* All that decides the bits of the result, as one line. */
@@ -194,9 +218,10 @@ static hl_status describe(job *j)
     hl_text_add(
         &t,
         "image %zux%zux%zu dim %zu net %s posterior %s likelihood %s latent %zu flows %zu columns %zu hidden %zu "
-        "layers %d features %zu width %zu rank %zu activation %s trace %s code %s dtype %s ",
+        "deviations %zu layers %d features %zu width %zu rank %zu activation %s trace %s code %s dtype %s ",
         s.image[0], s.image[1], s.image[2], s.dim, s.net, s.posterior, s.likelihood, s.latent, s.flows, s.columns,
-        s.hidden, s.layers, s.features, s.width, s.rank, s.activation, s.trace, s.code, hl_dtype_name(s.dtype));
+        s.hidden, s.deviations, s.layers, s.features, s.width, s.rank, s.activation, s.trace, s.code,
+        hl_dtype_name(s.dtype));
     hl_text_add(
         &t,
         "batch %zu iters %zu importance %zu warmup %g last-lr %g validate-every %zu validation-rows %zu patience %zu "
@@ -307,6 +332,8 @@ static hl_status create(job *j)
         status = look_at_rows(j);
     if (status == HL_OK)
         status = split(j);
+    if (status == HL_OK)
+        status = take_sample(j);
     if (status == HL_OK) {
         j->options = hl_vae_train_options_of(j->settings, j->train_rows);
         status = describe(j);
@@ -364,6 +391,7 @@ hl_status hl_vae_fit(hl_context *ctx, const hl_vae_data *data, const hl_settings
     hl_vae_train_free(j.train);
     hl_free(ctx, j.index);
     hl_free(ctx, j.valid_copy);
+    hl_free(ctx, j.sample_copy);
     hl_free(ctx, j.fingerprint);
     if (status != HL_OK && status != HL_STOPPED) {
         hl_vae_free(j.vae);

@@ -85,7 +85,7 @@ void hl_vae_fetch(const hl_vae *v, const hl_vae_rows *rows, uint64_t key, size_t
             double value = rows->bytes ? rows->bytes[base + j] : rows->values[base + j];
             if (rows->gray)
                 value = value >= 255 || (value > 0 && hl_random_uniform(key, stream, j) < value / 255);
-            to[at] = value;
+            to[at] = v->scale ? (value - v->shift[j]) / v->scale[j] : value;
         }
     }
 }

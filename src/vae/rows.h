@@ -18,6 +18,22 @@ hl_status hl_vae_check_part(const hl_vae *vae, const hl_vae_rows *rows, size_t f
 void hl_vae_fetch(const hl_vae *vae, const hl_vae_rows *rows, uint64_t key, size_t first, size_t count,
                   const size_t *index, double *to);
 
+/* Value `at` of rows x dim, a gray one as its probability. */
+double hl_vae_value(const hl_vae_rows *rows, size_t at);
+
+/* Shift and scale from mean and deviation of the columns of real-valued rows (columns.c). */
+hl_status hl_vae_choose_columns(hl_vae *vae, const hl_vae_rows *rows);
+
+/* Rows first, first + step, ... */
+typedef struct hl_vae_part_of {
+    const hl_vae_rows *rows;
+    size_t first, step;
+} hl_vae_part_of;
+/* Mean log p of rows if columns are independent, Bernoulli or normal, with frequencies or moments from others. */
+double hl_vae_independent(const hl_vae *vae, const hl_vae_part_of *from, const hl_vae_part_of *judged);
+/* The same, or of a normal distribution with all covariances, if the likelihood is Gaussian and that is better. */
+hl_status hl_vae_simple(const hl_vae *vae, const hl_vae_rows *from, const hl_vae_rows *judged, double *log_p);
+
 /* Buffers for blocks of rows and chunks of pairs. */
 typedef struct hl_vae_runner {
     hl_vae *vae;

@@ -61,8 +61,8 @@ void hl_vae_runner_free(hl_vae_runner *r)
     if (!r)
         return;
     hl_context *ctx = r->vae->ctx;
-    void *all[] = { r->x,      r->noise,  r->probe, r->z,   r->log_q0, r->log_det,   r->log_px,
-                    r->log_pz, r->state,  r->time,  r->key, r->row,    r->stage_row, r->info };
+    void *all[] = { r->x,      r->noise, r->probe, r->z,   r->log_q0, r->log_det,   r->log_px,
+                    r->log_pz, r->state, r->time,  r->key, r->row,    r->stage_row, r->info };
     hl_ode_free(r->ode);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         hl_free(ctx, all[i]);
@@ -136,9 +136,7 @@ hl_status hl_vae_runner_set_solver(hl_vae_runner *r, size_t steps, double tolera
 {
     const hl_vae *v = r->vae;
     bool single = v->spec.dtype == HL_F32;
-    hl_system system = {
-        .n = v->spec.latent + 1, .rhs = field_rhs, .rounding = single ? 6e-8 : 0, .user = r
-    };
+    hl_system system = { .n = v->spec.latent + 1, .rhs = field_rhs, .rounding = single ? 6e-8 : 0, .user = r };
     hl_ode_options o = { .method = steps ? "rk4" : "dopri5",
                          .steps = steps,
                          .rtol = tolerance,
@@ -187,9 +185,10 @@ hl_status hl_vae_runner_flow(hl_vae_runner *r, size_t count)
 void hl_vae_runner_decode(hl_vae_runner *r, size_t count)
 {
     const hl_vae *v = r->vae;
-    hl_execute_rows(v->plans.decode, count,
-                    (const hl_row_in[]){ { .p = r->x, .pitch = v->dim, .index = r->row },
-                                         { .p = r->z, .pitch = v->spec.latent } },
-                    values_of(r),
-                    (const hl_row_out[]){ { .p = r->log_px, .pitch = 1 }, { .p = r->log_pz, .pitch = 1 } });
+    hl_execute_rows(
+        v->plans.decode, count,
+        (const hl_row_in[]){ { .p = r->x, .pitch = v->dim, .index = r->row }, { .p = r->z, .pitch = v->spec.latent } },
+        values_of(r), (const hl_row_out[]){ { .p = r->log_px, .pitch = 1 }, { .p = r->log_pz, .pitch = 1 } });
+    for (size_t i = 0; i < count; i++)
+        r->log_px[i] -= r->vae->log_scale;
 }

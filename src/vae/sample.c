@@ -17,6 +17,8 @@ hl_status hl_vae_decode(hl_vae *v, size_t rows, const double *z, double *mean)
         n = rows - at < CHUNK ? rows - at : CHUNK;
         hl_execute_rows(v->plans.mean, n, &(hl_row_in){ .p = z + at * v->spec.latent, .pitch = v->spec.latent },
                         hl_params_values(v->params), &(hl_row_out){ .p = mean + at * v->dim, .pitch = v->dim });
+        for (size_t i = at * v->dim; i < (at + n) * v->dim && v->scale; i++)
+            mean[i] = v->shift[i % v->dim] + v->scale[i % v->dim] * mean[i];
         status = hl_check_stop(v->ctx);
     }
     return status;

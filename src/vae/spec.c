@@ -106,7 +106,12 @@ static hl_status set_sizes(hl_vae *v)
     hl_vae_spec *s = &v->spec;
     hl_context *ctx = v->ctx;
     bool iaf = v->posterior == &hl_vae_posterior_iaf, planar = v->posterior == &hl_vae_posterior_planar;
-    hl_status status = check_size(ctx, "latent", &s->latent, 64, MOST_LATENT);
+    size_t deviations = s->deviations ? s->deviations : s->image[1] ? 1 : v->dim;
+    if (deviations != 1 && deviations != v->dim)
+        return hl_fail(ctx, HL_ERR_INVALID, "deviations is %zu; it must be 1 or %zu, one for each value", deviations,
+                       v->dim);
+    s->deviations = v->gaussian ? deviations : 1;
+    hl_status status = check_size(ctx, "latent", &s->latent, v->dim < 64 ? v->dim : 64, MOST_LATENT);
     if (status == HL_OK)
         status = check_size(ctx, "flows", &s->flows, planar ? 16 : 4, MOST_FLOWS);
     if (status == HL_OK)

@@ -296,7 +296,7 @@ hl_status hl_vae_train_step(hl_vae_train *t, hl_vae_progress *report)
     if (status != HL_OK)
         return status;
     rate = hl_schedule_cosine((size_t)t->iteration, t->o.iterations, t->o.iterations / 50, t->o.last_rate);
-    report->loss = sum[t->vae->params->size + SUM_LOSS] / (double)pairs_of(t);
+    report->loss = sum[t->vae->params->size + SUM_LOSS] / (double)pairs_of(t) + t->vae->log_scale;
     status = hl_optimizer_step(t->optimizer, sum, rate, &report->gradient_norm);
     if (status != HL_OK)
         return hl_fail(t->vae->ctx, status,

@@ -81,6 +81,7 @@ void hl_vae_free(hl_vae *v)
     hl_free(v->ctx, v->deviation);
     hl_free(v->ctx, v->offset);
     hl_free(v->ctx, v->course);
+    hl_free(v->ctx, v->shift);
     hl_free(v->ctx, v);
 }
 
@@ -167,5 +168,5 @@ hl_status hl_vae_copy_networks(hl_vae *v, const hl_vae *from)
             memcpy(v->params->param[i].values, from->params->param[at].values,
                    v->params->param[i].size * hl_dtype_size(v->spec.dtype));
     }
-    return HL_OK;
+    return from->scale ? hl_vae_set_columns(v, from->shift, from->scale) : HL_OK;
 }

@@ -15,6 +15,7 @@ enum {
     HL_VAE_PIECES = 40,   /* at most, that the encoder gives to the posterior */
     HL_VAE_MAX_LAYERS = 8 /* hidden, of ffjord's network */
 };
+#define HL_VAE_LEAST_DEVIATION 1e-3 /* of columns, in their units */
 #define HL_VAE_TOLERANCE 1e-4 /* of the adaptive solver, relative and absolute */
 
 /* Where parts begin among the parameters. */
@@ -47,6 +48,9 @@ struct hl_vae {
     size_t pieces, piece_size[HL_VAE_PIECES];
     hl_vae_plans plans; /* made when first needed */
     hl_curve *course;   /* of its training; NULL: not known */
+    /* The networks see (x - shift) / scale ([dim] each, owned by `shift`); NULL: x itself. */
+    double *shift, *scale;
+    double log_scale; /* sum of log(scale) */
 };
 
 /* While an autoencoder is built into a graph. Parameters come in a fixed order; the first building declares them. */

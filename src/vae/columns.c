@@ -1,0 +1,148 @@
+/* columns.c - the units of real-valued data. An autoencoder with the Gaussian likelihood sees (x - shift) / scale; what it says of x is in the
+ * units of the data again. And the simple densities that a trained one is compared with. */
+#include <math.h>
+#include <string.h>
+
+#include "base/linear.h"
+#include "vae/rows.h"
+
+#define LOG_2PI 1.83787706640934548356
+enum { MOST_COVARIANCES = 256 }; /* columns of a normal distribution that is compared */
+
+/* ---- units ---- */
+
+hl_status hl_vae_set_columns(hl_vae *v, const double *shift, const double *scale)
+{
+    if (!v)
+        return HL_ERR_INVALID;
+    if (!shift || !scale || !v->gaussian)
+        return hl_fail(v->ctx, HL_ERR_INVALID,
+                       "hl_vae_set_columns: shift and scale are needed, and the likelihood must be gaussian");
+    double log_scale = 0;
+    for (size_t i = 0; i < v->dim; i++) {
+        if (!isfinite(shift[i]) || !isfinite(scale[i]) || !(scale[i] > 0))
+            return hl_fail(v->ctx, HL_ERR_INVALID,
+                           "column %zu: its mean is %g and its scale %g; they must be finite, and the scale positive",
+                           i + 1, shift[i], scale[i]);
+        log_scale += log(scale[i]);
+    }
+    double *both = hl_calloc(v->ctx, hl_size_mul(2, v->dim), sizeof *both);
+    if (!both)
+        return HL_ERR_NOMEM;
+    memcpy(both, shift, v->dim * sizeof *both);
+    memcpy(both + v->dim, scale, v->dim * sizeof *both);
+    hl_free(v->ctx, v->shift);
+    v->shift = both;
+    v->scale = both + v->dim;
+    v->log_scale = log_scale;
+    return HL_OK;
+}
+
+void hl_vae_columns(const hl_vae *v, const double **shift, const double **scale)
+{
+    if (shift)
+        *shift = v ? v->shift : NULL;
+    if (scale)
+        *scale = v ? v->scale : NULL;
+}
+
+double hl_vae_value(const hl_vae_rows *d, size_t at)
+{
+    return d->values ? d->values[at] : d->gray ? d->bytes[at] / 255.0 : d->bytes[at];
+}
+
+/* Mean and deviation of a column over rows first, first + step, ... */
+static void moments(size_t dim, const hl_vae_part_of *p, size_t column, double *mean, double *deviation)
+{
+    double n = 0, sum = 0, square = 0;
+    for (size_t r = p->first; r < p->rows->rows; r += p->step, n++)
+        sum += hl_vae_value(p->rows, r * dim + column);
+    *mean = sum / n;
+    for (size_t r = p->first; r < p->rows->rows; r += p->step) {
+        double z = hl_vae_value(p->rows, r * dim + column) - *mean;
+        square += z * z;
+    }
+    *deviation = sqrt(square / n);
+}
+
+/* Columns of a table have scales of their own; pixels have one, or pixels that are nearly always the same would weigh most. */
+hl_status hl_vae_choose_columns(hl_vae *v, const hl_vae_rows *rows)
+{
+    double *shift = hl_calloc(v->ctx, hl_size_mul(2, v->dim), sizeof *shift), *scale = shift + v->dim, square = 0;
+    if (!shift)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < v->dim; i++) {
+        moments(v->dim, &(hl_vae_part_of){ rows, 0, 1 }, i, &shift[i], &scale[i]);
+        square += scale[i] * scale[i] / (double)v->dim;
+    }
+    for (size_t i = 0; i < v->dim; i++) {
+        if (v->spec.image[1])
+            scale[i] = sqrt(square);
+        scale[i] = scale[i] != 0 ? scale[i] : 1; /* a constant column */
+    }
+    hl_status status = hl_vae_set_columns(v, shift, scale);
+    hl_free(v->ctx, shift);
+    return status;
+}
+
+/* ---- simple densities ---- */
+
+double hl_vae_independent(const hl_vae *v, const hl_vae_part_of *from, const hl_vae_part_of *judged)
+{
+    double sum = 0, n = 0, rows = 0;
+    for (size_t r = judged->first; r < judged->rows->rows; r += judged->step)
+        n++;
+    for (size_t r = from->first; r < from->rows->rows; r += from->step)
+        rows++;
+    for (size_t i = 0; i < v->dim; i++) {
+        double mean, deviation;
+        moments(v->dim, from, i, &mean, &deviation);
+        double p = (mean * rows + 0.5) / (rows + 1), unit = v->scale ? v->scale[i] : 1;
+        double variance = fmax(deviation * deviation, 1e-6 * unit * unit);
+        for (size_t r = judged->first; r < judged->rows->rows; r += judged->step) {
+            double x = hl_vae_value(judged->rows, r * v->dim + i), z = x - mean;
+            sum += v->gaussian ? -0.5 * (z * z / variance + LOG_2PI + log(variance)) : x * log(p) + (1 - x) * log1p(-p);
+        }
+    }
+    return sum / n;
+}
+
+/* Mean log p of a normal distribution with all covariances; -inf if they are not positive definite. `work`: dim^2 + 2 dim. */
+static double correlated(const hl_vae *v, const hl_vae_rows *from, const hl_vae_rows *judged, double *work)
+{
+    size_t d = v->dim;
+    double *mean = work, *z = mean + d, *a = z + d, n = (double)from->rows, sum = 0, log_det = 0, unused;
+    for (size_t i = 0; i < d; i++)
+        moments(d, &(hl_vae_part_of){ from, 0, 1 }, i, &mean[i], &unused);
+    memset(a, 0, d * d * sizeof *a);
+    for (size_t r = 0; r < from->rows; r++) {
+        for (size_t i = 0; i < d; i++)
+            z[i] = hl_vae_value(from, r * d + i) - mean[i];
+        for (size_t i = 0; i < d; i++)
+            hl_axpy(i + 1, z[i] / n, z, a + i * d);
+    }
+    if (!(hl_cholesky(d, a, 0) > 1e-10))
+        return -INFINITY;
+    for (size_t i = 0; i < d; i++)
+        log_det += log(a[i * d + i]);
+    for (size_t r = 0; r < judged->rows; r++) {
+        for (size_t i = 0; i < d; i++)
+            z[i] = hl_vae_value(judged, r * d + i) - mean[i];
+        hl_solve_lower(d, a, d, z);
+        sum -= 0.5 * hl_dot(d, z, z);
+    }
+    return sum / (double)judged->rows - log_det - 0.5 * (double)d * LOG_2PI;
+}
+
+hl_status hl_vae_simple(const hl_vae *v, const hl_vae_rows *from, const hl_vae_rows *judged, double *log_p)
+{
+    *log_p = hl_vae_independent(v, &(hl_vae_part_of){ from, 0, 1 }, &(hl_vae_part_of){ judged, 0, 1 });
+    if (!v->gaussian || v->dim > MOST_COVARIANCES || from->rows < 2 * v->dim)
+        return HL_OK;
+    double *work = hl_alloc(v->ctx, hl_size_mul(v->dim * (v->dim + 2), sizeof *work));
+    if (!work)
+        return HL_ERR_NOMEM;
+    *log_p = fmax(*log_p, correlated(v, from, judged, work));
+    hl_free(v->ctx, work);
+    return HL_OK;
+}

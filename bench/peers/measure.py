@@ -35,6 +35,13 @@ class Bench:
         names = {"/".join(parts[: i + 1]) for i in range(len(parts))} | {case}
         return (not self.only or not names.isdisjoint(self.only)) and (case, peer) not in self.done
 
+    def settle(self, run: Callable[[], Any]) -> None:
+        """Before a slice with several threads: idle threads of the other side spin for some milliseconds after their last
+        work and would take a processor from this side. Wait until they sleep, then wake this side's threads by one call."""
+        if self.threads > 1:
+            time.sleep(0.02)
+            run()
+
     def pair(self, ours: Callable[[], Any], peer: Callable[[], Any]) -> dict[str, float]:
         """Both in turn, in rounds of at least 10 ms each; medians over rounds, and the median of the rounds' ratios."""
         first = [_slice(run, 1)[0] for run in (ours, peer)]
@@ -44,6 +51,7 @@ class Bench:
         while len(times[0]) < 3 or (time.perf_counter() < end and len(times[0]) < 200):
             order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
             for side in order:
+                self.settle((ours, peer)[side])
                 times[side].append(_slice((ours, peer)[side], counts[side]))
         kind = 1 if self.threads == 1 else 0
         ratio = statistics.median(p[kind] / max(o[kind], 1e-9) for o, p in zip(*times, strict=True))

@@ -1,6 +1,7 @@
 """The hollow network of a model file, as one would write it in PyTorch and in JAX.
 
-f_i = tau(x_i, h_i, t): h from two masked networks, tau a small network shared by all dimensions. Masked weights are zero in the
+f_i = tau(x_i, h_i, t): h from two masked networks ("made") or from a network for each dimension ("separate"), tau a small network
+shared by all dimensions. Masked weights are zero in the
 file, so evaluations need no mask; in training the weights are multiplied by it, as usual. D holds h and differentiates tau
 alone: by jax.jvp in JAX; in PyTorch by the tangent written out layer by layer, which is faster there than torch.func.jvp and than
 detach() with autograd.grad, and which torch.compile takes.
@@ -17,8 +18,10 @@ class Layout:
     """What both versions need to know about a network, and its parameters in the order in which they use them."""
 
     def __init__(self, spec: dict[str, Any], parameters: dict[str, np.ndarray]) -> None:
-        if spec["conditioner"] != "made" or spec["transformer"] != "shared" or spec["plus"] or spec["reflections"]:
-            raise ValueError("only networks of one term, made and shared, are written for the peers")
+        known = spec["conditioner"] in ("made", "separate") and spec["transformer"] == "shared"
+        if not known or spec["plus"] or spec["reflections"]:
+            raise ValueError("only networks of one term, made or separate, and shared are written for the peers")
+        self.separate = spec["conditioner"] == "separate"
         self.dim, self.features, self.time = spec["dim"], spec["features"], bool(spec["time"])
         self.hidden_layers = max(spec["hidden_layers"], 0)
         self.layers = max(spec["layers"], 0)
@@ -41,6 +44,8 @@ class Layout:
 
 
 def _conditioner(layout: Layout, p: dict[str, Any], x: Any, t: Any, activation: Any, concat: Any) -> Any:
+    if layout.separate:
+        return _separate(layout, p, x, t, activation)
     parts = []
     for side in ("forward", "backward"):
         y = x
@@ -53,6 +58,18 @@ def _conditioner(layout: Layout, p: dict[str, Any], x: Any, t: Any, activation: 
                 y = activation(y)
         parts.append(y.reshape(-1, layout.dim, layout.features // 2))
     return concat(parts)
+
+
+def _separate(layout: Layout, p: dict[str, Any], x: Any, t: Any, activation: Any) -> Any:
+    weight = p["conditioner.0.before.weight"] + p["conditioner.0.after.weight"]
+    y = (x @ weight.T).reshape(-1, layout.dim, weight.shape[0] // layout.dim)
+    y = y + p["conditioner.0.place"] + p["conditioner.0.bias"]
+    if layout.time:
+        y = y + t * p["conditioner.0.weight_t"]
+    for layer in range(1, layout.hidden_layers + 1):
+        y = activation(y).swapaxes(0, 1) @ p[f"conditioner.{layer}.weight"].swapaxes(1, 2)  # a product for each column
+        y = y.swapaxes(0, 1) + p[f"conditioner.{layer}.bias"]
+    return y
 
 
 def _transformer(layout: Layout, p: dict[str, Any], x: Any, h: Any, t: Any, activation: Any) -> Any:

@@ -104,6 +104,8 @@ F(max, x[0] > x[1] ? x[0] : x[1])
 F(less, x[0] < x[1] ? 1 : 0)
 F(select, x[0] != 0 ? x[1] : x[2])
 F(swish, x[0] / (1 + exp(-x[0])))
+F(swish_slope, (1 + exp(-x[0]) * (1 + x[0])) / pow(1 + exp(-x[0]), 2))
+F(swish_curve, (2 + x[0] + exp(x[0]) * (2 - x[0])) * exp(x[0]) / pow(1 + exp(x[0]), 3))
 F(elu, x[0] > 0 ? x[0] : exp(x[0]) - 1)
 F(relu, x[0] > 0 ? x[0] : 0)
 F(clamp, fmin(fmax(x[0], -1), 1.5))
@@ -247,6 +249,9 @@ F(twice, x[0] * x[0] / (x[0] + x[0] * x[0] * x[0]))
     UNARY(tanh, .zero = false);
     UNARY(sigmoid, .zero = false);
     UNARY(softplus, .zero = false);
+    UNARY(swish, .zero = false);
+    UNARY(swish_slope, .zero = false);
+    UNARY(swish_curve, .zero = false);
     UNARY(erf, .zero = false);
     UNARY(sqrt, .zero = false);
     UNARY(abs, .signs = true);
@@ -262,7 +267,6 @@ F(twice, x[0] * x[0] / (x[0] + x[0] * x[0] * x[0]))
     ternary_cases((op_case){ .op = &hl_op_select, .label = "select", .ternary = hl_select, .f = f_select });
 
 #define COMPOSITE(text, ...) unary_cases((op_case){ .label = text, __VA_ARGS__ })
-    COMPOSITE("swish", .unary = hl_swish, .f = f_swish, .low = -3, .high = 3);
     COMPOSITE("elu", .unary = hl_elu, .f = f_elu, .low = -3, .high = 3);
     COMPOSITE("relu", .unary = hl_relu, .f = f_relu, .low = -3, .high = 3);
     COMPOSITE("clamp", .build = clamp_build, .f = f_clamp, .low = -3, .high = 3);

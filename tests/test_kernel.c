@@ -134,6 +134,18 @@ static long double softplus_l(long double x)
 {
     return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
 }
+static long double swish_l(long double x)
+{
+    return x * sigmoid_l(x);
+}
+static long double swish_slope_l(long double x)
+{
+    return sigmoid_l(x) * (1 + x * sigmoid_l(-x));
+}
+static long double swish_curve_l(long double x)
+{
+    return sigmoid_l(x) * sigmoid_l(-x) * (2 + x * (sigmoid_l(-x) - sigmoid_l(x)));
+}
 static long double sign_l(long double x)
 {
     return x > 0 ? 1 : x < 0 ? -1 : x;
@@ -163,6 +175,9 @@ static const function functions[HL_UNARY_COUNT] = {
     { HL_UN_SQRT, "sqrt", sqrtl, 0, 1e38, { 0.5001, 0.5001 }, 0, 1 },
     { HL_UN_ABS, "abs", fabsl, -1e30, 1e30, { 0, 0 }, 0, 1 },
     { HL_UN_SIGN, "sign", sign_l, -1e30, 1e30, { 0, 0 }, 0, 1 },
+    { HL_UN_SWISH, "swish", swish_l, -86, 1e30, { 3.5, 3.5 }, 0.25, 8 },
+    { HL_UN_SWISH_SLOPE, "swish'", swish_slope_l, -86, 1e4, { 12, 26 }, 0.5, 8 },
+    { HL_UN_SWISH_CURVE, "swish''", swish_curve_l, -86, 1e4, { 24, 52 }, 0.5, 8 },
 };
 
 static double error_ulp(const hl_kernels *k, double got, long double want, double floor_value)
@@ -258,7 +273,7 @@ static const struct {
     { HL_UN_ERF, -I_, -1 },     { HL_UN_ERF, 0, 0 },         { HL_UN_ERF, 30, 1 },         { HL_UN_SQRT, -1, N_ },
     { HL_UN_SQRT, 0, 0 },       { HL_UN_SQRT, I_, I_ },      { HL_UN_ABS, -0.0, 0 },       { HL_UN_ABS, -I_, I_ },
     { HL_UN_SIGN, 0, 0 },       { HL_UN_SIGN, -0.0, 0 },     { HL_UN_SIGN, -I_, -1 },      { HL_UN_SIGN, I_, 1 },
-    { HL_UN_NEG, I_, -I_ },     { HL_UN_NEG, 0, 0 },
+    { HL_UN_NEG, I_, -I_ },     { HL_UN_NEG, 0, 0 },         { HL_UN_SWISH, -1e6, 0 },     { HL_UN_SWISH, 1e6, 1e6 },
 };
 
 static void unary_specials(const hl_kernels *k)
@@ -418,6 +433,55 @@ static void binary_all(const hl_kernels *k)
 static void test_binary(void **state)
 {
     (void)state, each_table(binary_all);
+}
+
+/* Swish and its derivatives in one pass: the bits of the functions alone, for every choice of results and kind of factor, in place of x
+ * and of the factor. */
+static void swish_all(const hl_kernels *k)
+{
+    const size_t entries = 37;
+    for (int wanted = 1; wanted < 8; wanted++)
+        for (int kind = -1; kind < 4; kind++)
+            for (int place = -1; place < 6; place++) { /* the result that overwrites x, or the factor */
+                if (place >= 0 && (!(wanted >> place % 3 & 1) || (place >= 3 && kind != 0)))
+                    continue;
+                buffer x = make(k, entries * L), by = make(k, kind <= 0 ? entries * L : kind == 1 ? L : entries);
+                buffer want[3], got[3];
+                void *to[3] = { NULL };
+                for (size_t i = 0; i < x.n; i++)
+                    set(&x, i, 10 * get(&x, i));
+                for (int r = 0; r < 3; r++) {
+                    want[r] = make(k, entries * L);
+                    got[r] = make(k, entries * L);
+                    k->unary[HL_UN_SWISH + r](entries, x.p, want[r].p);
+                    if (r == 1 && kind >= 0)
+                        k->binary[HL_BI_MUL](entries, (hl_arg){ want[r].p, L, 0 }, argument(&by, kind), want[r].p);
+                    if (wanted >> r & 1)
+                        to[r] = place == r ? x.p : place == r + 3 ? by.p : got[r].p;
+                }
+                k->swish(entries, x.p, kind < 0 ? (hl_arg){ NULL, 0, 0 } : argument(&by, kind), to);
+                for (int r = 0; r < 3; r++) {
+                    if (to[r])
+                        assert_memory_equal(to[r], want[r].p, entries * L * size_of(k));
+                    drop(&want[r]), drop(&got[r]);
+                }
+                drop(&x), drop(&by);
+            }
+}
+static void swish_far(const hl_kernels *k)
+{
+    buffer x = make(k, L), y = make(k, L);
+    for (int r = 1; r < 3; r++)
+        for (int sign = -1; sign < 2; sign++) {
+            set(&x, 3, sign * 1e6);
+            k->unary[HL_UN_SWISH + r](1, x.p, y.p);
+            assert_true(get(&y, 3) == (sign == 0 ? 0.5 : r == 1 && sign > 0));
+        }
+    drop(&x), drop(&y);
+}
+static void test_swish(void **state)
+{
+    (void)state, each_table(swish_all), each_table(swish_far);
 }
 
 static void ternary_all(const hl_kernels *k)
@@ -1010,13 +1074,21 @@ static void test_doubles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pick),           cmocka_unit_test(test_unary_accuracy),
-        cmocka_unit_test(test_unary_specials), cmocka_unit_test(test_unary_lanes),
-        cmocka_unit_test(test_binary),         cmocka_unit_test(test_ternary),
-        cmocka_unit_test(test_products),       cmocka_unit_test(test_product_lanes),
-        cmocka_unit_test(test_gradients),      cmocka_unit_test(test_lane_sum),
-        cmocka_unit_test(test_lane_matmul),    cmocka_unit_test(test_rows_and_panels),
-        cmocka_unit_test(test_conv),           cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_pick),
+        cmocka_unit_test(test_unary_accuracy),
+        cmocka_unit_test(test_unary_specials),
+        cmocka_unit_test(test_unary_lanes),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_ternary),
+        cmocka_unit_test(test_swish),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_product_lanes),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_lane_sum),
+        cmocka_unit_test(test_lane_matmul),
+        cmocka_unit_test(test_rows_and_panels),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_axes),
         cmocka_unit_test(test_doubles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* test_plan.c - compiling and running: the same results however the work is cut, no allocation, no leak, all kinds of
  * outputs, and errors. That every op computes what it should is tested in test_ops.c. */
+#include "exec/plan.h"
 #include "ops_support.h"
 
 #include <time.h>
@@ -247,7 +248,8 @@ static hl_node random_node(hl_graph *g, uint64_t seed, uint64_t step, const hl_n
     hl_node a = pool[hl_random_bits(seed, 2, step) % count], b = pool[hl_random_bits(seed, 3, step) % count];
     hl_node (*const binary[])(hl_graph *, hl_node, hl_node) = { hl_add, hl_sub,  hl_mul, hl_min,
                                                                 hl_max, hl_less, hl_mul, hl_add };
-    hl_node (*const unary[])(hl_graph *, hl_node) = { hl_tanh, hl_sin, hl_neg, hl_sigmoid, hl_abs, hl_softplus };
+    hl_node (*const unary[])(hl_graph *, hl_node) = { hl_tanh, hl_sin,      hl_neg,   hl_sigmoid,
+                                                      hl_abs,  hl_softplus, hl_swish, hl_swish_slope };
     const hl_shape sa = hl_graph_node(g, a)->shape, sb = hl_graph_node(g, b)->shape;
     int axis = sa.rank ? (int)(r >> 40) % sa.rank : 0;
     size_t size = hl_shape_size(&sa), last = sa.rank ? sa.dim[sa.rank - 1] : 0;
@@ -279,8 +281,13 @@ static hl_node random_node(hl_graph *g, uint64_t seed, uint64_t step, const hl_n
     case 10:
         return hl_scale(g, r >> 20 & 1 ? 0.5 : -0.75, a);
     case 11:
-    case 12:
-        return unary[(r >> 20) % 6](g, a);
+        return unary[(r >> 20) % 8](g, a);
+    case 12: /* the slope of swish with a factor, perhaps beside swish itself and the second derivative */
+        if (!hl_shape_join(&sa, &sb, &joined) || hl_shape_size(&joined) > 100)
+            return HL_NONE;
+        b = hl_mul(g, hl_swish_slope(g, a), b);
+        b = r >> 20 & 1 ? hl_add(g, b, hl_swish(g, a)) : b;
+        return r >> 21 & 1 ? hl_sub(g, b, hl_swish_curve(g, a)) : b;
     default:
         if (!hl_shape_join(&sa, &sb, &joined) || hl_shape_size(&joined) > 100)
             return HL_NONE;
@@ -710,6 +717,45 @@ static void test_describe(void **state)
     hl_context_free(ctx);
 }
 
+/* Swish, its slope with a factor and its second derivative are one pass, also where the factor comes from a product that could only run
+ * after swish; and where nothing holds two of them together, each is computed by itself. */
+static void test_swish_in_one_pass(void **state)
+{
+    hl_context *ctx = test_context(NULL, 1);
+    hl_graph *g;
+    hl_plan *plan;
+
+    (void)state;
+    CHECK_OK(ctx, hl_graph_create(ctx, &g));
+    hl_node x = hl_input(g, "x", 1, (size_t[]){ 4 }), v = hl_input(g, "v", 1, (size_t[]){ 4 }),
+            w = hl_param(g, "w", 2, (size_t[]){ 4, 4 });
+    hl_node z = hl_add(g, x, x), y = hl_swish(g, z), factor = hl_linear(g, v, w);
+    hl_node out[] = { y, hl_mul(g, hl_swish_slope(g, z), factor), hl_linear(g, y, w), hl_swish_curve(g, z) };
+    CHECK_OK(ctx, hl_plan_create(ctx, g, 4, out, NULL, &plan));
+    int joined = 0, followers = 0;
+    for (size_t i = 0; i < plan->instrs; i++) {
+        joined = plan->instr[i].joined > joined ? plan->instr[i].joined : joined;
+        followers += plan->instr[i].joined < 0;
+    }
+    assert_int_equal(joined, 2);
+    assert_int_equal(followers, 2);
+    hl_plan_free(plan);
+    /* The factor needs swish itself: no waiting for each other. */
+    out[1] = hl_mul(g, hl_swish_slope(g, z), out[2]);
+    CHECK_OK(ctx, hl_plan_create(ctx, g, 2, out, NULL, &plan));
+    float in[4] = { 0.5f, -1, 2, -3 }, weight[16] = { 1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3, 0, 0, 0, 0, 4 }, got[2][4];
+    CHECK_OK(ctx, hl_plan_run(plan, 1, (const void *[]){ in, in }, (const void *[]){ weight },
+                              (void *[]){ got[0], got[1] }));
+    for (int i = 0; i < 4; i++) {
+        double at = 2 * (double)in[i], s = 1 / (1 + exp(-at)), value = at * s;
+        CHECK_NEAR(got[0][i], value, 1e-6, "swish");
+        CHECK_NEAR(got[1][i], (s + value * (1 - s)) * (i + 1) * value, 1e-5, "slope");
+    }
+    hl_plan_free(plan);
+    hl_graph_free(g);
+    hl_context_free(ctx);
+}
+
 /* Of the processor, so that a busy machine changes little. */
 static double now(void)
 {
@@ -766,6 +812,7 @@ int main(void)
         cmocka_unit_test(test_create_errors),
         cmocka_unit_test(test_run_errors),
         cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_swish_in_one_pass),
         cmocka_unit_test(test_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
  *
  * A *held* node is treated as a constant by one differentiation. The derivative still contains the node, and a later differentiation
  * that does not hold it goes through it. Equal expressions are the same node, so a node is held wherever it occurs:
- * hl_broadcast(g, x, ..) wherever x is broadcast to that shape, hl_sigmoid(g, x) inside hl_swish(g, x). */
+ * hl_broadcast(g, x, ..) wherever x is broadcast to that shape, hl_exp(g, x) wherever it is used. */
 #ifndef HOLLOW_DIFF_H
 #define HOLLOW_DIFF_H
 

@@ -31,11 +31,32 @@ int hl_reads(const hl_compiler *c, hl_node n, const hl_node **list, hl_node buff
         *list = buffer;
         return 2;
     }
+    if (form == HL_FORM_SWISH) {
+        buffer[0] = p->in[0];
+        buffer[1] = d->in[0] == c->partner[n] ? d->in[1] : d->in[0];
+        *list = buffer;
+        return 2;
+    }
     buffer[0] = p->in[0];
     buffer[1] = p->in[1];
     buffer[2] = d->in[0] == c->partner[n] ? d->in[1] : d->in[0];
     *list = buffer;
     return 3;
+}
+
+hl_node hl_swish_of(const hl_compiler *c, hl_node n)
+{
+    const hl_node_data *d = hl_data(c, n);
+    if (c->form[n] == HL_FORM_SWISH)
+        return hl_data(c, c->partner[n])->in[0];
+    bool one = d->op == &hl_op_swish || d->op == &hl_op_swish_slope || d->op == &hl_op_swish_curve;
+    return one && c->fuse && c->form[n] == HL_FORM_NODE && c->phase[n] == HL_PHASE_MAIN ? d->in[0] : HL_NONE;
+}
+
+bool hl_joins(const hl_compiler *c, hl_node a, hl_node b)
+{
+    return hl_swish_of(c, a) != HL_NONE && hl_swish_of(c, a) == hl_swish_of(c, b) && c->segment[a] == c->segment[b] &&
+           c->run[a] == c->run[b] && !c->wide[a] && !c->wide[b];
 }
 
 /* ---- live nodes and phases ---- */
@@ -150,6 +171,8 @@ bool hl_folds(const hl_compiler *c, hl_node n, int i)
 {
     if (c->form[n] == HL_FORM_PLUS)
         return i == 2;
+    if (c->form[n] == HL_FORM_SWISH)
+        return i == 1;
     return hl_elementwise(hl_data(c, n)) && hl_data(c, n)->op->kind != HL_KIND_UNARY;
 }
 
@@ -217,6 +240,12 @@ static void choose_form(hl_compiler *c, hl_node n)
     const hl_node_data *d = hl_data(c, n);
     if (c->fuse && c->phase[n] == HL_PHASE_MAIN && d->op == &hl_op_mul && d->in[0] != d->in[1])
         for (int i = 0; i < 2; i++)
+            if (absorbable(c, n, d->in[i], &hl_op_swish_slope)) {
+                absorb(c, n, d->in[i], HL_FORM_SWISH);
+                return;
+            }
+    if (c->fuse && c->phase[n] == HL_PHASE_MAIN && d->op == &hl_op_mul && d->in[0] != d->in[1])
+        for (int i = 0; i < 2; i++)
             if (absorbable(c, n, d->in[i], &hl_op_mul)) {
                 absorb(c, n, d->in[i], HL_FORM_MULMUL);
                 return;
@@ -238,6 +267,19 @@ static void choose_form(hl_compiler *c, hl_node n)
         }
 }
 
+/* Swish and its derivatives wait for the one of the same x that has a factor. */
+static void find_factors(hl_compiler *c)
+{
+    uint32_t *factored = c->run; /* not in use yet */
+    for (size_t n = 1; n <= c->g->count; n++)
+        if (c->form[n] == HL_FORM_SWISH)
+            factored[hl_swish_of(c, (hl_node)n)] = (uint32_t)n;
+    for (size_t n = 1; n <= c->g->count; n++)
+        if (c->form[n] == HL_FORM_NODE && hl_swish_of(c, (hl_node)n) != HL_NONE)
+            c->partner[n] = (hl_node)factored[hl_swish_of(c, (hl_node)n)];
+    memset(factored, 0, (c->g->count + 1) * sizeof *factored);
+}
+
 static void choose_forms(hl_compiler *c)
 {
     for (size_t n = 1; n <= c->g->count; n++)
@@ -254,6 +296,7 @@ static void choose_forms(hl_compiler *c)
     for (size_t n = 1; n <= c->g->count; n++)
         if (c->form[n] == HL_FORM_NODE)
             choose_form(c, (hl_node)n);
+    find_factors(c);
 }
 
 /* A broadcast is a value of its own only if something reads it that cannot fold it. */

@@ -20,6 +20,7 @@ typedef enum hl_form {
     HL_FORM_SUBMUL, /* sub(c, mul(a, b)) */
     HL_FORM_MULMUL, /* mul(mul(a, b), c) */
     HL_FORM_SLOPE,  /* mul(a, 1 - b b): the derivative of tanh, times a */
+    HL_FORM_SWISH,  /* mul(swish_slope(x), a) */
     HL_FORM_PLUS    /* add(linear(x, w), c): the product starts from c */
 } hl_form;
 
@@ -31,7 +32,8 @@ typedef struct hl_compiler {
     bool fuse;
     hl_phase *phase;
     hl_form *form;
-    hl_node *partner; /* what a MULADD..PLUS form absorbed: a product, or a slope's 1 - b b */
+    hl_node *
+        partner; /* what a MULADD..PLUS form absorbed: a product, or a slope; of swish and its derivatives: see hl_swish_of */
     uint32_t *uses;
     size_t *axis;    /* leading axis of the segment it runs in; 1 for none; 0 for not in a segment */
     size_t *segment; /* segment it runs in */
@@ -61,6 +63,11 @@ bool hl_folds(const hl_compiler *c, hl_node n, int i);
 /* The node that operand i really reads (a folded broadcast's source), behind views. */
 hl_node hl_read_source(const hl_compiler *c, hl_node n, int i, hl_node u);
 bool hl_elementwise(const hl_node_data *d);
+/* Swish and its derivatives of the same x are computed in one pass if they stand one after the other. The x of such a node; HL_NONE
+ * for all others. The node that the others of this x are to wait for, as it has a factor, is their partner. */
+hl_node hl_swish_of(const hl_compiler *c, hl_node n);
+/* Are nodes a and b, neighbours in c->order, computed in one pass? After hl_schedule. */
+bool hl_joins(const hl_compiler *c, hl_node a, hl_node b);
 
 hl_status hl_analyse(hl_compiler *c);  /* analyse.c: live, phase, axis, form */
 hl_status hl_schedule(hl_compiler *c); /* schedule.c: order, segments, runs */

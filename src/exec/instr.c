@@ -32,6 +32,20 @@ static hl_arg arg(const hl_frame *f, const hl_operand *o, size_t q)
     return (hl_arg){ hl_address(f, &o->ref, q), o->step, o->scalar };
 }
 
+/* Swish and its derivatives, of this instruction and those joined to it. */
+static void swish(const hl_frame *f, const hl_instr *t, size_t q, size_t entries)
+{
+    void *y[3] = { NULL };
+    hl_arg factor = { NULL, 0, 0 };
+    for (int i = 0; i <= t->joined; i++) {
+        y[t[i].kernel - HL_UN_SWISH] = hl_address(f, &t[i].out.ref, q);
+        if (t[i].inputs > 1)
+            factor = arg(f, &t[i].in[1], q);
+    }
+    if (t->joined >= 0)
+        f->p->k->swish(entries, hl_address(f, &t->in[0].ref, q), factor, y);
+}
+
 static void elementwise(const hl_frame *f, const hl_instr *t, size_t q, size_t entries)
 {
     const hl_kernels *k = f->p->k;
@@ -42,6 +56,9 @@ static void elementwise(const hl_frame *f, const hl_instr *t, size_t q, size_t e
         break;
     case HL_DO_BINARY:
         k->binary[t->kernel](entries, arg(f, &t->in[0], q), arg(f, &t->in[1], q), y);
+        break;
+    case HL_DO_SWISH:
+        swish(f, t, q, entries);
         break;
     default:
         k->ternary[t->kernel](entries, arg(f, &t->in[0], q), arg(f, &t->in[1], q), arg(f, &t->in[2], q), y);
@@ -382,6 +399,7 @@ void hl_instr_run(const hl_frame *f, const hl_instr *t)
     case HL_DO_UNARY:
     case HL_DO_BINARY:
     case HL_DO_TERNARY:
+    case HL_DO_SWISH:
         if (t->wide)
             elementwise_wide(f, t);
         else

@@ -94,14 +94,17 @@ static bool needs_copy(const hl_compiler *c, hl_node param)
 
 static size_t *last_use_table(hl_compiler *c, size_t end)
 {
-    size_t *last = hl_calloc(c->plan->ctx, c->g->count + 1, sizeof *last);
+    size_t *last = hl_calloc(c->plan->ctx, c->g->count + 1, sizeof *last), together = 0;
     for (size_t i = 0; last && i < c->ordered; i++) {
         const hl_node *in;
         hl_node buffer[3], n = c->order[i];
         hl_operand o;
         int reads = hl_reads(c, n, &in, buffer);
+        /* What one pass computes is written while any of its arguments is read. */
+        for (together = i; together + 1 < c->ordered && hl_joins(c, n, c->order[together + 1]);)
+            together++;
         for (int j = 0; j < reads; j++)
-            last[operand_node(c, n, j, in[j], &o)] = i;
+            last[operand_node(c, n, j, in[j], &o)] = together;
     }
     for (size_t i = 0; last && i < c->outputs; i++)
         last[hl_storage(c->g, c->output[i])] = end;
@@ -311,6 +314,9 @@ static void set_code(const hl_compiler *c, hl_node n, hl_instr *t)
     case HL_FORM_SLOPE:
         t->code = HL_DO_BINARY, t->kernel = HL_BI_SLOPE;
         return;
+    case HL_FORM_SWISH:
+        t->code = HL_DO_SWISH, t->kernel = HL_UN_SWISH_SLOPE;
+        return;
     default:
         break;
     }
@@ -361,6 +367,8 @@ static double work_of(const hl_compiler *c, hl_node n, const hl_node_data *work,
         return 2 * size;
     if (c->form[n] == HL_FORM_SLOPE)
         return 3 * size;
+    if (c->form[n] == HL_FORM_SWISH)
+        return (hl_op_swish_slope.flops + 1) * size;
     return work->op->work ? work->op->work(&(hl_work){ work, x, w, c->plan->dense_masks }) : work->op->flops * size;
 }
 
@@ -425,6 +433,20 @@ static hl_status emit(hl_compiler *c, hl_node n, hl_instr *t)
     set_sizes(t, second);
     t->flops = work_of(c, n, work, &hl_data(c, in[0])->shape, second);
     return HL_OK;
+}
+
+/* Instructions that one pass computes. */
+static void join(hl_compiler *c)
+{
+    hl_instr *t = c->plan->instr;
+    for (size_t i = 0; i + 1 < c->ordered; i++)
+        for (size_t k = i + 1; k < c->ordered && hl_joins(c, c->order[i], c->order[k]); k++) {
+            t[i].code = t[k].code = HL_DO_SWISH;
+            if (t[i].joined >= 0) {
+                t[i].joined++;
+                t[k].joined = -1;
+            }
+        }
 }
 
 /* ---- sums over rows, ports, runs ---- */
@@ -543,7 +565,7 @@ static hl_status list_runs(hl_compiler *c)
         const hl_segment *g = &p->segment[s];
         for (size_t i = g->first; i < g->first + g->count; i++) {
             const hl_instr *t = &p->instr[i];
-            bool fused = t->code <= HL_DO_TERNARY && !t->wide && c->fuse;
+            bool fused = t->code <= HL_DO_SWISH && !t->wide && c->fuse;
             p->fused += fused;
             if (i == g->first || c->run[c->order[i]] != c->run[c->order[i - 1]])
                 p->run[runs++] = (hl_run){ i, 0, fused };
@@ -628,6 +650,7 @@ hl_status hl_lower(hl_compiler *c)
     for (size_t i = 0; i < c->ordered; i++)
         if (emit(c, c->order[i], &p->instr[i]) != HL_OK)
             return HL_ERR_NOMEM;
+    join(c);
     if (list_reductions(c) != HL_OK || list_ports(c) != HL_OK || list_runs(c) != HL_OK ||
         make_slab(p, hl_team_size(p->ctx->team)) != HL_OK)
         return HL_ERR_NOMEM;

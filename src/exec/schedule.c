@@ -141,7 +141,26 @@ static bool runs_elementwise(const hl_compiler *c, hl_node n)
     return hl_elementwise(hl_data(c, n)) && c->form[n] != HL_FORM_PLUS;
 }
 
-/* Place the next available node of the axis: elementwise ones first, then the lowest number. */
+/* Which of the available nodes go first: elementwise ones, and last those that would have company if they waited. */
+static int rank(const hl_compiler *c, const waiting *w, hl_node n)
+{
+    bool waits = c->form[n] == HL_FORM_NODE && c->partner[n] != HL_NONE && w->count[c->partner[n]] > 0;
+    return waits ? 2 : runs_elementwise(c, n) ? 0 : 1;
+}
+
+/* Place available node number i. */
+static hl_node place_available(hl_compiler *c, waiting *w, size_t i, size_t segment)
+{
+    hl_node n = w->available[i];
+    w->available[i] = w->available[--w->availables];
+    place(c, n, segment);
+    for (size_t u = w->first[n]; u < w->first[n + 1]; u++)
+        if (--w->count[w->user[u]] == 0)
+            w->available[w->availables++] = w->user[u];
+    return n;
+}
+
+/* Place the next available node of the axis, the one of the lowest number of those that go first, and what is computed along with it. */
 static bool place_next(hl_compiler *c, waiting *w, size_t axis, size_t segment, bool sums)
 {
     size_t best = SIZE_MAX;
@@ -149,20 +168,20 @@ static bool place_next(hl_compiler *c, waiting *w, size_t axis, size_t segment, 
         hl_node n = w->available[i], b = best == SIZE_MAX ? HL_NONE : w->available[best];
         if (c->axis[n] != axis || after_segment(c, n) != sums)
             continue;
-        bool elementwise = runs_elementwise(c, n);
-        if (b != HL_NONE && (runs_elementwise(c, b) != elementwise ? !elementwise : b < n))
+        if (b != HL_NONE && (rank(c, w, b) != rank(c, w, n) ? rank(c, w, b) < rank(c, w, n) : b < n))
             continue;
         if (may_join(c, n, segment))
             best = i;
     }
     if (best == SIZE_MAX)
         return false;
-    hl_node n = w->available[best];
-    w->available[best] = w->available[--w->availables];
-    place(c, n, segment);
-    for (size_t i = w->first[n]; i < w->first[n + 1]; i++)
-        if (--w->count[w->user[i]] == 0)
-            w->available[w->availables++] = w->user[i];
+    hl_node n = place_available(c, w, best, segment), x = hl_swish_of(c, n);
+    for (size_t i = 0; x != HL_NONE && i < w->availables;)
+        if (hl_swish_of(c, w->available[i]) == x && c->axis[w->available[i]] == axis &&
+            may_join(c, w->available[i], segment))
+            place_available(c, w, i, segment);
+        else
+            i++;
     return true;
 }
 

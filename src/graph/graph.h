@@ -52,6 +52,7 @@ typedef enum hl_code {
     HL_DO_UNARY,
     HL_DO_BINARY,
     HL_DO_TERNARY,
+    HL_DO_SWISH, /* swish and its derivatives in one pass; only plans have it */
     HL_DO_LINEAR,
     HL_DO_LINEAR_T,
     HL_DO_OUTER,

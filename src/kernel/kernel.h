@@ -18,7 +18,10 @@
 
 /* Elementwise functions of one, two and three arguments. */
 #define HL_UNARY_LIST(X)                                                                                               \
-    X(NEG) X(EXP) X(LOG) X(LOG1P) X(EXPM1) X(SIN) X(COS) X(TANH) X(SIGMOID) X(SOFTPLUS) X(ERF) X(SQRT) X(ABS) X(SIGN)
+    X(NEG)                                                                                                             \
+    X(EXP)                                                                                                             \
+    X(LOG) X(LOG1P) X(EXPM1) X(SIN) X(COS) X(TANH) X(SIGMOID) X(SOFTPLUS) X(ERF) X(SQRT) X(ABS) X(SIGN) X(SWISH)       \
+        X(SWISH_SLOPE) X(SWISH_CURVE) /* x sigmoid(x), its first and its second derivative */
 #define HL_BINARY_LIST(X)                                                                                              \
     X(ADD) X(SUB) X(MUL) X(DIV) X(POW) X(MIN) X(MAX) X(LESS) /* a < b ? 1 : 0 */ X(SLOPE) /* a (1 - b b) */
 #define HL_TERNARY_LIST(X)                                                                                             \
@@ -43,6 +46,10 @@ typedef struct hl_arg {
 typedef void hl_unary_fn(size_t n, const void *x, void *y);       /* n entries; y may be x */
 typedef void hl_binary_fn(size_t n, hl_arg a, hl_arg b, void *y); /* y may be a full argument */
 typedef void hl_ternary_fn(size_t n, hl_arg a, hl_arg b, hl_arg c, void *y);
+
+/* Results of swish in one pass: y[0] = swish(x), y[1] = swish'(x) factor, y[2] = swish''(x); NULL: not wanted. factor.p NULL: 1.
+ * Each may be x. The bits of y[0], y[2] and, without a factor, y[1] are those of the unary functions. */
+typedef void hl_swish_fn(size_t n, const void *x, hl_arg factor, void *const y[3]);
 
 /* The interval mask of a weight matrix [out][in]: unit n sees inputs lo[n] <= k < hi[n]; input k is seen only by units
  * tlo[k] <= n < thi[k] (a hull). Weights outside are zero in memory. */
@@ -107,6 +114,7 @@ typedef struct hl_kernels {
     hl_unary_fn *unary[HL_UNARY_COUNT];
     hl_binary_fn *binary[HL_BINARY_COUNT];
     hl_ternary_fn *ternary[HL_TERNARY_COUNT];
+    hl_swish_fn *swish;
     hl_gemm_fn *gemm, *gemm_t;
     hl_gemm_w_fn *gemm_w;
     /* y[e] (+)= sum over valid lanes and panels of x_p[e], e < n: panels as in hl_gemm_w. */

@@ -24,6 +24,9 @@ UNARY(SOFTPLUS, softplus_v)
 UNARY(ERF, erf_v)
 UNARY(ABS, abs_v)
 UNARY(SIGN, sign_v)
+UNARY(SWISH, swish_v)
+UNARY(SWISH_SLOPE, swish_slope_v)
+UNARY(SWISH_CURVE, swish_curve_v)
 
 /* Sine and cosine, a few entries at a time: if a value is too large for the reduction, libm does that lane. */
 INLINE void trig_loop(size_t n, const real *x, real *y, vec (*function)(vec), real (*libm)(real))
@@ -232,3 +235,51 @@ TERNARY(MULADD, muladd_v)
 TERNARY(MULSUB, mulsub_v)
 TERNARY(SUBMUL, submul_v)
 TERNARY(MULMUL, mulmul_v)
+
+/* Which results are wanted, and whether the slope has a factor, are constants where this is inlined. */
+INLINE void swish_loop(size_t n, const real *x, hl_arg factor, void *const y[3], int value, int slope, int curve,
+                       int factored, int scalar)
+{
+    const real *by = factor.p;
+    const size_t step = (size_t)factor.step;
+    real *to[3] = { y[0], y[1], y[2] };
+    for (size_t e = 0; e < n; e++) {
+        UNROLL
+        for (size_t j = 0; j < NV; j++) {
+            const size_t at = e * HL_LANES + j * VL;
+            const swish_values v = swish_values_v(load(x + at));
+            const vec by_v = factored ? argument(by, step, scalar, e, j) : splat(0);
+            if (value)
+                store(to[0] + at, v.y);
+            if (slope)
+                store(to[1] + at, factored ? v.slope * by_v : v.slope);
+            if (curve)
+                store(to[2] + at, v.curve);
+        }
+    }
+}
+
+#define SWISH_CASE(value, slope, curve)                                                                                \
+    case (value)*4 + (slope)*2 + (curve):                                                                              \
+        if (!(slope) || !factor.p)                                                                                     \
+            swish_loop(n, x, factor, y, value, slope, curve, 0, 0);                                                    \
+        else if (factor.scalar)                                                                                        \
+            swish_loop(n, x, factor, y, value, slope, curve, 1, 1);                                                    \
+        else                                                                                                           \
+            swish_loop(n, x, factor, y, value, slope, curve, 1, 0);                                                    \
+        break;
+
+static void swish(size_t n, const void *x, hl_arg factor, void *const y[3])
+{
+    switch ((y[0] ? 4 : 0) + (y[1] ? 2 : 0) + (y[2] ? 1 : 0)) {
+        SWISH_CASE(1, 1, 1)
+        SWISH_CASE(1, 1, 0)
+        SWISH_CASE(1, 0, 1)
+        SWISH_CASE(0, 1, 1)
+        SWISH_CASE(1, 0, 0)
+        SWISH_CASE(0, 1, 0)
+        SWISH_CASE(0, 0, 1)
+    default:
+        break;
+    }
+}

@@ -143,6 +143,7 @@ const hl_kernels JOIN3(hl_kernels_, HL_ISA, DTYPE_NAME) = {
     .unary = { HL_UNARY_LIST(ENTRY_UN) },
     .binary = { HL_BINARY_LIST(ENTRY_BI) },
     .ternary = { HL_TERNARY_LIST(ENTRY_TE) },
+    .swish = swish,
     .gemm = gemm,
     .gemm_t = gemm_t,
     .gemm_w = gemm_w,

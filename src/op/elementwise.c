@@ -83,6 +83,9 @@ UNARY_BUILDER(cos)
 UNARY_BUILDER(tanh)
 UNARY_BUILDER(sigmoid)
 UNARY_BUILDER(softplus)
+UNARY_BUILDER(swish)
+UNARY_BUILDER(swish_slope)
+UNARY_BUILDER(swish_curve)
 UNARY_BUILDER(erf)
 UNARY_BUILDER(sqrt)
 UNARY_BUILDER(abs)
@@ -228,11 +231,6 @@ hl_node hl_powi(hl_graph *g, hl_node a, int exponent)
     return exponent < 0 ? hl_div(g, hl_const(g, 1), result) : result;
 }
 
-hl_node hl_swish(hl_graph *g, hl_node x)
-{
-    return hl_mul(g, x, hl_sigmoid(g, x));
-}
-
 hl_node hl_relu(hl_graph *g, hl_node x)
 {
     return hl_max(g, x, hl_const(g, 0));
@@ -315,6 +313,15 @@ static hl_node one_minus(hl_graph *g, hl_node x)
     return hl_sub(g, hl_const(g, 1), x);
 }
 
+/* The third derivative of swish: with s = sigmoid(x), s (1 - s) ((1 - 2 s) (3 + x - 2 y) - 2 y (1 - s)). */
+static hl_node swish_third(hl_graph *g, hl_node x)
+{
+    hl_node s = hl_sigmoid(g, x), y = hl_swish(g, x), rest = one_minus(g, s);
+    hl_node sum = hl_sub(g, hl_add(g, x, hl_const(g, 3)), hl_scale(g, 2, y));
+    sum = hl_sub(g, hl_mul(g, one_minus(g, hl_scale(g, 2, s)), sum), hl_scale(g, 2, hl_mul(g, y, rest)));
+    return hl_mul(g, hl_mul(g, s, rest), sum);
+}
+
 VJP1(neg, hl_neg(g, gy))
 VJP1(exp, hl_mul(g, gy, y))
 VJP1(log, hl_div(g, gy, x))
@@ -325,6 +332,9 @@ VJP1(cos, hl_neg(g, hl_mul(g, gy, hl_sin(g, x))))
 VJP1(tanh, hl_mul(g, gy, one_minus(g, hl_mul(g, y, y))))
 VJP1(sigmoid, hl_mul(g, gy, hl_mul(g, y, one_minus(g, y))))
 VJP1(softplus, hl_mul(g, gy, hl_sigmoid(g, x)))
+VJP1(swish, hl_mul(g, gy, hl_swish_slope(g, x)))
+VJP1(swish_slope, hl_mul(g, gy, hl_swish_curve(g, x)))
+VJP1(swish_curve, hl_mul(g, gy, swish_third(g, x)))
 VJP1(erf, hl_mul(g, gy, hl_scale(g, 2 / sqrt(acos(-1.0)), hl_exp(g, hl_neg(g, hl_mul(g, x, x))))))
 VJP1(sqrt, hl_div(g, hl_scale(g, 0.5, gy), y))
 VJP1(abs, hl_mul(g, gy, hl_sign(g, x)))
@@ -429,6 +439,60 @@ JET1(softplus)
         sig[m] = chain(g, m, in[0], s);
     }
     return chain(g, k, in[0], sig);
+}
+
+/* Coefficients 0..k of s = sigmoid(x) and of s' = s (1 - s) as a function of x. */
+static void sigmoid_series(hl_graph *g, int k, const hl_node *x, hl_node *s, hl_node *rate)
+{
+    s[0] = hl_sigmoid(g, x[0]);
+    for (int m = 1; m <= k; m++) {
+        sigmoid_slope(g, m, s, rate);
+        s[m] = chain(g, m, x, rate);
+    }
+    sigmoid_slope(g, k + 1, s, rate);
+}
+
+/* The first two by the derivatives of swish, which are computed along with it; then y = x s. */
+JET1(swish)
+{
+    const hl_node *x = in[0];
+    hl_node s[MAX_ORDER], rate[MAX_ORDER];
+    UNUSED;
+    if (k <= 2) {
+        hl_node slope[] = { hl_swish_slope(g, x[0]), HL_NONE };
+        if (k == 2)
+            slope[1] = hl_product(g, hl_swish_curve(g, x[0]), x[1]);
+        return chain(g, k, x, slope);
+    }
+    sigmoid_series(g, k, x, s, rate);
+    return cauchy(g, k, x, s);
+}
+
+/* y = s + x s' */
+JET1(swish_slope)
+{
+    const hl_node *x = in[0];
+    hl_node s[MAX_ORDER], rate[MAX_ORDER];
+    UNUSED;
+    if (k == 1)
+        return hl_product(g, hl_swish_curve(g, x[0]), x[1]);
+    sigmoid_series(g, k, x, s, rate);
+    return hl_accumulate(g, s[k], cauchy(g, k, x, rate));
+}
+
+/* y = s' (2 + x - 2 x s) */
+JET1(swish_curve)
+{
+    const hl_node *x = in[0];
+    hl_node s[MAX_ORDER], rate[MAX_ORDER], sum[MAX_ORDER];
+    UNUSED;
+    sigmoid_series(g, k, x, s, rate);
+    for (int m = 0; m <= k; m++) {
+        sum[m] = minus(g, x[m], scaled(g, 2, cauchy(g, m, x, s)));
+        if (m == 0)
+            sum[0] = hl_add(g, sum[0], hl_const(g, 2));
+    }
+    return cauchy(g, k, rate, sum);
 }
 
 /* y' = 2/sqrt(pi) exp(-x^2) x' */
@@ -592,6 +656,9 @@ EVAL(cos, cos(x[0]))
 EVAL(tanh, tanh(x[0]))
 EVAL(sigmoid, x[0] >= 0 ? 1 / (1 + exp(-x[0])) : exp(x[0]) / (1 + exp(x[0])))
 EVAL(softplus, fmax(x[0], 0) + log1p(exp(-fabs(x[0]))))
+EVAL(swish, x[0] * sigmoid_eval(x))
+EVAL(swish_slope, sigmoid_eval(x) + swish_eval(x) * (1 - sigmoid_eval(x)))
+EVAL(swish_curve, (1 - sigmoid_eval(x)) * (sigmoid_eval(x) * (1 - swish_eval(x)) + swish_slope_eval(x)))
 EVAL(erf, erf(x[0]))
 EVAL(sqrt, sqrt(x[0]))
 EVAL(abs, fabs(x[0]))
@@ -632,6 +699,10 @@ ROW(cos, 1, UNARY, HL_UN_COS, 20, -4, 4, RULES(cos));
 ROW(tanh, 1, UNARY, HL_UN_TANH, 20, -3, 3, RULES(tanh));
 ROW(sigmoid, 1, UNARY, HL_UN_SIGMOID, 20, -4, 4, RULES(sigmoid));
 ROW(softplus, 1, UNARY, HL_UN_SOFTPLUS, 40, -4, 4, RULES(softplus));
+ROW(swish, 1, UNARY, HL_UN_SWISH, 21, -4, 4, RULES(swish));
+ROW(swish_slope, 1, UNARY, HL_UN_SWISH_SLOPE, 3, -4, 4,
+    RULES(swish_slope)); /* beside swish, which shares the sigmoid */
+ROW(swish_curve, 1, UNARY, HL_UN_SWISH_CURVE, 4, -4, 4, RULES(swish_curve));
 ROW(erf, 1, UNARY, HL_UN_ERF, 30, -2, 2, RULES(erf));
 ROW(sqrt, 1, UNARY, HL_UN_SQRT, 4, 0.2, 4, RULES(sqrt));
 ROW(abs, 1, UNARY, HL_UN_ABS, 1, 0.2, 3, RULES(abs));

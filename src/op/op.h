@@ -36,6 +36,9 @@ hl_node hl_accumulate(hl_graph *g, hl_node a, hl_node b);
 hl_node hl_product(hl_graph *g, hl_node a, hl_node b);
 /* The value of a constant scalar, seen through broadcasts and reshapes. */
 bool hl_scalar_value(const hl_graph *g, hl_node n, double *value);
+/* The first and second derivative of swish. */
+hl_node hl_swish_slope(hl_graph *g, hl_node x);
+hl_node hl_swish_curve(hl_graph *g, hl_node x);
 /* Transposes of gather and of convolution, and weights with everything outside the mask set to zero. */
 hl_node hl_scatter(hl_graph *g, hl_node x, int axis, size_t size, const int32_t *index);
 /* The sum of two scatters of neighbouring parts of an axis, as in the gradient of slices, by putting the parts together; HL_NONE if they are

@@ -111,24 +111,35 @@ static void take_units(const hl_plan *p, bool forward, size_t lo, size_t hi, hl_
     }
 }
 
-/* Results lo <= u < hi. All panels in one call if every operand steps evenly and the weights are the same. */
+/* Does a product start from values of the row that all indices of the axis share? */
+static bool starts_from_row(const hl_frame *f, const hl_operand *init)
+{
+    return init && !init->scalar && f->axis > 1 && init->ref.space == HL_SPACE_CHUNK && init->ref.axis_step == 0;
+}
+
+/* Panels from q on that one call can take: the weights are the same, and every operand steps evenly. */
+static size_t even_panels(const hl_frame *f, const hl_instr *t, const hl_operand *init, size_t q)
+{
+    size_t left = f->q1 - q, of_row = f->axis - q % f->axis;
+    if (t->in[1].ref.axis_step != 0 || (init && init->scalar && init->ref.axis_step != 0))
+        return 1;
+    return starts_from_row(f, init) && of_row < left ? of_row : left;
+}
+
+/* Results lo <= u < hi. */
 void hl_instr_linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi)
 {
     const hl_plan *p = f->p;
     const hl_operand *init = t->inputs > 2 ? &t->in[2] : NULL;
     bool forward = t->code == HL_DO_LINEAR;
-    bool even = t->in[1].ref.axis_step == 0 &&
-                (!init || init->scalar ? !init || init->ref.axis_step == 0
-                                       : f->axis == 1 || init->ref.space == HL_SPACE_TILE || init->ref.axis_step != 0);
     size_t x_size = forward ? t->k : t->n, y_size = forward ? t->n : t->k;
-    for (size_t q = f->q0; q < f->q1; q += even ? f->q1 - f->q0 : 1)
+    for (size_t q = f->q0, panels; q < f->q1; q += panels) {
+        panels = even_panels(f, t, init, q);
         for (size_t m = 0; m < t->m; m++) {
             hl_mask mask;
-            hl_gemm g = { .panels = even ? f->q1 - f->q0 : 1,
-                          .out = t->n,
-                          .in = t->k,
-                          .ldw = t->k,
-                          .mask = p->dense_masks ? NULL : t->attr.mask };
+            hl_gemm g = {
+                .panels = panels, .out = t->n, .in = t->k, .ldw = t->k, .mask = p->dense_masks ? NULL : t->attr.mask
+            };
             g.w = hl_address(f, &t->in[1].ref, q);
             g.x = hl_address(f, &t->in[0].ref, q) + m * x_size * HL_LANES * p->element;
             g.x_panel = panel_step(f, &t->in[0].ref);
@@ -136,12 +147,13 @@ void hl_instr_linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi)
             g.y_panel = panel_step(f, &t->out.ref);
             if (init) {
                 g.init = arg(f, init, q);
-                g.init_panel = init->scalar ? 0 : panel_step(f, &init->ref);
+                g.init_panel = init->scalar || starts_from_row(f, init) ? 0 : panel_step(f, &init->ref);
             }
             if (hi - lo < y_size)
                 take_units(p, forward, lo, hi, &g, &mask);
             (forward ? p->k->gemm : p->k->gemm_t)(&g);
         }
+    }
 }
 
 /* Panels of the frame with 16 valid rows. */

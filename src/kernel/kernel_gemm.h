@@ -347,27 +347,34 @@ INLINE void copy_values(const real *from, size_t count, real *to)
         to[i] = from[i];
 }
 
-/* One group over a block of depths from k0 on, all panels. For the transposed product the weights of a term lie ldw
- * apart, often by a power of two that maps them to few cache sets: if they are far apart and used more than once, they are
- * copied together first. */
+/* For the transposed product the weights of a term lie ldw apart, often by a power of two that maps them to few cache sets: if they are
+ * far apart and used more than once, depths [lo, hi) are copied together first. Apart from group_pass, as the copy takes much stack. */
+static __attribute__((noinline)) void group_sweep_copied(const product *m, const group *s, size_t k0, size_t k1,
+                                                         size_t lo, size_t hi)
+{
+    const hl_gemm *g = m->g;
+    const size_t first = s->first[0], w_term = GROUP_BLOCKS * UNITS;
+    real copy[COPY_DEPTH * GROUP_BLOCKS * UNITS];
+    for (size_t k = lo; k < hi; k++)
+        copy_values((const real *)g->w + k * g->ldw + first, s->end - first, copy + (k - k0) * w_term);
+    group_sweep(m, s, k0, k1, copy, 1, w_term);
+}
+
+/* One group over a block of depths from k0 on, all panels. */
 static void group_pass(const product *m, const group *s, size_t k0)
 {
     const hl_gemm *g = m->g;
     const size_t k1 = smaller(k0 + m->block, m->depth), first = s->first[0];
     const size_t lo = larger(s->all.lo, k0), hi = smaller(s->all.hi, k1);
+    const bool transposed = m->tiles == tiles_t;
     if (lo >= hi && k0 > 0)
         return;
-    const bool transposed = m->tiles == tiles_t;
-    const real *w = (const real *)g->w + (transposed ? k0 * g->ldw + first : first * g->ldw + k0);
-    size_t w_unit = transposed ? 1 : g->ldw, w_term = transposed ? g->ldw : 1;
-    real copy[COPY_DEPTH * GROUP_BLOCKS * UNITS];
-    if (transposed && g->panels > 1 && g->ldw * sizeof(real) >= 2048) {
-        w_term = GROUP_BLOCKS * UNITS;
-        for (size_t k = lo; k < hi; k++)
-            copy_values(w + (k - k0) * g->ldw, s->end - first, copy + (k - k0) * w_term);
-        w = copy;
-    }
-    group_sweep(m, s, k0, k1, w, w_unit, w_term);
+    if (transposed && g->panels > 1 && g->ldw * sizeof(real) >= 2048)
+        group_sweep_copied(m, s, k0, k1, lo, hi);
+    else if (transposed)
+        group_sweep(m, s, k0, k1, (const real *)g->w + k0 * g->ldw + first, 1, g->ldw);
+    else
+        group_sweep(m, s, k0, k1, (const real *)g->w + first * g->ldw + k0, g->ldw, 1);
 }
 
 /* If all of x fits in the second cache, a group runs through all depths while its results stay in the first; else all

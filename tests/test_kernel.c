@@ -664,6 +664,23 @@ static void product_case(const hl_kernels *k, int transposed, size_t out, size_t
         assert_true(same_bits(&one, p * y_panel, &y, p * y_panel, units * L));
         drop(&one);
     }
+    { /* the last panels have 8 rows: the same bits in their lanes, and again in the others */
+        buffer half = copy_of(&y0);
+        hl_gemm h = g;
+        h.half = 1 + below(panels);
+        h.y = half.p;
+        if (init == INIT_SELF)
+            h.init.p = h.y;
+        (transposed ? k->gemm_t : k->gemm)(&h);
+        for (size_t p = 0; p < panels; p++)
+            for (size_t i = 0; i < units * L; i++)
+                assert_true(same_bits(&half, p * y_panel + i, &y,
+                                      p * y_panel + (p < panels - h.half ? i : i / L * L + i % (L / 2)), 1));
+        for (size_t p = 0; p < panels; p++)
+            for (size_t i = units * L; i < y_panel; i++)
+                assert_true(same_bits(&half, p * y_panel + i, &y0, p * y_panel + i, 1));
+        drop(&half);
+    }
     drop(&w), drop(&x), drop(&y), drop(&y0), drop(&b), drop_mask(&mask);
 }
 
@@ -919,12 +936,12 @@ static void conv_case(const hl_kernels *k, hl_conv_geometry c, size_t panels, si
                         }
                     }
     buffer scratch = make(k, hl_conv_scratch(c.out, c.channels, c.kernel_height, c.kernel_width));
-    k->conv(&c, l > 1 ? panels : 1, x.p, x_panel, w.p, got_y.p, y_panel, scratch.p);
-    k->conv_t(&c, l > 1 ? panels : 1, y.p, y_panel, w.p, got_x.p, x_panel, scratch.p);
+    k->conv(&c, l > 1 ? panels : 1, 0, x.p, x_panel, w.p, got_y.p, y_panel, scratch.p);
+    k->conv_t(&c, l > 1 ? panels : 1, 0, y.p, y_panel, w.p, got_x.p, x_panel, scratch.p);
     for (size_t p = 0; p < panels; p++) { /* each panel as if it were alone */
         const size_t e = hl_dtype_size(k->dtype), at_x = p * x_panel * e, at_y = p * y_panel * e;
-        k->conv(&c, 1, (char *)x.p + at_x, x_panel, w.p, one_y.p, y_panel, scratch.p);
-        k->conv_t(&c, 1, (char *)y.p + at_y, y_panel, w.p, one_x.p, x_panel, scratch.p);
+        k->conv(&c, 1, 0, (char *)x.p + at_x, x_panel, w.p, one_y.p, y_panel, scratch.p);
+        k->conv_t(&c, 1, 0, (char *)y.p + at_y, y_panel, w.p, one_x.p, x_panel, scratch.p);
         assert_memory_equal(one_y.p, (char *)got_y.p + at_y, y_panel * e);
         assert_memory_equal(one_x.p, (char *)got_x.p + at_x, x_panel * e);
     }
@@ -932,6 +949,20 @@ static void conv_case(const hl_kernels *k, hl_conv_geometry c, size_t panels, si
         check_near(k, get(&got_y, i), want_y[i], 8);
     for (size_t i = 0; i < x_panel; i++)
         check_near(k, get(&got_x, i), want_x[i], 8);
+    if (l > 1) { /* the last panels have 8 rows */
+        const size_t half = 1 + below(panels);
+        buffer half_y = make(k, got_y.n), half_x = make(k, got_x.n);
+        k->conv(&c, panels, half, x.p, x_panel, w.p, half_y.p, y_panel, scratch.p);
+        k->conv_t(&c, panels, half, y.p, y_panel, w.p, half_x.p, x_panel, scratch.p);
+        for (size_t p = 0; p < panels; p++) {
+            const size_t lanes = p < panels - half ? L : L / 2;
+            for (size_t i = 0; i < y_panel; i++)
+                assert_true(same_bits(&half_y, p * y_panel + i, &got_y, p * y_panel + i / L * L + i % lanes, 1));
+            for (size_t i = 0; i < x_panel; i++)
+                assert_true(same_bits(&half_x, p * x_panel + i, &got_x, p * x_panel + i / L * L + i % lanes, 1));
+        }
+        drop(&half_y), drop(&half_x);
+    }
     for (size_t i = 0; i < got_w.n; i++)
         set(&got_w, i, 0.25);
     for (size_t p = full; l > 1 && p < panels; p++) /* lanes that do not count */

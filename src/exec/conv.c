@@ -35,9 +35,10 @@ void hl_conv_panels(const hl_frame *f, const hl_instr *t, size_t lanes)
     bool forward = t->code == HL_DO_CONV;
     hl_conv_geometry c =
         geometry(t, forward ? &t->in_shape : &t->shape, forward ? &t->shape : &t->in_shape, t->n, t->k, lanes);
-    (forward ? f->p->k->conv : f->p->k->conv_t)(&c, f->q1 - f->q0, hl_address(f, &t->in[0].ref, f->q0),
-                                                step_of(f, &t->in[0].ref), hl_address(f, &t->in[1].ref, f->q0),
-                                                hl_address(f, &t->out.ref, f->q0), step_of(f, &t->out.ref), f->scratch);
+    (forward ? f->p->k->conv : f->p->k->conv_t)(&c, f->q1 - f->q0, hl_half_panels(f, f->q0, f->q1 - f->q0, 1),
+                                                hl_address(f, &t->in[0].ref, f->q0), step_of(f, &t->in[0].ref),
+                                                hl_address(f, &t->in[1].ref, f->q0), hl_address(f, &t->out.ref, f->q0),
+                                                step_of(f, &t->out.ref), f->scratch);
 }
 
 void hl_conv_weights(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi, size_t lanes, char *value, bool add)

@@ -21,10 +21,18 @@ char *hl_address(const hl_frame *f, const hl_ref *r, size_t q)
     }
 }
 
-/* Elements between neighbouring panels of an operand that has the axis. */
-static size_t panel_step(const hl_frame *f, const hl_ref *r)
+size_t hl_half_panels(const hl_frame *f, size_t q, size_t panels, size_t stride)
 {
-    return r->space == HL_SPACE_CHUNK && f->axis > 1 ? r->axis_step : r->row_step;
+    size_t whole = f->full > q ? (f->full - q + stride - 1) / stride : 0;
+    return f->tail <= HL_LANES / 2 && panels > whole ? panels - whole : 0;
+}
+
+/* Elements from panel q to panel q + stride of an operand that has the axis; stride is 1 or the axis. */
+static size_t panel_step(const hl_frame *f, const hl_ref *r, size_t stride)
+{
+    if (r->space != HL_SPACE_CHUNK)
+        return r->row_step * stride;
+    return f->axis > 1 && stride == 1 ? r->axis_step : r->row_step;
 }
 
 static hl_arg arg(const hl_frame *f, const hl_operand *o, size_t q)
@@ -111,48 +119,59 @@ static void take_units(const hl_plan *p, bool forward, size_t lo, size_t hi, hl_
     }
 }
 
-/* Does a product start from values of the row that all indices of the axis share? */
-static bool starts_from_row(const hl_frame *f, const hl_operand *init)
-{
-    return init && !init->scalar && f->axis > 1 && init->ref.space == HL_SPACE_CHUNK && init->ref.axis_step == 0;
-}
+/* The panels of a product that one call can take, as weights are the same and every operand steps evenly: all, those of one index of the
+ * axis, or those of one row. */
+typedef enum calls { CALL_ALL, CALL_INDEX, CALL_ROW } calls;
 
-/* Panels from q on that one call can take: the weights are the same, and every operand steps evenly. */
-static size_t even_panels(const hl_frame *f, const hl_instr *t, const hl_operand *init, size_t q)
+static calls calls_of(const hl_frame *f, const hl_instr *t)
 {
-    size_t left = f->q1 - q, of_row = f->axis - q % f->axis;
+    const hl_operand *init = t->inputs > 2 ? &t->in[2] : NULL;
     if (t->in[1].ref.axis_step != 0 || (init && init->scalar && init->ref.axis_step != 0))
-        return 1;
-    return starts_from_row(f, init) && of_row < left ? of_row : left;
+        return CALL_INDEX;
+    if (!init || init->scalar || f->axis == 1 || init->ref.space != HL_SPACE_CHUNK || init->ref.axis_step != 0)
+        return CALL_ALL;
+    return f->axis * f->axis < f->q1 - f->q0 ? CALL_INDEX : CALL_ROW; /* what has more panels */
 }
 
-/* Results lo <= u < hi. */
-void hl_instr_linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi)
+/* Results lo <= u < hi of `panels` panels from q on, `stride` apart. */
+static void linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi, size_t q, size_t panels, size_t stride)
 {
     const hl_plan *p = f->p;
     const hl_operand *init = t->inputs > 2 ? &t->in[2] : NULL;
     bool forward = t->code == HL_DO_LINEAR;
     size_t x_size = forward ? t->k : t->n, y_size = forward ? t->n : t->k;
-    for (size_t q = f->q0, panels; q < f->q1; q += panels) {
-        panels = even_panels(f, t, init, q);
-        for (size_t m = 0; m < t->m; m++) {
-            hl_mask mask;
-            hl_gemm g = {
-                .panels = panels, .out = t->n, .in = t->k, .ldw = t->k, .mask = p->dense_masks ? NULL : t->attr.mask
-            };
-            g.w = hl_address(f, &t->in[1].ref, q);
-            g.x = hl_address(f, &t->in[0].ref, q) + m * x_size * HL_LANES * p->element;
-            g.x_panel = panel_step(f, &t->in[0].ref);
-            g.y = hl_address(f, &t->out.ref, q) + m * y_size * HL_LANES * p->element;
-            g.y_panel = panel_step(f, &t->out.ref);
-            if (init) {
-                g.init = arg(f, init, q);
-                g.init_panel = init->scalar || starts_from_row(f, init) ? 0 : panel_step(f, &init->ref);
-            }
-            if (hi - lo < y_size)
-                take_units(p, forward, lo, hi, &g, &mask);
-            (forward ? p->k->gemm : p->k->gemm_t)(&g);
+    for (size_t m = 0; m < t->m; m++) {
+        hl_mask mask;
+        hl_gemm g = {
+            .panels = panels, .out = t->n, .in = t->k, .ldw = t->k, .mask = p->dense_masks ? NULL : t->attr.mask
+        };
+        g.half = hl_half_panels(f, q, panels, stride);
+        g.w = hl_address(f, &t->in[1].ref, q);
+        g.x = hl_address(f, &t->in[0].ref, q) + m * x_size * HL_LANES * p->element;
+        g.x_panel = panel_step(f, &t->in[0].ref, stride);
+        g.y = hl_address(f, &t->out.ref, q) + m * y_size * HL_LANES * p->element;
+        g.y_panel = panel_step(f, &t->out.ref, stride);
+        if (init) {
+            g.init = arg(f, init, q);
+            g.init_panel = init->scalar ? 0 : panel_step(f, &init->ref, stride);
         }
+        if (hi - lo < y_size)
+            take_units(p, forward, lo, hi, &g, &mask);
+        (forward ? p->k->gemm : p->k->gemm_t)(&g);
+    }
+}
+
+void hl_instr_linear(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi)
+{
+    calls of = calls_of(f, t);
+    size_t panels = f->q1 - f->q0;
+    if (of == CALL_ALL)
+        linear(f, t, lo, hi, f->q0, panels, 1);
+    for (size_t i = 0; of == CALL_INDEX && i < panels && i < f->axis; i++)
+        linear(f, t, lo, hi, f->q0 + i, (panels - i + f->axis - 1) / f->axis, f->axis);
+    for (size_t q = f->q0, count; of == CALL_ROW && q < f->q1; q += count) {
+        count = f->axis - q % f->axis < f->q1 - q ? f->axis - q % f->axis : f->q1 - q;
+        linear(f, t, lo, hi, q, count, 1);
     }
 }
 
@@ -181,9 +200,9 @@ static void outer(const hl_frame *f, const hl_instr *t, size_t group, size_t lo,
                         .add = add || m > 0,
                         .mask = p->dense_masks ? NULL : t->attr.mask };
         g.y = hl_address(f, &t->in[0].ref, f->q0) + at * t->n;
-        g.y_panel = panel_step(f, &t->in[0].ref);
+        g.y_panel = panel_step(f, &t->in[0].ref, 1);
         g.x = hl_address(f, &t->in[1].ref, f->q0) + at * t->k;
-        g.x_panel = panel_step(f, &t->in[1].ref);
+        g.x_panel = panel_step(f, &t->in[1].ref, 1);
         g.gw = value + group * t->n * t->k * e;
         p->k->gemm_w(&g);
     }
@@ -196,7 +215,7 @@ static void sum_rows(const hl_frame *f, const hl_instr *t, size_t lo, size_t hi,
     const char *x = hl_address(f, &t->in[0].ref, f->q0);
     for (size_t m = 0; m < t->m; m++)
         p->k->lane_sum(hi - lo, f->q1 - f->q0, full_panels(f), f->tail, x + (m * t->n + lo) * HL_LANES * e,
-                       panel_step(f, &t->in[0].ref), value + lo * e, add || m > 0);
+                       panel_step(f, &t->in[0].ref, 1), value + lo * e, add || m > 0);
 }
 
 static void zero_outside(const hl_mask *m, size_t e, size_t lo, size_t hi, char *value)

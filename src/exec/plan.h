@@ -153,6 +153,8 @@ typedef struct hl_frame {
     size_t axis, tile_q, q0, q1, full, tail; /* tile_q: the panel that `tile` starts with */
 } hl_frame;
 char *hl_address(const hl_frame *f, const hl_ref *r, size_t q);
+/* Of `panels` panels from q on, `stride` apart, those that have rows in their first 8 lanes only; they are the last. */
+size_t hl_half_panels(const hl_frame *f, size_t q, size_t panels, size_t stride);
 void hl_instr_run(const hl_frame *f, const hl_instr *t); /* all panels of the frame */
 /* Units of a product's result that can be computed apart (0: none); and results lo <= u < hi of it, for all panels. A unit's
  * bits are the same in any range, if no range has fewer than three. */

@@ -16,12 +16,12 @@
 
 #define HL_LANES 16
 
-/* Elementwise functions of one, two and three arguments. */
+/* Elementwise functions of one, two and three arguments. SWISH is x sigmoid(x); SLOPE and CURVE are its derivatives. */
+/* clang-format off */
 #define HL_UNARY_LIST(X)                                                                                               \
-    X(NEG)                                                                                                             \
-    X(EXP)                                                                                                             \
-    X(LOG) X(LOG1P) X(EXPM1) X(SIN) X(COS) X(TANH) X(SIGMOID) X(SOFTPLUS) X(ERF) X(SQRT) X(ABS) X(SIGN) X(SWISH)       \
-        X(SWISH_SLOPE) X(SWISH_CURVE) /* x sigmoid(x), its first and its second derivative */
+    X(NEG) X(EXP) X(LOG) X(LOG1P) X(EXPM1) X(SIN) X(COS) X(TANH) X(SIGMOID) X(SOFTPLUS) X(ERF) X(SQRT) X(ABS) X(SIGN)  \
+    X(SWISH) X(SWISH_SLOPE) X(SWISH_CURVE)
+/* clang-format on */
 #define HL_BINARY_LIST(X)                                                                                              \
     X(ADD) X(SUB) X(MUL) X(DIV) X(POW) X(MIN) X(MAX) X(LESS) /* a < b ? 1 : 0 */ X(SLOPE) /* a (1 - b b) */
 #define HL_TERNARY_LIST(X)                                                                                             \
@@ -66,6 +66,8 @@ typedef struct hl_mask {
  * entries whose panels are init_panel elements apart (0: the same for all). y may be the init argument. */
 typedef struct hl_gemm {
     size_t panels, out, in;
+    /* The last so many panels have rows in their first 8 lanes only; what the other lanes get is of no use. */
+    size_t half;
     const void *w;
     size_t ldw;
     const hl_mask *mask; /* NULL: dense */
@@ -139,12 +141,13 @@ typedef struct hl_kernels {
                    void *y);
     void (*add)(size_t n, const void *x, void *y);  /* y[i] += x[i], n elements */
     void (*fill)(size_t n, const void *x, void *y); /* y[i] = x[0] */
-    /* Convolution of `panels` panels, x_panel and y_panel elements apart, and its transpose. scratch: hl_conv_scratch elements,
-     * not needed for a shared image. And units [lo, hi) of the kernel's gradient (panels, full, tail as in hl_gemm_w). */
-    void (*conv)(const hl_conv_geometry *c, size_t panels, const void *x, size_t x_panel, const void *w, void *y,
-                 size_t y_panel, void *scratch);
-    void (*conv_t)(const hl_conv_geometry *c, size_t panels, const void *y, size_t y_panel, const void *w, void *x,
-                   size_t x_panel, void *scratch);
+    /* Convolution of `panels` panels, x_panel and y_panel elements apart, the last `half` of them as in hl_gemm, and its transpose.
+     * scratch: hl_conv_scratch elements, not needed for a shared image. And units [lo, hi) of the kernel's gradient (panels, full,
+     * tail as in hl_gemm_w). */
+    void (*conv)(const hl_conv_geometry *c, size_t panels, size_t half, const void *x, size_t x_panel, const void *w,
+                 void *y, size_t y_panel, void *scratch);
+    void (*conv_t)(const hl_conv_geometry *c, size_t panels, size_t half, const void *y, size_t y_panel, const void *w,
+                   void *x, size_t x_panel, void *scratch);
     void (*conv_w)(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panels, size_t full, size_t tail,
                    const void *y, size_t y_panel, const void *x, size_t x_panel, void *gw, bool add);
     /* acc[i] += x[i] in double, and acc[i] to y. */

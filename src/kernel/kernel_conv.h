@@ -74,34 +74,36 @@ static size_t meet_row(const gather *g, size_t i, size_t *column, size_t first, 
     return count;
 }
 
-/* Add the listed taps of `depth` channels to `units` results, which start from 0 if `fresh`. w is [depth][taps][units]. */
-INLINE void gather_tile(const gather *g, const meeting *m, const size_t units, size_t depth, size_t taps, const real *w,
-                        const real *x, real *to, bool fresh)
+/* Add the listed taps of `depth` channels to `units` results, which start from 0 if `fresh`. w is [depth][taps][units]. `half`: of 8 lanes
+ * alone, whose results are stored twice. */
+INLINE void gather_tile(const gather *g, const meeting *m, const size_t units, const int half, size_t depth,
+                        size_t taps, const real *w, const real *x, real *to, bool fresh)
 {
     const size_t pitch = g->to_height * g->to_width * HL_LANES, plane = g->from_height * g->from_width * HL_LANES;
+    const bool two = NV > 1 && !(NV == 2 && half);
     vec sum[UNITS][2];
     UNROLL
     for (size_t u = 0; u < units; u++) {
-        sum[u][0] = fresh ? splat(0) : load(to + u * pitch);
-        sum[u][1] = fresh || NV < 2 ? splat(0) : load(to + u * pitch + VL);
+        sum[u][0] = fresh ? splat_lanes(0, half) : load_lanes(to + u * pitch, half);
+        sum[u][1] = fresh || !two ? splat_lanes(0, half) : load_lanes(to + u * pitch + VL, half);
     }
     for (size_t d = 0; d < depth; d++, x += plane, w += taps * units)
         for (size_t t = 0; t < m->count; t++) {
             const real *at = x + (size_t)m->x[t] * HL_LANES, *scalar = w + m->tap[t] * units;
-            const vec x0 = load(at), x1 = NV > 1 ? load(at + VL) : x0;
+            const vec x0 = load_lanes(at, half), x1 = two ? load_lanes(at + VL, half) : x0;
             UNROLL
             for (size_t u = 0; u < units; u++) {
-                const vec s = splat(scalar[u]);
-                sum[u][0] = muladd(s, x0, sum[u][0]);
-                if (NV > 1)
-                    sum[u][1] = muladd(s, x1, sum[u][1]);
+                const vec s = splat_lanes(scalar[u], half);
+                sum[u][0] = muladd_lanes(s, x0, sum[u][0], half);
+                if (two)
+                    sum[u][1] = muladd_lanes(s, x1, sum[u][1], half);
             }
         }
     UNROLL
     for (size_t u = 0; u < units; u++) {
-        store(to + u * pitch, sum[u][0]);
-        if (NV > 1)
-            store(to + u * pitch + VL, sum[u][1]);
+        store_lanes(to + u * pitch, sum[u][0], half);
+        if (two)
+            store_lanes(to + u * pitch + VL, sum[u][1], half);
     }
 }
 
@@ -112,7 +114,13 @@ typedef void gather_fn(const gather *g, const meeting *m, size_t depth, size_t t
                                const real *x, real *to, bool fresh)                                                    \
     {                                                                                                                  \
         for (size_t part = 0; part < HL_LANES; part += 2 * VL)                                                         \
-            gather_tile(g, m, units, depth, taps, w, x + part, to + part, fresh);                                      \
+            gather_tile(g, m, units, 0, depth, taps, w, x + part, to + part, fresh);                                   \
+    }                                                                                                                  \
+    static void gather_half_##units(const gather *g, const meeting *m, size_t depth, size_t taps, const real *w,       \
+                                    const real *x, real *to, bool fresh)                                               \
+    {                                                                                                                  \
+        for (size_t part = 0; part < HL_LANES / 2; part += 2 * VL)                                                     \
+            gather_tile(g, m, units, 1, depth, taps, w, x + part, to + part, fresh);                                   \
     }
 GATHER(1)
 GATHER(2)
@@ -123,10 +131,16 @@ GATHER(6)
 #if UNITS == 8
 GATHER(7)
 GATHER(8)
-static gather_fn *const gathers[UNITS] = { gather_1, gather_2, gather_3, gather_4,
-                                           gather_5, gather_6, gather_7, gather_8 };
+static gather_fn *const gathers[2][UNITS] = {
+    { gather_1, gather_2, gather_3, gather_4, gather_5, gather_6, gather_7, gather_8 },
+    { gather_half_1, gather_half_2, gather_half_3, gather_half_4, gather_half_5, gather_half_6, gather_half_7,
+      gather_half_8 },
+};
 #else
-static gather_fn *const gathers[UNITS] = { gather_1, gather_2, gather_3, gather_4, gather_5, gather_6 };
+static gather_fn *const gathers[2][UNITS] = {
+    { gather_1, gather_2, gather_3, gather_4, gather_5, gather_6 },
+    { gather_half_1, gather_half_2, gather_half_3, gather_half_4, gather_half_5, gather_half_6 },
+};
 #endif
 
 /* Copy weights of taps first .. last - 1 together: for each block of units, [depth][taps][units]. */
@@ -142,8 +156,8 @@ static void pack_weights(const gather *g, size_t first, size_t last, const real 
 }
 
 /* Some values of the result in all units, of one panel. */
-static void gather_values(const gather *g, const meeting *m, size_t count, size_t taps, const real *w, const real *x,
-                          real *to, bool fresh)
+static void gather_values(const gather *g, const meeting *m, size_t count, bool half, size_t taps, const real *w,
+                          const real *x, real *to, bool fresh)
 {
     const size_t values = g->to_height * g->to_width, plane = g->from_height * g->from_width * HL_LANES;
     for (size_t u = 0, units; u < g->units; u += units) {
@@ -151,15 +165,15 @@ static void gather_values(const gather *g, const meeting *m, size_t count, size_
         for (size_t d = 0; d < g->depth; d += DEPTH_AT_ONCE) {
             const size_t depth = smaller(DEPTH_AT_ONCE, g->depth - d);
             for (size_t k = 0; k < count; k++)
-                gathers[units - 1](g, &m[k], depth, taps, w, x + d * plane, to + (u * values + m[k].at) * HL_LANES,
-                                   fresh && d == 0);
+                gathers[half][units - 1](g, &m[k], depth, taps, w, x + d * plane,
+                                         to + (u * values + m[k].at) * HL_LANES, fresh && d == 0);
             w += depth * taps * units;
         }
     }
 }
 
-static void gather_panels(const gather *g, size_t panels, const real *x, size_t x_panel, const real *w, real *to,
-                          size_t to_panel, real *scratch)
+static void gather_panels(const gather *g, size_t panels, size_t half, const real *x, size_t x_panel, const real *w,
+                          real *to, size_t to_panel, real *scratch)
 {
     const size_t taps = g->c->kernel_height * g->c->kernel_width;
     for (size_t first = 0; first < taps; first += TAP_BLOCK) {
@@ -170,7 +184,8 @@ static void gather_panels(const gather *g, size_t panels, const real *x, size_t 
                 meeting m[MEETINGS];
                 const size_t count = meet_row(g, i, &j, first, last, m);
                 for (size_t p = 0; p < panels; p++)
-                    gather_values(g, m, count, last - first, scratch, x + p * x_panel, to + p * to_panel, first == 0);
+                    gather_values(g, m, count, p >= panels - half, last - first, scratch, x + p * x_panel,
+                                  to + p * to_panel, first == 0);
             }
     }
 }
@@ -194,8 +209,8 @@ static void gather_shared(const gather *g, const real *x, const real *w, real *t
         }
 }
 
-static void conv(const hl_conv_geometry *c, size_t panels, const void *x, size_t x_panel, const void *w, void *y,
-                 size_t y_panel, void *scratch)
+static void conv(const hl_conv_geometry *c, size_t panels, size_t half, const void *x, size_t x_panel, const void *w,
+                 void *y, size_t y_panel, void *scratch)
 {
     const size_t taps = c->kernel_height * c->kernel_width;
     const gather g = {
@@ -204,11 +219,11 @@ static void conv(const hl_conv_geometry *c, size_t panels, const void *x, size_t
     if (c->lanes == 1)
         gather_shared(&g, x, w, y);
     else
-        gather_panels(&g, panels, x, x_panel, w, y, y_panel, scratch);
+        gather_panels(&g, panels, half, x, x_panel, w, y, y_panel, scratch);
 }
 
-static void conv_t(const hl_conv_geometry *c, size_t panels, const void *y, size_t y_panel, const void *w, void *x,
-                   size_t x_panel, void *scratch)
+static void conv_t(const hl_conv_geometry *c, size_t panels, size_t half, const void *y, size_t y_panel, const void *w,
+                   void *x, size_t x_panel, void *scratch)
 {
     const size_t taps = c->kernel_height * c->kernel_width;
     const gather g = { c,        true,          c->channels,  c->out, c->height,
@@ -216,7 +231,7 @@ static void conv_t(const hl_conv_geometry *c, size_t panels, const void *y, size
     if (c->lanes == 1)
         gather_shared(&g, y, w, x);
     else
-        gather_panels(&g, panels, y, y_panel, w, x, x_panel, scratch);
+        gather_panels(&g, panels, half, y, y_panel, w, x, x_panel, scratch);
 }
 
 /* ---- the gradient of the weights ---- */

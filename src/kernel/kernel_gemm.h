@@ -48,10 +48,11 @@ INLINE void rows_advance(const char **row, const int pointers, size_t bytes)
 }
 
 /* The loop itself. All arguments but t are constants where it is inlined: `split` partial sums per unit (term k goes to
- * sum k mod split), `step` terms per round; `per` units have one pointer to their weights. */
+ * sum k mod split), `step` terms per round; `per` units have one pointer to their weights; `half`: 8 lanes alone, whose results are
+ * stored twice. */
 INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *t_y, const int units, const int vecs,
-                      const int split, const int per, const size_t w_unit, const size_t w_term, const size_t chunks,
-                      const size_t y_unit)
+                      const int split, const int per, const int half, const size_t w_unit, const size_t w_term,
+                      const size_t chunks, const size_t y_unit)
 {
     vec sum[UNITS][2][4];
     const int step = split > 2 ? split : 2;
@@ -60,12 +61,12 @@ INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *
         UNROLL
         for (int v = 0; v < vecs; v++) {
             const real *from = t_from + (size_t)u * t->from_unit;
-            sum[u][v][0] = t->init == INIT_ZERO     ? splat(0)
-                           : t->init == INIT_SCALAR ? splat(*from)
-                                                    : load(from + (v ? t->from_next : 0));
+            sum[u][v][0] = t->init == INIT_ZERO     ? splat_lanes(0, half)
+                           : t->init == INIT_SCALAR ? splat_lanes(*from, half)
+                                                    : load_lanes(from + (v ? t->from_next : 0), half);
             UNROLL
             for (int s = 1; s < split; s++)
-                sum[u][v][s] = splat(0);
+                sum[u][v][s] = splat_lanes(0, half);
         }
     }
     const size_t x_next = NV < 2 ? t->x_next : VL, unit = w_unit * sizeof(real), term = w_term * sizeof(real);
@@ -83,13 +84,15 @@ INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *
         while (x != x_rounds) {
             UNROLL
             for (int j = 0; j < step; j++) {
-                vec x0 = load(x + j * HL_LANES), x1 = vecs > 1 ? load(x + j * HL_LANES + x_next) : x0;
+                vec x0 = load_lanes(x + j * HL_LANES, half),
+                    x1 = vecs > 1 ? load_lanes(x + j * HL_LANES + x_next, half) : x0;
                 UNROLL
                 for (int u = 0; u < units; u++) {
-                    vec scalar = splat(*(const real *)(row[u / per] + (size_t)(u % per) * unit + (size_t)j * term));
-                    sum[u][0][j % split] = muladd(scalar, x0, sum[u][0][j % split]);
+                    vec scalar =
+                        splat_lanes(*(const real *)(row[u / per] + (size_t)(u % per) * unit + (size_t)j * term), half);
+                    sum[u][0][j % split] = muladd_lanes(scalar, x0, sum[u][0][j % split], half);
                     if (vecs > 1)
-                        sum[u][1][j % split] = muladd(scalar, x1, sum[u][1][j % split]);
+                        sum[u][1][j % split] = muladd_lanes(scalar, x1, sum[u][1][j % split], half);
                 }
             }
             x += step * HL_LANES;
@@ -97,13 +100,13 @@ INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *
         }
         ONE_BY_ONE
         while (x != x_end) {
-            vec x0 = load(x), x1 = vecs > 1 ? load(x + x_next) : x0;
+            vec x0 = load_lanes(x, half), x1 = vecs > 1 ? load_lanes(x + x_next, half) : x0;
             UNROLL
             for (int u = 0; u < units; u++) {
-                vec scalar = splat(*(const real *)(row[u / per] + (size_t)(u % per) * unit));
-                sum[u][0][0] = muladd(scalar, x0, sum[u][0][0]);
+                vec scalar = splat_lanes(*(const real *)(row[u / per] + (size_t)(u % per) * unit), half);
+                sum[u][0][0] = muladd_lanes(scalar, x0, sum[u][0][0], half);
                 if (vecs > 1)
-                    sum[u][1][0] = muladd(scalar, x1, sum[u][1][0]);
+                    sum[u][1][0] = muladd_lanes(scalar, x1, sum[u][1][0], half);
             }
             x += HL_LANES;
             rows_advance(row, (units + per - 1) / per, term);
@@ -115,21 +118,22 @@ INLINE void tile_once(const tile *t, const real *t_x, const real *t_from, real *
         for (int v = 0; v < vecs; v++) {
             vec total = sum[u][v][0];
             if (split == 2)
-                total += sum[u][v][1];
+                total = add_lanes(total, sum[u][v][1], half);
             if (split == 4)
-                total = (total + sum[u][v][1]) + (sum[u][v][2] + sum[u][v][3]);
-            store(t_y + (size_t)u * y_unit + (v ? t->y_next : 0), total);
+                total =
+                    add_lanes(add_lanes(total, sum[u][v][1], half), add_lanes(sum[u][v][2], sum[u][v][3], half), half);
+            store_lanes(t_y + (size_t)u * y_unit + (v ? t->y_next : 0), total, half);
         }
     }
 }
 
 /* The loop for every panel. */
-INLINE void tile_run(const tile *t, const int units, const int vecs, const int split, const int per,
+INLINE void tile_run(const tile *t, const int units, const int vecs, const int split, const int per, const int half,
                      const size_t w_unit, const size_t w_term)
 {
     for (size_t r = 0; r < t->repeat; r++)
         tile_once(t, t->x + r * t->x_repeat, t->from + r * t->from_repeat, t->y + r * t->y_repeat, units, vecs, split,
-                  per, w_unit, w_term, 1, HL_LANES);
+                  per, half, w_unit, w_term, 1, HL_LANES);
 }
 
 /* Tiles for each number of units: of the forward product (terms of a unit are neighbours), the transposed one (units are
@@ -138,15 +142,23 @@ INLINE void tile_run(const tile *t, const int units, const int vecs, const int s
 #define TILE(units, vecs)                                                                                              \
     static void tile_n_##units##_##vecs(const tile *t)                                                                 \
     {                                                                                                                  \
-        tile_run(t, units, vecs, SPLIT(units), 3, t->w_unit, 1);                                                       \
+        tile_run(t, units, vecs, SPLIT(units), 3, 0, t->w_unit, 1);                                                    \
     }                                                                                                                  \
     static void tile_t_##units##_##vecs(const tile *t)                                                                 \
     {                                                                                                                  \
-        tile_run(t, units, vecs, SPLIT(units), UNITS, 1, t->w_term);                                                   \
+        tile_run(t, units, vecs, SPLIT(units), UNITS, 0, 1, t->w_term);                                                \
+    }                                                                                                                  \
+    static void tile_nh_##units##_##vecs(const tile *t)                                                                \
+    {                                                                                                                  \
+        tile_run(t, units, vecs, SPLIT(units), 3, 1, t->w_unit, 1);                                                    \
+    }                                                                                                                  \
+    static void tile_th_##units##_##vecs(const tile *t)                                                                \
+    {                                                                                                                  \
+        tile_run(t, units, vecs, SPLIT(units), UNITS, 1, 1, t->w_term);                                                \
     }                                                                                                                  \
     static void tile_w_##units##_##vecs(const tile *t)                                                                 \
     {                                                                                                                  \
-        tile_once(t, t->x, t->from, t->y, units, vecs, 1, UNITS, HL_LANES, 1, t->chunks, t->y_unit);                   \
+        tile_once(t, t->x, t->from, t->y, units, vecs, 1, UNITS, 0, HL_LANES, 1, t->chunks, t->y_unit);                \
     }
 typedef void tile_fn(const tile *t);
 
@@ -172,8 +184,9 @@ TILES(8)
             tile_##kind##_5_##vecs, tile_##kind##_6_##vecs                                                             \
     }
 #endif
-static tile_fn *const tiles_n[2][UNITS] = { TILE_ROW(n, 1), TILE_ROW(n, 2) }; /* [vecs - 1][units - 1] */
-static tile_fn *const tiles_t[2][UNITS] = { TILE_ROW(t, 1), TILE_ROW(t, 2) };
+/* [vecs - 1][units - 1], those of panels with 8 lanes from [2] on */
+static tile_fn *const tiles_n[4][UNITS] = { TILE_ROW(n, 1), TILE_ROW(n, 2), TILE_ROW(nh, 1), TILE_ROW(nh, 2) };
+static tile_fn *const tiles_t[4][UNITS] = { TILE_ROW(t, 1), TILE_ROW(t, 2), TILE_ROW(th, 1), TILE_ROW(th, 2) };
 static tile_fn *const tiles_w[2][UNITS] = { TILE_ROW(w, 1), TILE_ROW(w, 2) };
 
 /* The next block when `left` units are left: full blocks, the last two nearly equal. */
@@ -278,10 +291,10 @@ static void fetch_copy(const product *m, const group *s, size_t b, size_t k1)
             __builtin_prefetch((const real *)g->w + k * g->ldw + first + j, 0, 2);
 }
 
-/* All blocks of a group, over depths [k0, k1), for `count` panels from p on. w is the scalar of the group's first unit at
- * depth k0. Where a pair of vecs is two panels, an odd last panel takes tiles of one vec. */
-static void group_run(const product *m, const group *s, size_t k0, size_t k1, size_t p, size_t count, const real *w,
-                      size_t w_unit, size_t w_term)
+/* All blocks of a group, over depths [k0, k1), for `count` panels from p on, of 8 lanes if `half`. w is the scalar of the group's first unit
+ * at depth k0. Where a pair of vecs is two panels, an odd last panel takes tiles of one vec. */
+static void group_run(const product *m, const group *s, size_t k0, size_t k1, size_t p, size_t count, bool half,
+                      const real *w, size_t w_unit, size_t w_term)
 {
     const hl_gemm *g = m->g;
     const real *init = g->init.p;
@@ -305,7 +318,7 @@ static void group_run(const product *m, const group *s, size_t k0, size_t k1, si
             else if (g->panels > 1)
                 fetch_copy(m, s, b, k1);
         }
-        for (size_t part = 0; part < PARTS; part++) {
+        for (size_t part = 0; part < (half ? (PARTS + 1) / 2 : PARTS); part++) {
             t.x = (const real *)g->x + p * g->x_panel + from * HL_LANES + part * 2 * VL;
             t.y = y + first * HL_LANES + part * 2 * VL;
             if (k0 > 0) {
@@ -321,11 +334,12 @@ static void group_run(const product *m, const group *s, size_t k0, size_t k1, si
                 t.from_next = NV < 2 ? g->init_panel : VL;
                 t.from_repeat = step * g->init_panel;
             }
-            m->tiles[NV < 2 ? step - 1 : 1][s->units[b] - 1](&t);
+            const size_t vecs = NV < 2 ? step : NV == 2 && half ? 1 : 2;
+            m->tiles[vecs - 1 + (half ? 2 : 0)][s->units[b] - 1](&t);
         }
     }
     if (count % step)
-        group_run(m, s, k0, k1, p + count - 1, 1, w, w_unit, w_term);
+        group_run(m, s, k0, k1, p + count - 1, 1, half, w, w_unit, w_term);
 }
 
 /* The panels, as many at a time as stay in the first cache. */
@@ -333,9 +347,11 @@ static void group_sweep(const product *m, const group *s, size_t k0, size_t k1, 
                         size_t w_term)
 {
     const size_t fit = SWEEP_VALUES / HL_LANES / larger(k1 - k0, 1) / PANELS_AT_ONCE * PANELS_AT_ONCE;
-    const size_t most = larger(fit, PANELS_AT_ONCE);
-    for (size_t p = 0; p < m->g->panels; p += most)
-        group_run(m, s, k0, k1, p, smaller(most, m->g->panels - p), w, w_unit, w_term);
+    const size_t most = larger(fit, PANELS_AT_ONCE), whole = m->g->panels - m->g->half;
+    for (size_t p = 0, count; p < m->g->panels; p += count) {
+        count = smaller(most, p < whole ? whole - p : m->g->panels - p);
+        group_run(m, s, k0, k1, p, count, p >= whole, w, w_unit, w_term);
+    }
 }
 
 INLINE void copy_values(const real *from, size_t count, real *to)
@@ -480,6 +496,7 @@ static void product_run_seen(const product *m)
         product run = *m;
         run.g = &part;
         part.panels = end - p;
+        part.half = end > panels - part.half ? smaller(end - p, end - (panels - part.half)) : 0;
         part.x = (const real *)part.x + p * part.x_panel;
         part.y = (real *)part.y + p * part.y_panel;
         if (part.init.p)

@@ -123,6 +123,49 @@ INLINE vec muladd(vec a, vec b, vec sum)
 #endif
 }
 
+/* The same on the first 8 lanes alone, where an entry is one vec; `half` is a constant where these are inlined. Other vecs are no longer
+ * than half an entry. */
+#if VB == 64 && defined(HL_DTYPE_f32)
+#define HALF_VEC(v) _mm512_castps512_ps256(v)
+#define WHOLE_VEC(v) ((vec)_mm512_castps256_ps512(v))
+INLINE vec load_lanes(const real *p, const int half)
+{
+    return half ? WHOLE_VEC(_mm256_loadu_ps(p)) : load(p);
+}
+INLINE vec splat_lanes(real s, const int half)
+{
+    return half ? WHOLE_VEC(_mm256_set1_ps(s)) : splat(s);
+}
+INLINE vec muladd_lanes(vec a, vec b, vec sum, const int half)
+{
+    return half ? WHOLE_VEC(_mm256_fmadd_ps(HALF_VEC(a), HALF_VEC(b), HALF_VEC(sum))) : muladd(a, b, sum);
+}
+INLINE vec add_lanes(vec a, vec b, const int half)
+{
+    return half ? WHOLE_VEC(_mm256_add_ps(HALF_VEC(a), HALF_VEC(b))) : a + b;
+}
+INLINE void store_lanes(real *p, vec v, const int half)
+{
+    if (half) {
+        _mm256_storeu_ps(p, HALF_VEC(v));
+        _mm256_storeu_ps(p + HL_LANES / 2, HALF_VEC(v));
+    } else {
+        store(p, v);
+    }
+}
+#else
+#define load_lanes(p, half) load(p)
+#define splat_lanes(s, half) splat(s)
+#define muladd_lanes(a, b, sum, half) muladd(a, b, sum)
+#define add_lanes(a, b, half) ((a) + (b))
+INLINE void store_lanes(real *p, vec v, const int half)
+{
+    store(p, v);
+    if (half)
+        store(p + HL_LANES / 2, v);
+}
+#endif
+
 #include "kernel/kernel_math.h"
 
 #include "kernel/kernel_elementwise.h"

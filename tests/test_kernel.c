@@ -468,6 +468,25 @@ static void swish_all(const hl_kernels *k)
                 drop(&x), drop(&by);
             }
 }
+/* tanh and a product with its slope in one pass: the bits of both alone. */
+static void tanh_all(const hl_kernels *k)
+{
+    const size_t entries = 37;
+    for (int kind = 0; kind < 4; kind++)
+        for (int place = 0; place < (kind == 0 ? 4 : 3);
+             place++) { /* x is y, x is the slope, the factor is the slope */
+            buffer x = make(k, entries * L), by = make(k, kind == 0 ? entries * L : kind == 1 ? L : entries);
+            buffer y = make(k, entries * L), slope = make(k, entries * L);
+            buffer got_y = make(k, entries * L), got_slope = make(k, entries * L);
+            k->unary[HL_UN_TANH](entries, x.p, y.p);
+            k->binary[HL_BI_SLOPE](entries, argument(&by, kind), (hl_arg){ y.p, L, 0 }, slope.p);
+            void *to_y = place == 1 ? x.p : got_y.p, *to_slope = place == 2 ? x.p : place == 3 ? by.p : got_slope.p;
+            k->tanh(entries, x.p, argument(&by, kind), to_y, to_slope);
+            assert_memory_equal(to_y, y.p, entries * L * size_of(k));
+            assert_memory_equal(to_slope, slope.p, entries * L * size_of(k));
+            drop(&x), drop(&by), drop(&y), drop(&slope), drop(&got_y), drop(&got_slope);
+        }
+}
 static void swish_far(const hl_kernels *k)
 {
     buffer x = make(k, L), y = make(k, L);
@@ -481,7 +500,7 @@ static void swish_far(const hl_kernels *k)
 }
 static void test_swish(void **state)
 {
-    (void)state, each_table(swish_all), each_table(swish_far);
+    (void)state, each_table(swish_all), each_table(swish_far), each_table(tanh_all);
 }
 
 static void ternary_all(const hl_kernels *k)

@@ -717,9 +717,21 @@ static void test_describe(void **state)
     hl_context_free(ctx);
 }
 
-/* Swish, its slope with a factor and its second derivative are one pass, also where the factor comes from a product that could only run
- * after swish; and where nothing holds two of them together, each is computed by itself. */
-static void test_swish_in_one_pass(void **state)
+/* One instruction computes the results of so many others. */
+static void check_joined(const hl_plan *plan, int count)
+{
+    int joined = 0, followers = 0;
+    for (size_t i = 0; i < plan->instrs; i++) {
+        joined = plan->instr[i].joined > joined ? plan->instr[i].joined : joined;
+        followers += plan->instr[i].joined < 0;
+    }
+    assert_int_equal(joined, count);
+    assert_int_equal(followers, count);
+}
+
+/* Swish, its slope with a factor and its second derivative are one pass, and so are tanh and a product with its slope, also where the
+ * factor comes from a product that would run after them. A factor that follows from swish is computed after it. */
+static void test_one_pass(void **state)
 {
     hl_context *ctx = test_context(NULL, 1);
     hl_graph *g;
@@ -732,13 +744,12 @@ static void test_swish_in_one_pass(void **state)
     hl_node z = hl_add(g, x, x), y = hl_swish(g, z), factor = hl_linear(g, v, w);
     hl_node out[] = { y, hl_mul(g, hl_swish_slope(g, z), factor), hl_linear(g, y, w), hl_swish_curve(g, z) };
     CHECK_OK(ctx, hl_plan_create(ctx, g, 4, out, NULL, &plan));
-    int joined = 0, followers = 0;
-    for (size_t i = 0; i < plan->instrs; i++) {
-        joined = plan->instr[i].joined > joined ? plan->instr[i].joined : joined;
-        followers += plan->instr[i].joined < 0;
-    }
-    assert_int_equal(joined, 2);
-    assert_int_equal(followers, 2);
+    check_joined(plan, 2);
+    hl_plan_free(plan);
+    y = hl_tanh(g, z);
+    hl_node by_slope[] = { y, hl_mul(g, factor, hl_sub(g, hl_const(g, 1), hl_mul(g, y, y))), hl_linear(g, y, w) };
+    CHECK_OK(ctx, hl_plan_create(ctx, g, 3, by_slope, NULL, &plan));
+    check_joined(plan, 1);
     hl_plan_free(plan);
     /* The factor needs swish itself: no waiting for each other. */
     out[1] = hl_mul(g, hl_swish_slope(g, z), out[2]);
@@ -812,7 +823,7 @@ int main(void)
         cmocka_unit_test(test_create_errors),
         cmocka_unit_test(test_run_errors),
         cmocka_unit_test(test_describe),
-        cmocka_unit_test(test_swish_in_one_pass),
+        cmocka_unit_test(test_one_pass),
         cmocka_unit_test(test_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

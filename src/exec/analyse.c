@@ -53,10 +53,17 @@ hl_node hl_swish_of(const hl_compiler *c, hl_node n)
     return one && c->fuse && c->form[n] == HL_FORM_NODE && c->phase[n] == HL_PHASE_MAIN ? d->in[0] : HL_NONE;
 }
 
+bool hl_belongs(const hl_compiler *c, hl_node a, hl_node b)
+{
+    if (c->form[b] == HL_FORM_SLOPE)
+        return c->form[a] == HL_FORM_NODE && hl_data(c, a)->op == &hl_op_tanh && c->partner[a] == b;
+    return hl_swish_of(c, a) != HL_NONE && hl_swish_of(c, a) == hl_swish_of(c, b);
+}
+
 bool hl_joins(const hl_compiler *c, hl_node a, hl_node b)
 {
-    return hl_swish_of(c, a) != HL_NONE && hl_swish_of(c, a) == hl_swish_of(c, b) && c->segment[a] == c->segment[b] &&
-           c->run[a] == c->run[b] && !c->wide[a] && !c->wide[b];
+    return hl_belongs(c, a, b) && c->segment[a] == c->segment[b] && c->run[a] == c->run[b] && !c->wide[a] &&
+           !c->wide[b];
 }
 
 /* ---- live nodes and phases ---- */
@@ -235,12 +242,34 @@ static void choose_slopes(hl_compiler *c)
     memset(products, 0, (c->g->count + 1) * sizeof *products);
 }
 
+/* Does node n depend on node `on`? Inputs have lower numbers than what they are inputs of. */
+static bool depends(hl_compiler *c, hl_node n, hl_node on)
+{
+    bool *mark = c->wide, result; /* not in use yet */
+    if (n < on || on == HL_NONE)
+        return false;
+    mark[on] = true;
+    for (hl_node k = on + 1; k <= n; k++)
+        for (int i = 0; i < hl_data(c, k)->inputs && !mark[k]; i++)
+            mark[k] = hl_data(c, k)->in[i] >= on && mark[hl_data(c, k)->in[i]];
+    result = mark[n];
+    memset(mark + on, 0, (size_t)(n - on + 1) * sizeof *mark);
+    return result;
+}
+
+/* Swish of the same x, from which a factor must not follow, or the slope would be computed apart. */
+static hl_node swish_beside(const hl_compiler *c, hl_node slope)
+{
+    return (hl_node)c->run[hl_data(c, slope)->in[0]];
+}
+
 static void choose_form(hl_compiler *c, hl_node n)
 {
     const hl_node_data *d = hl_data(c, n);
     if (c->fuse && c->phase[n] == HL_PHASE_MAIN && d->op == &hl_op_mul && d->in[0] != d->in[1])
         for (int i = 0; i < 2; i++)
-            if (absorbable(c, n, d->in[i], &hl_op_swish_slope)) {
+            if (absorbable(c, n, d->in[i], &hl_op_swish_slope) &&
+                !depends(c, d->in[1 - i], swish_beside(c, d->in[i]))) {
                 absorb(c, n, d->in[i], HL_FORM_SWISH);
                 return;
             }
@@ -267,13 +296,36 @@ static void choose_form(hl_compiler *c, hl_node n)
         }
 }
 
-/* Swish and its derivatives wait for the one of the same x that has a factor. */
+static void find_swish(hl_compiler *c)
+{
+    uint32_t *swish = c->run; /* of each x; not in use yet */
+    for (size_t n = 1; n <= c->g->count; n++)
+        if (c->form[n] == HL_FORM_NODE && c->phase[n] == HL_PHASE_MAIN && hl_data(c, (hl_node)n)->op == &hl_op_swish)
+            swish[hl_data(c, (hl_node)n)->in[0]] = (uint32_t)n;
+}
+
+/* The first product with the slope of tanh whose other factor does not follow from it. */
+static void find_slope(hl_compiler *c, hl_node n)
+{
+    const hl_node *in;
+    hl_node buffer[3];
+    hl_reads(c, n, &in, buffer);
+    hl_node y = in[1];
+    if (hl_data(c, y)->op == &hl_op_tanh && c->form[y] == HL_FORM_NODE && c->axis[y] == c->axis[n] &&
+        c->partner[y] == HL_NONE && !depends(c, in[0], y))
+        c->partner[y] = n;
+}
+
+/* Swish and its derivatives wait for the one of the same x that has a factor, tanh for its slope. */
 static void find_factors(hl_compiler *c)
 {
     uint32_t *factored = c->run; /* not in use yet */
+    memset(factored, 0, (c->g->count + 1) * sizeof *factored);
     for (size_t n = 1; n <= c->g->count; n++)
         if (c->form[n] == HL_FORM_SWISH)
             factored[hl_swish_of(c, (hl_node)n)] = (uint32_t)n;
+        else if (c->form[n] == HL_FORM_SLOPE)
+            find_slope(c, (hl_node)n);
     for (size_t n = 1; n <= c->g->count; n++)
         if (c->form[n] == HL_FORM_NODE && hl_swish_of(c, (hl_node)n) != HL_NONE)
             c->partner[n] = (hl_node)factored[hl_swish_of(c, (hl_node)n)];
@@ -293,6 +345,7 @@ static void choose_forms(hl_compiler *c)
             }
     if (c->fuse)
         choose_slopes(c);
+    find_swish(c);
     for (size_t n = 1; n <= c->g->count; n++)
         if (c->form[n] == HL_FORM_NODE)
             choose_form(c, (hl_node)n);

@@ -32,8 +32,7 @@ typedef struct hl_compiler {
     bool fuse;
     hl_phase *phase;
     hl_form *form;
-    hl_node *
-        partner; /* what a MULADD..PLUS form absorbed: a product, or a slope; of swish and its derivatives: see hl_swish_of */
+    hl_node *partner; /* what a MULADD..PLUS form absorbed: a product, or a slope; of swish and tanh: see hl_swish_of */
     uint32_t *uses;
     size_t *axis;    /* leading axis of the segment it runs in; 1 for none; 0 for not in a segment */
     size_t *segment; /* segment it runs in */
@@ -63,10 +62,12 @@ bool hl_folds(const hl_compiler *c, hl_node n, int i);
 /* The node that operand i really reads (a folded broadcast's source), behind views. */
 hl_node hl_read_source(const hl_compiler *c, hl_node n, int i, hl_node u);
 bool hl_elementwise(const hl_node_data *d);
-/* Swish and its derivatives of the same x are computed in one pass if they stand one after the other. The x of such a node; HL_NONE
- * for all others. The node that the others of this x are to wait for, as it has a factor, is their partner. */
+/* Swish and its derivatives of the same x are computed in one pass if they stand one after the other, and so are tanh and a product with its
+ * slope. The node that the others are to wait for, as it has a factor, is their partner. The x of swish or of a derivative; HL_NONE for
+ * all other nodes. */
 hl_node hl_swish_of(const hl_compiler *c, hl_node n);
-/* Are nodes a and b, neighbours in c->order, computed in one pass? After hl_schedule. */
+/* Can nodes a and b be computed in one pass? And are they, as neighbours in c->order, after hl_schedule? */
+bool hl_belongs(const hl_compiler *c, hl_node a, hl_node b);
 bool hl_joins(const hl_compiler *c, hl_node a, hl_node b);
 
 hl_status hl_analyse(hl_compiler *c);  /* analyse.c: live, phase, axis, form */

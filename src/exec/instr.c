@@ -50,17 +50,22 @@ static void swish(const hl_frame *f, const hl_instr *t, size_t q, size_t entries
         if (t[i].inputs > 1)
             factor = arg(f, &t[i].in[1], q);
     }
-    if (t->joined >= 0)
-        f->p->k->swish(entries, hl_address(f, &t->in[0].ref, q), factor, y);
+    f->p->k->swish(entries, hl_address(f, &t->in[0].ref, q), factor, y);
 }
 
 static void elementwise(const hl_frame *f, const hl_instr *t, size_t q, size_t entries)
 {
     const hl_kernels *k = f->p->k;
+    if (t->joined < 0)
+        return;
     void *y = hl_address(f, &t->out.ref, q);
     switch (t->code) {
     case HL_DO_UNARY:
-        k->unary[t->kernel](entries, hl_address(f, &t->in[0].ref, q), y);
+        if (t->joined)
+            k->tanh(entries, hl_address(f, &t->in[0].ref, q), arg(f, &t[1].in[0], q), y,
+                    hl_address(f, &t[1].out.ref, q));
+        else
+            k->unary[t->kernel](entries, hl_address(f, &t->in[0].ref, q), y);
         break;
     case HL_DO_BINARY:
         k->binary[t->kernel](entries, arg(f, &t->in[0], q), arg(f, &t->in[1], q), y);

@@ -441,7 +441,8 @@ static void join(hl_compiler *c)
     hl_instr *t = c->plan->instr;
     for (size_t i = 0; i + 1 < c->ordered; i++)
         for (size_t k = i + 1; k < c->ordered && hl_joins(c, c->order[i], c->order[k]); k++) {
-            t[i].code = t[k].code = HL_DO_SWISH;
+            if (hl_swish_of(c, c->order[i]) != HL_NONE)
+                t[i].code = t[k].code = HL_DO_SWISH;
             if (t[i].joined >= 0) {
                 t[i].joined++;
                 t[k].joined = -1;

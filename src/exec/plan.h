@@ -37,11 +37,11 @@ typedef struct hl_operand {
 
 typedef struct hl_instr {
     hl_code code;
-    int kernel;       /* number of the elementwise function */
-    bool wide;        /* elementwise over all panels of the tile in one call */
-    int joined;       /* swish: it computes the results of so many instructions after it too; -1: one before it does */
-    hl_node node;     /* of the graph, for listings */
-    const char *name; /* the op's name */
+    int kernel; /* number of the elementwise function */
+    bool wide;  /* elementwise over all panels of the tile in one call */
+    int joined; /* swish, tanh: it computes the results of so many instructions after it too; -1: one before it does */
+    hl_node node;        /* of the graph, for listings */
+    const char *name;    /* the op's name */
     hl_operand out, *in; /* in: in the plan's arena */
     int inputs;
     size_t entries;           /* of the output, for one panel; elements if shared */

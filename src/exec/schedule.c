@@ -144,7 +144,8 @@ static bool runs_elementwise(const hl_compiler *c, hl_node n)
 /* Which of the available nodes go first: elementwise ones, and last those that would have company if they waited. */
 static int rank(const hl_compiler *c, const waiting *w, hl_node n)
 {
-    bool waits = c->form[n] == HL_FORM_NODE && c->partner[n] != HL_NONE && w->count[c->partner[n]] > 0;
+    uint32_t own = hl_data(c, n)->op == &hl_op_tanh; /* a slope of tanh reads tanh itself */
+    bool waits = c->form[n] == HL_FORM_NODE && c->partner[n] != HL_NONE && w->count[c->partner[n]] > own;
     return waits ? 2 : runs_elementwise(c, n) ? 0 : 1;
 }
 
@@ -175,9 +176,9 @@ static bool place_next(hl_compiler *c, waiting *w, size_t axis, size_t segment, 
     }
     if (best == SIZE_MAX)
         return false;
-    hl_node n = place_available(c, w, best, segment), x = hl_swish_of(c, n);
-    for (size_t i = 0; x != HL_NONE && i < w->availables;)
-        if (hl_swish_of(c, w->available[i]) == x && c->axis[w->available[i]] == axis &&
+    hl_node n = place_available(c, w, best, segment);
+    for (size_t i = 0; i < w->availables;)
+        if (hl_belongs(c, n, w->available[i]) && c->axis[w->available[i]] == axis &&
             may_join(c, w->available[i], segment))
             place_available(c, w, i, segment);
         else

@@ -50,6 +50,8 @@ typedef void hl_ternary_fn(size_t n, hl_arg a, hl_arg b, hl_arg c, void *y);
 /* Results of swish in one pass: y[0] = swish(x), y[1] = swish'(x) factor, y[2] = swish''(x); NULL: not wanted. factor.p NULL: 1.
  * Each may be x. The bits of y[0], y[2] and, without a factor, y[1] are those of the unary functions. */
 typedef void hl_swish_fn(size_t n, const void *x, hl_arg factor, void *const y[3]);
+/* y = tanh(x) and slope = factor (1 - y y) in one pass. Each may be x, and slope may be the factor if that is full, or y, which is lost then. */
+typedef void hl_tanh_fn(size_t n, const void *x, hl_arg factor, void *y, void *slope);
 
 /* The interval mask of a weight matrix [out][in]: unit n sees inputs lo[n] <= k < hi[n]; input k is seen only by units
  * tlo[k] <= n < thi[k] (a hull). Weights outside are zero in memory. */
@@ -117,6 +119,7 @@ typedef struct hl_kernels {
     hl_binary_fn *binary[HL_BINARY_COUNT];
     hl_ternary_fn *ternary[HL_TERNARY_COUNT];
     hl_swish_fn *swish;
+    hl_tanh_fn *tanh;
     hl_gemm_fn *gemm, *gemm_t;
     hl_gemm_w_fn *gemm_w;
     /* y[e] (+)= sum over valid lanes and panels of x_p[e], e < n: panels as in hl_gemm_w. */

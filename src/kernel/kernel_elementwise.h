@@ -283,3 +283,26 @@ static void swish(size_t n, const void *x, hl_arg factor, void *const y[3])
         break;
     }
 }
+
+INLINE void tanh_loop(size_t n, const real *x, hl_arg factor, real *y, real *slope, int scalar)
+{
+    const real *by = factor.p;
+    const size_t step = (size_t)factor.step;
+    for (size_t e = 0; e < n; e++) {
+        UNROLL
+        for (size_t j = 0; j < NV; j++) {
+            const size_t at = e * HL_LANES + j * VL;
+            const vec v = tanh_v(load(x + at)), d = slope_v(argument(by, step, scalar, e, j), v);
+            store(y + at, v);
+            store(slope + at, d);
+        }
+    }
+}
+
+static void tanh_slope(size_t n, const void *x, hl_arg factor, void *y, void *slope)
+{
+    if (factor.scalar)
+        tanh_loop(n, x, factor, y, slope, 1);
+    else
+        tanh_loop(n, x, factor, y, slope, 0);
+}

@@ -187,6 +187,7 @@ const hl_kernels JOIN3(hl_kernels_, HL_ISA, DTYPE_NAME) = {
     .binary = { HL_BINARY_LIST(ENTRY_BI) },
     .ternary = { HL_TERNARY_LIST(ENTRY_TE) },
     .swish = swish,
+    .tanh = tanh_slope,
     .gemm = gemm,
     .gemm_t = gemm_t,
     .gemm_w = gemm_w,

@@ -33,8 +33,6 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
 bool cli_outside(const hl_density *model, const double *x, const double *context, size_t *column, char *what,
                  size_t size);
 
-/* Is it a file of this format, such as "hollow-density"? */
-bool cli_is_model(const char *path, const char *format);
 /* As cli_fail_library, for a model that could not be loaded, where `data` is the argument after it. */
 int cli_fail_model(const cli_command *command, const hl_context *ctx, hl_status status, const char *data);
 

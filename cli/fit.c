@@ -315,7 +315,9 @@ static int train(fit_job *j)
 static int fit(fit_job *j)
 {
     const fit_settings *s = j->set;
-    const cli_outputs outputs = { j->path, s->valid, s->out, s->log, s->plot };
+    const cli_outputs outputs = {
+        .data = j->path, .more_data = s->valid, .model = s->out, .log = s->log, .plot = s->plot
+    };
     int result = cli_check_outputs(&cli_fit, j->ctx, &outputs, &j->checkpoint);
     if (result == CLI_OK)
         result = cli_check_resume(&cli_fit, s->out, j->checkpoint, &j->resume);

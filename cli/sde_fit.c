@@ -304,12 +304,12 @@ static int learn(job *j)
 static int fit(job *j)
 {
     const settings *s = j->set;
+    const cli_outputs outputs = { .data = s->source.path, .model = s->out, .log = s->log, .plot = s->plot };
     int result = cli_make_settings(me, j->ctx, &s->chosen, &j->settings);
     if (result == CLI_OK)
         result = cli_use_ranks(me, j->ctx);
     if (result == CLI_OK)
-        result = cli_check_outputs(me, j->ctx, &(cli_outputs){ s->source.path, NULL, s->out, s->log, s->plot },
-                                   &j->checkpoint);
+        result = cli_check_outputs(me, j->ctx, &outputs, &j->checkpoint);
     if (result == CLI_OK)
         result = cli_check_resume(me, s->out, j->checkpoint, &j->resume);
     if (result == CLI_OK)

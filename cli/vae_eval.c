@@ -163,7 +163,7 @@ static int run(int argc, char **argv)
         return result;
     if (set.biased && !set.importance)
         return cli_fail(&vae_command_eval, CLI_WRONG, "--allow-biased requires --iwae");
-    const cli_path paths[] = { { path[0], false, NULL }, { path[1], false, NULL }, { set.out, true, NULL } };
+    const cli_path paths[] = { { path[0], CLI_READ, NULL }, { path[1], CLI_READ, NULL }, { set.out, CLI_TABLE, NULL } };
     if (cli_check_paths(&vae_command_eval, 3, paths) != CLI_OK)
         return CLI_WRONG;
     hl_context *ctx = NULL;

@@ -229,12 +229,11 @@ static int fit(job *j)
     vae_input training = s->input;
     const char *likelihood = hl_settings_text(j->settings, "likelihood");
     bool real = likelihood && strcmp(likelihood, "gaussian") == 0;
-    const cli_path paths[] = { { s->from, false, NULL }, { s->out, true, NULL } };
-    const cli_outputs outputs = { .data = j->path, .more_data = s->valid, .model = s->out, .log = s->log };
+    const cli_outputs outputs = {
+        .data = j->path, .more_data = s->valid, .from = s->from, .model = s->out, .log = s->log
+    };
     training.in_file = true;
-    int result = cli_check_paths(&vae_command_fit, sizeof paths / sizeof *paths, paths);
-    if (result == CLI_OK)
-        result = cli_check_outputs(&vae_command_fit, j->ctx, &outputs, &j->checkpoint);
+    int result = cli_check_outputs(&vae_command_fit, j->ctx, &outputs, &j->checkpoint);
     if (result == CLI_OK)
         result = cli_check_resume(&vae_command_fit, s->out, j->checkpoint, &j->resume);
     if (result == CLI_OK)

@@ -250,11 +250,11 @@ static int run(int argc, char **argv)
         return result;
     if (set.reconstruct && set.traverse)
         return cli_fail(&vae_command_sample, CLI_WRONG, "--reconstruct and --traverse cannot be combined");
-    const cli_path paths[] = { { path[0], false, NULL },
-                               { set.reconstruct, false, NULL },
-                               { set.traverse, false, NULL },
-                               { set.out, true, NULL },
-                               { set.png, true, NULL } };
+    const cli_path paths[] = { { path[0], CLI_READ, NULL },
+                               { set.reconstruct, CLI_READ, NULL },
+                               { set.traverse, CLI_READ, NULL },
+                               { set.out, CLI_TABLE, NULL },
+                               { set.png, CLI_WRITE, NULL } };
     if (cli_check_paths(&vae_command_sample, sizeof paths / sizeof *paths, paths) != CLI_OK)
         return CLI_WRONG;
     hl_status status =

@@ -219,7 +219,7 @@ int cli_keep_pipe(const cli_command *command, const char **path);
 
 /* The files of a training; NULL: none. */
 typedef struct cli_outputs {
-    const char *data, *more_data; /* what is read */
+    const char *data, *more_data, *from; /* what is read; from: a model to start from */
     const char *model, *log, *plot;
 } cli_outputs;
 /* Can the model, its checkpoint, whose name it makes (to be freed), log and pictures be written, without hurting the data or
@@ -252,6 +252,9 @@ typedef struct cli_path {
 int cli_check_paths(const cli_command *command, size_t count, const cli_path *paths);
 /* Is this file one of those that were read, of all calls of cli_check_paths? */
 bool cli_is_input(const char *path);
+
+/* Is it a file of this format, such as "hollow-density" (files.c)? */
+bool cli_is_model(const char *path, const char *format);
 
 /* ---- pictures (files.c, plot.c) ---- */
 

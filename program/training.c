@@ -22,6 +22,13 @@ void cli_unlock(void)
     lock_name = NULL;
 }
 
+/* Checkpoint and lock are named after the model: a file of the same name that is something else must not be replaced. */
+static int refuse_foreign(const cli_command *command, const char *name, const char *kind)
+{
+    return cli_fail(command, CLI_WRONG,
+                    "%s exists and is not %s of hollow, but training would replace it; choose another -o", name, kind);
+}
+
 /* Two runs that write the same model would replace each other's checkpoints. The lock is a file beside the model; what counts is
  * that it is locked, which ends with the process, however that ends. */
 static int lock(const cli_command *command, const char *model)
@@ -44,7 +51,14 @@ static int lock(const cli_command *command, const char *model)
                        ? cli_fail(command, CLI_WRONG, "%s: another run is writing this model; choose another -o", model)
                        : cli_fail(command, CLI_WRONG, "%s: %s", model, strerror(error));
         }
-        if (fstat(fd, &ours) == 0 && stat(name, &there) == 0 && ours.st_ino == there.st_ino) {
+        bool known = fstat(fd, &ours) == 0;
+        if (known && (!S_ISREG(ours.st_mode) || ours.st_size > 0)) { /* locks are empty */
+            int result = refuse_foreign(command, name, "a lock");
+            close(fd);
+            free(name);
+            return result;
+        }
+        if (known && stat(name, &there) == 0 && ours.st_ino == there.st_ino) {
             lock_file = fd;
             lock_name = name;
             return CLI_OK;
@@ -56,8 +70,9 @@ static int lock(const cli_command *command, const char *model)
 int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_outputs *o, char **checkpoint)
 {
     const cli_path paths[] = { { o->data, CLI_READ, NULL },      { o->more_data, CLI_READ, NULL },
-                               { o->model, CLI_WRITE, NULL },    { o->model, CLI_WRITE, ".ckpt" },
-                               { o->model, CLI_WRITE, ".lock" }, { o->log, CLI_WRITE, NULL } };
+                               { o->from, CLI_READ, NULL },      { o->model, CLI_WRITE, NULL },
+                               { o->model, CLI_WRITE, ".ckpt" }, { o->model, CLI_WRITE, ".lock" },
+                               { o->log, CLI_WRITE, NULL } };
     struct stat st;
     *checkpoint = malloc(strlen(o->model) + 6);
     if (!*checkpoint)
@@ -71,6 +86,9 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_out
         return CLI_WRONG;
     if (stat(o->model, &st) == 0 && S_ISDIR(st.st_mode))
         return cli_fail(command, CLI_WRONG, "%s: %s", o->model, strerror(EISDIR));
+    if (stat(*checkpoint, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+        !cli_is_model(*checkpoint, "hollow-checkpoint"))
+        return refuse_foreign(command, *checkpoint, "a checkpoint");
     hl_table_writer *probe = NULL; /* which makes a temporary file beside it */
     hl_status status = hl_table_writer_create(ctx, o->model, 1, NULL, &probe);
     hl_table_writer_free(probe);

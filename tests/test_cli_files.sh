@@ -69,9 +69,56 @@ cp "$data" "$work/pictures/training.png"
         rm "$work/before" "$work/n"
     fi
 }
+# shellcheck disable=SC2086
+{
+    # A file that is named like a lock or a checkpoint, but is none.
+    echo "of another program" >"$work/n.lock"
+    kept "$work/n.lock" fit "$data" -o "$work/n" $fit
+    stderr_has "n.lock exists and is not a lock of hollow"
+    rm "$work/n.lock"
+    echo "of another program" >"$work/n.ckpt"
+    kept "$work/n.ckpt" fit "$data" -o "$work/n" $fit
+    stderr_has "n.ckpt exists and is not a checkpoint of hollow"
+    rm "$work/n.ckpt"
+}
 absent "$work/n"
 absent "$work/n.lock"
 rm "$work/data.lock"
+
+# ---- the same for autoencoders ----
+
+images=$work/images.csv
+awk 'BEGIN { srand(5); for (r = 0; r < 60; r++) { k = int(3 * rand()); print (k == 0) "," (k == 1) "," (k == 2) "," (rand() < 0.5) } }' >"$images"
+code="--net linear --latent 1 --iters 20 --batch 20 --threads 1"
+# shellcheck disable=SC2086
+{
+    expect 0 vae fit "$images" -o "$work/encoded" $code
+    cp "$work/encoded" "$work/encoded.ckpt"
+    cp "$work/encoded" "$work/encoded.lock"
+    cp "$images" "$work/more.csv"
+    ln -s "$work/encoded" "$work/encoded.csv"
+    kept "$work/encoded.ckpt" vae fit "$images" --from "$work/encoded.ckpt" -o "$work/encoded" $code
+    stderr_has "the output would replace the input $work/encoded.ckpt"
+    kept "$work/encoded.lock" vae fit "$images" --from "$work/encoded.lock" -o "$work/encoded" $code
+    kept "$work/encoded" vae fit "$images" --from "$work/encoded" -o "$work/n" --log "$work/encoded.csv" $code
+    stderr_has "the output would replace the input $work/encoded"
+    kept "$work/encoded" vae fit "$images" --from "$work/encoded" -o "$work/encoded.csv" $code
+    kept "$work/more.csv" vae fit "$images" --valid "$work/more.csv" -o "$work/more.csv" $code
+}
+kept "$images" vae eval "$work/encoded" "$images" --out "$images"
+kept "$work/encoded" vae eval "$work/encoded" "$images" --out "$work/encoded.csv"
+kept "$images" vae sample "$work/encoded" --reconstruct "$images" --out "$images"
+kept "$images" vae sample "$work/encoded" --traverse "$images" --png "$images"
+expect 2 vae eval "$work/encoded" "$images" --out "$work/n.json"
+stderr_has "n.json: unknown suffix"
+expect 2 vae sample "$work/encoded" --out "$work/n.json"
+stderr_has "n.json: unknown suffix"
+# Reports and solvers.
+kept "$data" report "$model" "$data" -o "$data"
+kept "$model" report "$model" "$data" -o "$model"
+kept "$data" calibrate "$model" "$data" -o "$work/link2"
+kept "$model" calibrate "$model" "$data" -o "$model"
+stderr_has "the output would replace the input"
 
 # ---- the same for stochastic equations ----
 

@@ -166,9 +166,11 @@ static int traverse(job *j)
 static int write_numbers(const job *j)
 {
     hl_table_writer *w = NULL;
+    const double *shift; /* values in the units of a table may need more digits than those of images */
+    hl_vae_columns(j->vae, &shift, NULL);
     const char *path = j->set->out ? j->set->out : "-";
     hl_status status = hl_table_writer_create(j->ctx, path, hl_vae_dim(j->vae),
-                                              &(hl_table_writer_options){ .rows = j->count, .single = 1 }, &w);
+                                              &(hl_table_writer_options){ .rows = j->count, .single = !shift }, &w);
     if (status == HL_OK)
         status = hl_table_write_rows(w, j->count, j->x);
     if (status == HL_OK)

@@ -61,7 +61,18 @@ images 60 2 16 >"$work/dark.csv"
 expect 0 vae fit "$work/dark.csv" --image 4x6 -o "$work/g.hollow" --iters 3 --batch 20 --latent 2 --threads 1
 stderr_has "white is 255"
 expect 0 vae fit "$data" --likelihood gaussian -o "$work/real.hollow" --iters 3 --latent 2 --threads 1 --quiet
+# Values keep the digits that their units need.
+awk 'BEGIN { srand(4); for (r = 0; r < 60; r++) print 1e12 + r % 7 "," rand() }' OFMT=%.17g CONVFMT=%.17g >"$work/far.csv"
+expect 0 vae fit "$work/far.csv" --likelihood gaussian -o "$work/far.hollow" --net linear --iters 30 --latent 1 --threads 1 --quiet
+expect 0 vae sample "$work/far.hollow" -n 20 --threads 1
+if awk -F, '$1 < 1e12 - 20 || $1 > 1e12 + 30 { bad = 1 } END { exit bad || NR != 20 }' "$out"; then pass; else fail "$command: digits are lost"; fi
 expect 0 vae fit "$data" --image 4x6 --from "$model" --freeze --posterior planar -o "$work/f.hollow" --iters 4 --latent 3 --threads 1 --quiet
+
+# A row that the networks cannot compute with is an error, not a result.
+awk 'BEGIN { for (i = 0; i < 24; i++) printf "%s%s", i ? "," : "", i == 3 ? "1e300" : "0"; print "" }' >"$work/beyond.csv"
+expect 2 vae sample "$work/real.hollow" --reconstruct "$work/beyond.csv"
+stderr_has "row 1: the code is not finite"
+stdout_empty
 
 # ---- eval ----
 

@@ -791,6 +791,19 @@ static void test_wrong_checkpoints(void **state)
     check_message(ctx, "c.ckpt: the checkpoint does not match the model");
     CHECK_STATUS(ctx, hl_fit_load(t.fit, "", "absent.ckpt"), HL_ERR_IO);
     CHECK_STATUS(ctx, hl_fit_save(t.fit, "", "none/c.ckpt"), HL_ERR_IO);
+    /* A file of another kind is kept; an empty one is nothing to keep. */
+    FILE *foreign = fopen("data.csv", "w");
+    assert_true(foreign && fputs("a,b\n1,2\n", foreign) >= 0 && fclose(foreign) == 0);
+    CHECK_STATUS(ctx, hl_fit_save(t.fit, "", "data.csv"), HL_ERR_IO);
+    check_message(ctx, "data.csv exists and is not a checkpoint of hollow; it is not replaced");
+    data = NULL;
+    CHECK_OK(ctx, hl_file_load(ctx, "data.csv", 100, &data, &size));
+    assert_string_equal(data, "a,b\n1,2\n");
+    hl_free(ctx, data);
+    foreign = fopen("data.csv", "w");
+    assert_true(foreign && fclose(foreign) == 0);
+    CHECK_OK(ctx, hl_fit_save(t.fit, "", "data.csv"));
+    CHECK_OK(ctx, hl_fit_save(t.fit, "", "data.csv")); /* now it is one */
     CHECK_STATUS(ctx, hl_fit_load(t.fit, NULL, "c.ckpt"), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_fit_save(t.fit, NULL, "c.ckpt"), HL_ERR_INVALID);
     CHECK_STATUS(ctx, hl_fit_save(NULL, "", "c.ckpt"), HL_ERR_INVALID);

@@ -248,6 +248,27 @@ static void test_findings(void **state)
     find(ctx, &data, small, HL_ERR_INVALID, HL_SDE_FINDING_CONSTANT, &outcome);
     assert_int_equal(outcome->findings, 2); /* all of them */
     hl_sde_outcome_free(outcome);
+    static const double units[][2] = {
+        { 1e-200, 1 }, { 1e200, 1 }, { 1, 1e-300 }, { 1, 1e300 }
+    }; /* of x and of time */
+    for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+        simulate(&o, 1);
+        for (size_t r = 0; r < ROWS; r++) {
+            o.x[r] *= units[k][0];
+            o.t[r] *= units[k][1];
+        }
+        data = data_of(&o, 1, true);
+        hl_settings *s = settings_of(ctx, small);
+        hl_sde *none = NULL;
+        CHECK_STATUS(ctx, hl_sde_learn(ctx, &data, s, NULL, &none, &outcome), HL_ERR_INVALID);
+        assert_non_null(strstr(hl_context_message(ctx),
+                               units[k][1] == 1
+                                   ? "column 'x1' is too small or too large to compute with: its standard deviation is"
+                                   : "column 't' is too small or too large to compute with: its times are 0 to"));
+        assert_null(none);
+        hl_settings_free(s);
+        hl_sde_outcome_free(outcome);
+    }
     simulate(&o, 1);
     data = data_of(&o, 1, false); /* snapshots */
     f = find(ctx, &data, "method pseudo-ml", HL_ERR_INVALID, HL_SDE_FINDING_TIME_ORDER, &outcome);

@@ -219,6 +219,38 @@ static void test_files(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A column of one value has the unit 1, also if the mean of its values is not that value to the bit; one whose squares are no numbers
+ * is refused. */
+static void test_odd_columns(void **state)
+{
+    (void)state;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_vae_spec spec = { .dim = DIM, .likelihood = "gaussian", .net = "linear" };
+    for (int k = 0; k < 4; k++) {
+        static const double factor[] = { 1, 1e-200, 1e200, 1e308 };
+        double *x = make_rows(false);
+        hl_vae *v = small_vae(ctx, &spec);
+        for (size_t r = 0; r < ROWS; r++) {
+            x[r * DIM] = 0.1;
+            x[r * DIM + 2] = 1e15 + (double)(r % 2);
+            x[r * DIM + 1] = fmin(fmax(x[r * DIM + 1], -1), 1) * factor[k];
+        }
+        hl_status status = hl_vae_choose_columns(v, &(hl_vae_rows){ .rows = ROWS, .values = x });
+        if (k) {
+            assert_int_equal(status, HL_ERR_INVALID);
+            assert_non_null(strstr(hl_context_message(ctx),
+                                   "column 2 is too small or too large to compute with: its standard deviation is"));
+        } else {
+            CHECK_OK(ctx, status);
+            assert_true(v->shift[0] == 0.1 && v->scale[0] == 1);
+            assert_true(v->shift[2] == 1e15 + 0.5 && v->scale[2] == 0.5);
+        }
+        hl_vae_free(v);
+        test_free(x);
+    }
+    test_context_free(ctx, NULL);
+}
+
 static void test_wrong(void **state)
 {
     (void)state;
@@ -243,8 +275,8 @@ static void test_wrong(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_simple),
-                                        cmocka_unit_test(test_fit), cmocka_unit_test(test_files),
-                                        cmocka_unit_test(test_wrong) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_units),       cmocka_unit_test(test_simple),
+                                        cmocka_unit_test(test_fit),         cmocka_unit_test(test_files),
+                                        cmocka_unit_test(test_odd_columns), cmocka_unit_test(test_wrong) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,7 +175,8 @@ typedef struct hl_vae_result {
 HL_API hl_status hl_vae_evaluate(hl_vae *vae, const hl_vae_rows *rows, const hl_vae_eval_options *options,
                                  hl_vae_row_result *row, hl_vae_result *result);
 
-/* Encode: the mean of z0, and one sample of z (rows x latent each; either may be NULL). */
+/* Encode: the mean of z0, and one sample of z (rows x latent each; either may be NULL). HL_ERR_NOT_FINITE if a value is not finite,
+ * also of hl_vae_decode. */
 HL_API hl_status hl_vae_encode(hl_vae *vae, const hl_vae_rows *rows, uint64_t seed, double *mean, double *z);
 /* Decode: the mean of p(x | z), rows x dim. */
 HL_API hl_status hl_vae_decode(hl_vae *vae, size_t rows, const double *z, double *mean);

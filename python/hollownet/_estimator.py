@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _abi as abi
-from ._library import Model
+from ._library import Model, encode_path
 
 if TYPE_CHECKING:
     HAVE_SKLEARN = False
@@ -140,7 +140,7 @@ class Job:
         self._callback = abi.hl_progress_fn(self._progress)
         self.job = abi.hl_job(progress=self._callback, resume=int(resume))
         if checkpoint is not None:
-            self.job.checkpoint = os.fsencode(checkpoint)
+            self.job.checkpoint = encode_path(checkpoint)
 
     def _progress(self, pointer: int, user: Any) -> int:
         try:

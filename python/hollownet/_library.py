@@ -115,6 +115,14 @@ def threads(count: int) -> Iterator[None]:
         _local.threads = before
 
 
+def encode_path(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a path for C, where a NUL would end it: another file would be read or replaced."""
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise ValueError("a path has no NUL in it")
+    return name
+
+
 def check_threads(count: int | None) -> int:
     if count is None:
         return get_threads()
@@ -288,15 +296,14 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model's file, atomically."""
+        name = encode_path(path)
         with self._locked() as context:
-            context.check(getattr(lib, self._save)(self._handle.value, os.fsencode(path)))
+            context.check(getattr(lib, self._save)(self._handle.value, name))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, threads: int | None = None) -> Any:
         """Read a model's file."""
-        name = os.fsencode(path)
-        if b"\0" in name:
-            raise ValueError("a path has no NUL in it")
+        name = encode_path(path)
         self = cls.__new__(cls)
         read, free = getattr(lib, cls._load), getattr(lib, cls._free)
         Model.__init__(self, lambda context: Handle(context, read, free, context.handle, name), threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 from typing import Any, Callable
@@ -35,8 +36,10 @@ class Report:
         self.level: str = numbers["level"]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page; what is there is replaced at once."""
-        name = os.fspath(path)
+        """Write the page. A file that is there is replaced at once; a link stays a link, and a device or pipe is refused."""
+        name = os.path.realpath(path)
+        if os.path.exists(name) and not os.path.isfile(name):
+            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
         temporary = f"{name}.{os.getpid()}.tmp"
         try:
             with open(temporary, "w", encoding="utf-8") as file:

@@ -5,7 +5,8 @@
 #include "base/base.h"
 #include "hollow/job.h"
 
-/* Write `size` doubles and the text of the settings that they belong to, atomically. */
+/* Write `size` doubles and the text of the settings that they belong to, atomically. HL_ERR_IO if the file is
+ * there and is not a checkpoint. */
 hl_status hl_checkpoint_write(hl_context *ctx, const char *settings, const char *path, size_t size,
                               const double *state);
 /* Read them back, if settings and size are the same and nothing is damaged. The caller frees *state, on failure as well. */

@@ -81,7 +81,6 @@ void hl_sde_column_scale(size_t rows, size_t dim, size_t column, const double *x
     *deviation = sqrt(square) > 1e-12 ? sqrt(square) * top : 0;
 }
 
-/* Two passes, scaled by the largest value, so that huge ones do not overflow. */
 hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t d, double *t_first, double *t_last,
                          double *mean, double *deviation)
 {
@@ -94,19 +93,9 @@ hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t d, dou
     if (!(last > first))
         return hl_fail(ctx, HL_ERR_INVALID, "all observations have the same time %g", first);
     for (size_t i = 0; i < d; i++) {
-        double top = 0, sum = 0, square = 0;
-        for (size_t r = 0; r < n; r++)
-            top = fmax(top, fabs(data->x[r * d + i]));
-        for (size_t r = 0; r < n && top > 0; r++)
-            sum += data->x[r * d + i] / top / (double)n;
-        for (size_t r = 0; r < n && top > 0; r++) {
-            double gap = data->x[r * d + i] / top - sum;
-            square += gap * gap / (double)n;
-        }
-        if (!(sqrt(square) > 1e-12))
+        hl_sde_column_scale(n, d, i, data->x, &mean[i], &deviation[i]);
+        if (!(deviation[i] > 0))
             return hl_fail(ctx, HL_ERR_INVALID, "column %zu is constant (%g); remove it", i, data->x[i]);
-        mean[i] = sum * top;
-        deviation[i] = sqrt(square) * top;
     }
     *t_first = first;
     *t_last = last;

@@ -125,6 +125,12 @@ static bool step_begins(const hl_learner *l, size_t r)
     return r + 1 < l->data.rows && l->number[r] == l->number[r + 1];
 }
 
+/* Can one compute with a deviation or a span of this size? Its square is a number, with room. */
+static bool is_scale(double size)
+{
+    return size > 1e-140 && size < 1e140;
+}
+
 /* All constant columns are named, not only the first. */
 static hl_status check_columns(hl_learner *l)
 {
@@ -134,8 +140,13 @@ static hl_status check_columns(hl_learner *l)
     for (size_t i = 0; i < d; i++) {
         double mean, deviation;
         hl_sde_column_scale(data->rows, d, i, data->x, &mean, &deviation);
-        if (deviation > 0)
+        if (is_scale(deviation))
             continue;
+        if (deviation != 0)
+            return hl_fail(l->ctx, HL_ERR_INVALID,
+                           "column '%s' is too small or too large to compute with: its standard deviation is %g; "
+                           "rescale it",
+                           l->learned->name[i], deviation);
         hl_status added = hl_learned_refuse(
             l->learned,
             (hl_sde_finding){ .kind = HL_SDE_FINDING_CONSTANT, .row = SIZE_MAX, .column = i, .value = data->x[i] });
@@ -201,6 +212,10 @@ hl_status hl_learner_check_data(hl_learner *l)
         finding.kind = HL_SDE_FINDING_SAME_TIMES;
         return hl_learned_refuse(l->learned, finding);
     }
+    if (status == HL_OK && !is_scale(last - first))
+        return hl_fail(l->ctx, HL_ERR_INVALID,
+                       "column '%s' is too small or too large to compute with: its times are %g to %g; rescale it",
+                       l->learned->name[l->given->dim], first, last);
     if (status == HL_OK)
         status = check_gaps(l);
     if (status != HL_OK || hl_learner_matching(l) || steps)

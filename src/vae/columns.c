@@ -7,7 +7,8 @@
 #include "vae/rows.h"
 
 #define LOG_2PI 1.83787706640934548356
-enum { MOST_COVARIANCES = 256 }; /* columns of a normal distribution that is compared */
+static const double LEAST_SCALE = 1e-140, MOST_SCALE = 1e140; /* whose squares are numbers, with room */
+enum { MOST_COVARIANCES = 256 };                              /* columns of a normal distribution that is compared */
 
 /* ---- units ---- */
 
@@ -51,28 +52,41 @@ double hl_vae_value(const hl_vae_rows *d, size_t at)
     return d->values ? d->values[at] : d->gray ? d->bytes[at] / 255.0 : d->bytes[at];
 }
 
-/* Mean and deviation of a column over rows first, first + step, ... */
-static void moments(size_t dim, const hl_vae_part_of *p, size_t column, double *mean, double *deviation)
+/* Mean and deviation of a column over rows first, first + step, ..., relative to the first value: the deviation of a constant column is 0
+ * to the bit. Is it constant? */
+static bool moments(size_t dim, const hl_vae_part_of *p, size_t column, double *mean, double *deviation)
 {
-    double n = 0, sum = 0, square = 0;
-    for (size_t r = p->first; r < p->rows->rows; r += p->step, n++)
-        sum += hl_vae_value(p->rows, r * dim + column);
-    *mean = sum / n;
+    double n = 0, sum = 0, square = 0, origin = hl_vae_value(p->rows, p->first * dim + column);
+    bool constant = true;
+    for (size_t r = p->first; r < p->rows->rows; r += p->step, n++) {
+        double z = hl_vae_value(p->rows, r * dim + column) - origin;
+        sum += z;
+        constant = constant && z == 0;
+    }
     for (size_t r = p->first; r < p->rows->rows; r += p->step) {
-        double z = hl_vae_value(p->rows, r * dim + column) - *mean;
+        double z = hl_vae_value(p->rows, r * dim + column) - origin - sum / n;
         square += z * z;
     }
+    *mean = origin + sum / n;
     *deviation = sqrt(square / n);
+    return constant;
 }
 
 /* Columns of a table have scales of their own; pixels have one, or pixels that are nearly always the same would weigh most. */
 hl_status hl_vae_choose_columns(hl_vae *v, const hl_vae_rows *rows)
 {
-    double *shift = hl_calloc(v->ctx, hl_size_mul(2, v->dim), sizeof *shift), *scale = shift + v->dim, square = 0;
+    double *shift = hl_calloc(v->ctx, hl_size_mul(2, v->dim), sizeof *shift), *scale, square = 0;
+    hl_status status = HL_OK;
     if (!shift)
         return HL_ERR_NOMEM;
-    for (size_t i = 0; i < v->dim; i++) {
-        moments(v->dim, &(hl_vae_part_of){ rows, 0, 1 }, i, &shift[i], &scale[i]);
+    scale = shift + v->dim;
+    for (size_t i = 0; i < v->dim && status == HL_OK; i++) {
+        bool constant = moments(v->dim, &(hl_vae_part_of){ rows, 0, 1 }, i, &shift[i], &scale[i]);
+        if (!constant && !(scale[i] > LEAST_SCALE && scale[i] < MOST_SCALE))
+            status = hl_fail(v->ctx, HL_ERR_INVALID,
+                             "column %zu is too small or too large to compute with: its standard deviation is %g; "
+                             "rescale it",
+                             i + 1, scale[i]);
         square += scale[i] * scale[i] / (double)v->dim;
     }
     for (size_t i = 0; i < v->dim; i++) {
@@ -80,7 +94,8 @@ hl_status hl_vae_choose_columns(hl_vae *v, const hl_vae_rows *rows)
             scale[i] = sqrt(square);
         scale[i] = scale[i] != 0 ? scale[i] : 1; /* a constant column */
     }
-    hl_status status = hl_vae_set_columns(v, shift, scale);
+    if (status == HL_OK)
+        status = hl_vae_set_columns(v, shift, scale);
     hl_free(v->ctx, shift);
     return status;
 }

@@ -1,10 +1,21 @@
 /* sample.c - rows to latent values and back. */
+#include <math.h>
 #include <string.h>
 
 #include "exec/plan.h"
 #include "vae/rows.h"
 
 enum { CHUNK = 256 };
+
+/* Rows of `width` values of which one is not finite are no result. */
+static hl_status check_finite(const hl_vae *v, const char *what, size_t first, size_t rows, size_t width,
+                              const double *x)
+{
+    for (size_t i = 0; i < rows * width; i++)
+        if (!isfinite(x[i]))
+            return hl_fail(v->ctx, HL_ERR_NOT_FINITE, "row %zu: %s is not finite", first + i / width + 1, what);
+    return HL_OK;
+}
 
 hl_status hl_vae_decode(hl_vae *v, size_t rows, const double *z, double *mean)
 {
@@ -19,7 +30,9 @@ hl_status hl_vae_decode(hl_vae *v, size_t rows, const double *z, double *mean)
                         hl_params_values(v->params), &(hl_row_out){ .p = mean + at * v->dim, .pitch = v->dim });
         for (size_t i = at * v->dim; i < (at + n) * v->dim && v->scale; i++)
             mean[i] = v->shift[i % v->dim] + v->scale[i % v->dim] * mean[i];
-        status = hl_check_stop(v->ctx);
+        status = check_finite(v, "what is decoded", at, n, v->dim, mean + at * v->dim);
+        if (status == HL_OK)
+            status = hl_check_stop(v->ctx);
     }
     return status;
 }
@@ -78,6 +91,10 @@ static hl_status push(hl_vae *v, const hl_vae_rows *rows, uint64_t seed, const d
             hl_vae_runner_decode(r, n);
         if (status == HL_OK)
             keep(r, at, n, w);
+        if (status == HL_OK)
+            status = check_finite(v, "the code", at, n, latent, r->piece[0]);
+        if (status == HL_OK)
+            status = check_finite(v, "the code", at, n, latent, r->z);
     }
     hl_vae_runner_free(r);
     return status;

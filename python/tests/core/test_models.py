@@ -71,6 +71,20 @@ class TestProgram(unittest.TestCase):
         drawn = numbers(run("sample", self.path("program.hollow"), "-n", "50", "--seed", "7"))
         self.assertTrue(np.array_equal(model.sample(50, random_state=7), drawn))
 
+    def test_files_of_others(self):
+        """What is there and was not written here stays."""
+        X = banana(seed=1)
+        write_csv(self.path("x.csv"), ["x1", "x2"], X)
+        with open(self.path("x.csv"), "rb") as file:
+            before = file.read()
+        model = fitted()
+        with self.assertRaises(ValueError):
+            model.save(self.path("x.csv\0.hollow"))
+        with self.assertRaises(ValueError):
+            hollownet.Density(iters=5).fit(X, checkpoint=self.path("x.csv\0.ckpt"))
+        with open(self.path("x.csv"), "rb") as file:
+            self.assertEqual(file.read(), before)
+
     def test_report(self):
         """The numbers of a report are the program's."""
         X = banana(seed=1)
@@ -89,6 +103,16 @@ class TestProgram(unittest.TestCase):
         report.save(self.path("page.html"))
         with open(self.path("page.html"), encoding="utf-8") as file:
             self.assertEqual(file.read(), report.html)
+        os.symlink("later.html", self.path("link.html"))
+        for _ in range(2):
+            report.save(self.path("link.html"))
+            self.assertTrue(os.path.islink(self.path("link.html")))
+        with open(self.path("later.html"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), report.html)
+        os.mkfifo(self.path("pipe"))
+        with self.assertRaises(OSError):
+            report.save(self.path("pipe"))
+        self.assertEqual(sorted(os.listdir(self.path(""))), ["later.html", "link.html", "m.hollow", "page.html", "pipe", "x.csv"])
         with self.assertRaises(ValueError):
             model.report(X[:, :1])
 

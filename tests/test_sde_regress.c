@@ -393,6 +393,39 @@ static void test_threads(void **state)
     assert_memory_equal(one, three, sizeof one);
 }
 
+typedef struct stopper {
+    size_t asked, at; /* at: when it says yes; 0: never */
+} stopper;
+
+static int ask(void *user)
+{
+    stopper *s = user;
+    return ++s->asked == s->at || (s->at && s->asked > s->at);
+}
+
+/* The user is asked between solutions, not only between rounds, whatever the number of threads: with many columns a round takes minutes. */
+static void test_stop(void **state)
+{
+    enum { LEAST = 200 };
+    (void)state;
+    simulate(2, pair, 2, 0.2, 0.5, 120, 10, 0.2);
+    for (int threads = 1; threads <= 2; threads++) {
+        double result[2];
+        stopper s = { 0 };
+        hl_context *ctx;
+        CHECK_OK(NULL, hl_context_create(&(hl_context_options){ .threads = threads, .stop = ask, .user = &s }, &ctx));
+        CHECK_OK(ctx, small_fit(ctx, result));
+        size_t all = s.asked;
+        CHECK(all > LEAST, "the user is asked often");
+        for (size_t k = 1; k < 4; k++) {
+            s = (stopper){ .at = all * k / 4 };
+            CHECK_STATUS(ctx, small_fit(ctx, result), HL_STOPPED);
+            assert_true(s.asked <= s.at + 2);
+        }
+        hl_context_free(ctx);
+    }
+}
+
 /* ---- models ---- */
 
 /* A model of a regression has its f and g, with exact slopes, also after a file. */
@@ -619,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_wrong_noise),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_correlated_residual),

@@ -3,6 +3,7 @@
  * A split holds two folds a and b out; the error is r_a . r_b, the product of their residuals, whose noises are independent. Among many
  * candidates the errors of all ten pairs of folds are compared, among few those of five pairs. */
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -37,6 +38,7 @@ typedef struct work {
     size_t scratch_size;
     double *score;   /* [candidates][RIDGES][folds]: of each split */
     size_t *columns; /* [candidates]: their numbers */
+    atomic_bool stopped;
 } work;
 
 /* ---- normal equations ---- */
@@ -206,6 +208,15 @@ static double error(const work *w, size_t set, size_t n, const size_t *index, co
     return w->p->rate > 0 && sum < -far * HL_REGRESS_FOLDS * sqrt((double)count) ? -sum : sum;
 }
 
+/* The solutions for many columns take minutes. One thread asks the user; the others follow. */
+static bool wants_stop(work *w, int thread)
+{
+    const hl_context *ctx = w->p->ctx;
+    if (thread == 0 && ctx->stop && ctx->stop(ctx->stop_user))
+        atomic_store_explicit(&w->stopped, true, memory_order_relaxed);
+    return atomic_load_explicit(&w->stopped, memory_order_relaxed);
+}
+
 static void candidate_job(void *user, int thread)
 {
     work *w = user;
@@ -219,6 +230,8 @@ static void candidate_job(void *user, int thread)
             const double *normal = w->normal + set * wide * wide, *noise = w->noise + set * wide * wide;
             double share = noise_share(normal, noise, wide, n, index, l, scale);
             for (size_t r = 0; r < RIDGES; r++) {
+                if (wants_stop(w, thread))
+                    return;
                 solve_positive(w->p, &w->candidate[k], normal, noise, wide, n, index, share, ridges[r], l, scale,
                                bounded, theta);
                 w->score[(k * RIDGES + r) * MOST_SPLITS + set] = error(w, set, n, index, theta);
@@ -337,6 +350,7 @@ hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candid
     hl_context *ctx = p->ctx;
     size_t wide = p->columns + 1;
     work w = { .p = p, .c = c, .candidates = candidates, .candidate = candidate };
+    atomic_init(&w.stopped, false);
     w.splits = candidates > FEW_CANDIDATES ? MOST_SPLITS : HL_REGRESS_FOLDS;
     w.team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1;
     w.scratch_size = wide * wide + 4 * wide;
@@ -350,6 +364,10 @@ hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candid
     if (status == HL_OK) {
         run(&w, normal_job);
         run(&w, candidate_job);
+        if (atomic_load(&w.stopped))
+            status = hl_fail(ctx, HL_STOPPED, "stopped on request");
+    }
+    if (status == HL_OK) {
         take_best(&w, p, best);
         if (!isfinite(best->score))
             status = hl_fail(ctx, HL_ERR_NO_SOLUTION, "hl_sde_regress: no candidate has a finite error");

@@ -259,6 +259,8 @@ static int run(int argc, char **argv)
                                { set.png, CLI_WRITE, NULL } };
     if (cli_check_paths(&vae_command_sample, sizeof paths / sizeof *paths, paths) != CLI_OK)
         return CLI_WRONG;
+    if (set.png && cli_check_file(&vae_command_sample, set.png) != CLI_OK)
+        return CLI_WRONG;
     hl_status status =
         hl_context_create(&(hl_context_options){ .threads = (int)set.threads, .stop = cli_stop }, &j.ctx);
     if (status == HL_OK)

@@ -2,6 +2,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,18 +79,53 @@ static void remove_stale(const char *directory, const char *name)
         closedir(entries);
 }
 
-/* directory/name and directory/.name.PID */
+/* Where a link leads in the end, which need not be there yet; else the path itself. */
+static int follow_links(char path[PATH_MAX])
+{
+    enum { MOST_LINKS = 40 };
+    char target[PATH_MAX];
+    ssize_t length = 0;
+    for (int links = 0; links < MOST_LINKS && (length = readlink(path, target, sizeof target - 1)) >= 0; links++) {
+        char *slash = target[0] == '/' ? NULL : strrchr(path, '/');
+        size_t start = slash ? (size_t)(slash - path) + 1 : 0;
+        target[length] = '\0';
+        if (start + (size_t)length >= PATH_MAX)
+            return ENAMETOOLONG;
+        strcpy(path + start, target);
+    }
+    return length < 0 ? 0 : ELOOP;
+}
+
+/* A complete file must not replace a device, a pipe or a directory. */
+static int refuse_special(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return 0;
+    return S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+}
+
+/* directory/name, or where this link leads, and .name.PID beside it. */
 static int name_file(cli_file *file, const char *directory, const char *name)
 {
-    size_t size = strlen(directory) + strlen(name) + 40;
-    *file = (cli_file){ .path = malloc(size), .temporary = malloc(size) };
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%s", directory, name);
+    int error = length < 0 || (size_t)length >= sizeof path ? ENAMETOOLONG : follow_links(path);
+    *file = (cli_file){ 0 };
+    if (!error)
+        error = refuse_special(path);
+    if (error)
+        return error;
+    size_t size = strlen(path) + 40;
+    *file = (cli_file){ .path = strdup(path), .temporary = malloc(size) };
     if (!file->path || !file->temporary) {
         cli_file_drop(file);
         return ENOMEM;
     }
-    remove_stale(directory, name);
-    snprintf(file->path, size, "%s/%s", directory, name);
-    snprintf(file->temporary, size, "%s/.%s.%ld", directory, name, (long)getpid());
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    remove_stale(slash > path ? path : "/", slash + 1);
+    snprintf(file->temporary, size, "%s/.%s.%ld", path, slash + 1, (long)getpid());
     return 0;
 }
 
@@ -102,9 +139,10 @@ static void forget(cli_file *file)
 /* Give the complete temporary file its name. */
 static int rename_file(cli_file *file)
 {
-    bool input = cli_is_input(file->path); /* a picture must not replace the data either */
-    if (input || rename(file->temporary, file->path) != 0) {
-        int error = input ? EEXIST : errno;
+    int error =
+        cli_is_input(file->path) ? EEXIST : refuse_special(file->path); /* a picture must not replace the data either */
+    if (error || rename(file->temporary, file->path) != 0) {
+        error = error ? error : errno;
         cli_file_drop(file);
         return error;
     }
@@ -181,7 +219,21 @@ static int open_pipe(const char *path)
     struct stat st;
     if (strcmp(path, "-") == 0)
         return STDIN_FILENO;
-    return stat(path, &st) == 0 && S_ISFIFO(st.st_mode) ? open(path, O_RDONLY) : -1;
+    int pipe = stat(path, &st) == 0 && S_ISFIFO(st.st_mode) ? open(path, O_RDONLY | O_NONBLOCK) : -1;
+    if (pipe >= 0)
+        fcntl(pipe, F_SETFL, O_RDONLY);
+    return pipe;
+}
+
+/* Wait until there is something to read, or the end. False if the user stops the wait. */
+static bool wait_for_data(int pipe)
+{
+    enum { WAIT = 200 }; /* ms */
+    struct pollfd poller = { .fd = pipe, .events = POLLIN };
+    while (!cli_interrupted())
+        if (poll(&poller, 1, WAIT) > 0)
+            return true;
+    return false;
 }
 
 /* All of a pipe becomes a file without a name, as standard input. */
@@ -193,12 +245,14 @@ static int keep_input(const cli_command *command, int pipe)
     FILE *file = tmpfile();
     if (!file)
         return cli_fail(command, CLI_FAILED, "standard input: cannot create a temporary file");
-    while (good && (count = read(pipe, piece, sizeof piece)) > 0)
+    while (good && (good = wait_for_data(pipe)) && (count = read(pipe, piece, sizeof piece)) > 0)
         good = fwrite(piece, 1, (size_t)count, file) == (size_t)count;
     good = good && count == 0 && fflush(file) == 0 && dup2(fileno(file), STDIN_FILENO) >= 0;
     fclose(file);
     if (pipe != STDIN_FILENO)
         close(pipe);
+    if (cli_interrupted())
+        return cli_fail(command, CLI_STOPPED, "stopped");
     return good ? CLI_OK
                 : cli_fail(command, CLI_WRONG, "standard input: cannot be read, or not be copied to a temporary file");
 }

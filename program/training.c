@@ -84,8 +84,9 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_out
         return cli_fail(command, CLI_WRONG, "-o -: a model cannot be written to standard output; give a file");
     if (cli_check_paths(command, sizeof paths / sizeof *paths, paths) != CLI_OK)
         return CLI_WRONG;
-    if (stat(o->model, &st) == 0 && S_ISDIR(st.st_mode))
-        return cli_fail(command, CLI_WRONG, "%s: %s", o->model, strerror(EISDIR));
+    if (stat(o->model, &st) == 0 && !S_ISREG(st.st_mode)) /* opening a pipe would wait for its reader */
+        return cli_fail(command, CLI_WRONG, "%s: %s", o->model,
+                        S_ISDIR(st.st_mode) ? strerror(EISDIR) : "not a regular file");
     if (stat(*checkpoint, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
         !cli_is_model(*checkpoint, "hollow-checkpoint"))
         return refuse_foreign(command, *checkpoint, "a checkpoint");

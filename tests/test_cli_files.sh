@@ -152,6 +152,38 @@ stderr_has "not a regular file"
 timeout 200 "$hollow" logp "$work/fifo" "$data" >"$out" 2>"$err"
 if [ $? = 2 ]; then pass; else fail "hollow logp FIFO DATA: exit status is not 2"; fi
 
+# Models, pages and pictures replace files only, and do not wait for the reader of a pipe.
+for call in "fit $data -o" "sde fit $paths -o" "vae fit $images -o" "calibrate $model $data -o" "report $model $data -o" "vae sample $work/encoded --png"; do
+    command="hollow $call FIFO"
+    # shellcheck disable=SC2086
+    timeout 200 "$hollow" $call "$work/fifo" >"$out" 2>"$err"
+    if [ $? = 2 ]; then pass; else fail "$command: exit status is not 2"; fi
+    stderr_has "not a regular file"
+    if [ -p "$work/fifo" ]; then pass; else fail "$command: the pipe was replaced"; fi
+    absent "$work/fifo.lock"
+done
+expect 0 vae fit "$images" --image 2x2 -o "$work/squares" --net linear --latent 1 --iters 3 --batch 20 --threads 1
+ln -s dir/drawn.png "$work/picture.png"
+for again in 1 2; do
+    expect 0 vae sample "$work/squares" -n 2 --png "$work/picture.png"
+    file_there "$work/dir/drawn.png"
+    if [ -L "$work/picture.png" ]; then pass; else fail "$command: the link was replaced ($again)"; fi
+done
+
+# SIGTERM ends the wait for the other end of a pipe. A program that has not begun to wait after a second ends by the signal, too.
+mkfifo "$work/silent"
+exec 8<>"$work/silent"
+for call in "logp $model -" "fit - -o $work/n" "sde fit - -o $work/n" "vae eval $work/encoded -" "sde fit $work/fifo -o $work/n" "logp $model $work/fifo" \
+    "sample $model --out $work/fifo"; do
+    command="hollow $call"
+    # shellcheck disable=SC2086
+    timeout -k 60 1 "$hollow" $call <"$work/silent" >"$out" 2>"$err"
+    if [ $? = 124 ]; then pass; else fail "$command: SIGTERM did not end the wait"; fi
+done
+exec 8>&-
+absent "$work/n"
+absent "$work/n.lock"
+
 # SIGTERM stops like Ctrl-C.
 terminated fit "$data" -o "$work/t" --iters 100000 --threads 1 --log "$work/t.log"
 file_there "$work/t.ckpt"

@@ -4,6 +4,7 @@
  * reads it, and mapped pages count as its memory. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 #include "io/file.h"
 #include "io/source.h"
 
-enum { FIRST_LOAD = 1 << 16 };
+enum { FIRST_LOAD = 1 << 16, WAIT = 200 /* ms between questions whether to stop */ };
 
 /* What kind of file it is, and how large. */
 static hl_status examine(hl_source *in)
@@ -41,7 +42,10 @@ hl_status hl_source_open(hl_context *ctx, const char *path, hl_source *source)
     if (!source->path)
         return HL_ERR_NOMEM;
     strcpy(source->path, shown);
-    source->fd = standard ? STDIN_FILENO : hl_fd_open(path, O_RDONLY, 0);
+    source->fd =
+        standard ? STDIN_FILENO : hl_fd_open(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe: wait later, see below */
+    if (source->fd >= 0 && !standard)
+        fcntl(source->fd, F_SETFL, O_RDONLY);
     status = source->fd < 0 ? hl_io_error(ctx, path, "open", errno) : examine(source);
     if (status)
         hl_source_close(source);
@@ -71,10 +75,25 @@ void hl_source_replace(hl_source *source, int fd, size_t size)
     source->size = size;
 }
 
+/* Wait for the next bytes of a pipe or terminal, or for its end; the user may stop the wait. */
+static hl_status wait_for_data(hl_source *in)
+{
+    struct pollfd poller = { .fd = in->fd, .events = POLLIN };
+    hl_status status = HL_OK;
+
+    while (!status && poll(&poller, 1, WAIT) <= 0)
+        status = hl_check_stop(in->ctx);
+    return status;
+}
+
 /* Read in order until `bytes` have come or the end. */
 static hl_status read_on(hl_source *in, void *data, size_t bytes, size_t *got)
 {
     for (*got = 0; *got < bytes;) {
+        hl_status status = in->regular ? HL_OK : wait_for_data(in);
+
+        if (status)
+            return status;
         ptrdiff_t n = hl_fd_read(in->fd, (char *)data + *got, bytes - *got);
 
         if (n < 0)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "io/number.h"
@@ -94,6 +95,23 @@ static hl_status begin_contents(hl_table_writer *w, const char *const *names)
     return status;
 }
 
+/* A pipe can be opened once it has a reader; the user may stop the wait. */
+static hl_status open_special(hl_table_writer *w)
+{
+    const struct timespec pause = { .tv_nsec = 20000000 };
+    hl_status status = HL_OK;
+
+    while (!status && (w->fd = hl_fd_open(w->path, O_WRONLY | O_NONBLOCK, 0)) < 0 && errno == ENXIO) {
+        status = hl_check_stop(w->ctx);
+        nanosleep(&pause, NULL);
+    }
+    if (!status && w->fd < 0)
+        return hl_io_error(w->ctx, w->path, "open", errno);
+    if (!status)
+        fcntl(w->fd, F_SETFL, O_WRONLY);
+    return status;
+}
+
 /* Pipes and devices, /dev/null among them, cannot be replaced: they are written to as they are. */
 static hl_status open_target(hl_table_writer *w)
 {
@@ -106,8 +124,7 @@ static hl_status open_target(hl_table_writer *w)
         return HL_OK;
     }
     if (stat(w->path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-        w->fd = hl_fd_open(w->path, O_WRONLY, 0);
-        return w->fd < 0 ? hl_io_error(w->ctx, w->path, "open", errno) : HL_OK;
+        return open_special(w);
     }
     return hl_replacement_begin(w->ctx, w->path, &w->file);
 }

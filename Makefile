@@ -9,7 +9,7 @@ CMAKE_FLAGS ?=
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: all setup build test test-memory test-ranks test-browser test-clang test-isas test-valgrind coverage fuzz soak demo bench bench-peers asan tsan test-python wheel install format clean help
+.PHONY: all setup build test test-memory test-ranks test-browser test-clang test-isas test-valgrind coverage fuzz soak attack demo bench bench-peers asan tsan test-python wheel install format clean help
 
 all: build
 
@@ -108,6 +108,10 @@ test-memory: build
 soak: build
 	@python3 scripts/soak.py $(BUILD)/hollow $(SECONDS)
 
+# Inputs as outputs, and odd tables, through all commands; prints lines of JSON.
+attack: build
+	@python3 scripts/attack.py $(BUILD)/hollow
+
 # 1 to 4 ranks times 1 and 2 threads, all kinds of training; then a random rank killed at a random moment, 20 times.
 test-ranks: build
 	FULL=1 tests/test_cli_ranks.sh $(BUILD)/hollow
@@ -137,6 +141,7 @@ help:
 	@echo "make fuzz SECONDS=60   build the fuzz targets in build-fuzz with clang, run each for so long"
 	@echo "make test-memory  fail every allocation of the process, one at a time, in each command"
 	@echo "make soak SECONDS=600  run all commands for so long, a third of them killed, and check results, files and memory"
+	@echo "make attack    every input of every command as its output, and odd tables through all commands"
 	@echo "make test-ranks   mpirun: 1 to 4 ranks x 1 and 2 threads write the same bytes; kill -9 of a rank, 20 times"
 	@echo "make asan      build in build-asan with the address and undefined-behaviour sanitizers, run all tests but long fits"
 	@echo "make tsan      build in build-tsan with the thread sanitizer, run the tests of what uses threads"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """reliability.py PAGE FILE ...: put the tables of attacks into PAGE (docs/reliability.md), between its lines <!-- NAME --> and <!-- end -->.
 
-FILEs are what the programs printed: JSON lines of scripts/fuzz.sh (build-fuzz/fuzz.json), soak.py, coverage.py, compare_builds.py and of `hollow bench solvers`, and lines such as
+FILEs are what the programs printed: JSON lines of scripts/fuzz.sh (build-fuzz/fuzz.json), soak.py, attack.py, coverage.py, compare_builds.py and of `hollow bench solvers`, and lines such as
 "test_faults: 119 passed, 0 failed" of the tests. Runs of the same fuzz target are added up. A table whose lines no FILE has stays as it is."""
 
 import json
@@ -39,6 +39,11 @@ def soak_table(rows):
     return lines
 
 
+def attack_table(rows):
+    lines = ["| attack | commands | failures |", "|---|---|---|"]
+    return lines + [f"| {r['attack']} | {r['commands']} | {r['failures']} |" for r in rows]
+
+
 def coverage_table(rows):
     lines = ["| folder | lines | run | branches | run |", "|---|---|---|---|---|"]
     for r in rows:
@@ -71,13 +76,13 @@ def honest_table(rows):
 
 
 def main():
-    page, found = sys.argv[1], {"fuzz": [], "soak": [], "coverage": [], "cost": [], "honest": [], "checks": []}
+    page, found = sys.argv[1], {"fuzz": [], "soak": [], "attack": [], "coverage": [], "cost": [], "honest": [], "checks": []}
     for path in sys.argv[2:]:
         with open(path) as file:
             for line in file:
                 if line.startswith("{"):
                     row = json.loads(line)
-                    kind = next((k for k in ("fuzz", "soak", "coverage", "cost") if k in row), None)
+                    kind = next((k for k in ("fuzz", "soak", "attack", "coverage", "cost") if k in row), None)
                     if kind:
                         found[kind].append(row)
                     elif row.get("section") == "honest":
@@ -87,6 +92,7 @@ def main():
     tables = {
         "fuzz": fuzz_table(found["fuzz"]),
         "soak": soak_table(found["soak"]),
+        "attack": attack_table(found["attack"]),
         "coverage": coverage_table(found["coverage"]),
         "cost": cost_table(found["cost"]),
         "honest": honest_table(found["honest"]),

@@ -198,16 +198,18 @@ static int choose_times(job *j)
     if (s->times && (s->t0 || s->t1 || s->steps))
         return cli_fail(me, CLI_WRONG,
                         "--times cannot be combined with --t0, --t1 and --steps, which give equally spaced times");
-    if (read_end("t0", s->t0, &from) != CLI_OK || read_end("t1", s->t1, &to) != CLI_OK ||
-        read_start(j, &from) != CLI_OK)
+    if (read_end("t0", s->t0, &from) != CLI_OK || read_end("t1", s->t1, &to) != CLI_OK)
         return CLI_WRONG;
+    int result = read_start(j, &from);
+    if (result != CLI_OK)
+        return result;
     size_t steps = s->steps ? (size_t)s->steps : 50;
     j->even = !s->times;
     j->time = calloc(s->times ? MOST_TIMES : steps + 1, sizeof *j->time);
     if (!j->time)
         return cli_no_memory(me);
     if (s->times) {
-        int result = read_times(j);
+        result = read_times(j);
         if (result != CLI_OK)
             return result;
     } else {

@@ -174,11 +174,12 @@ done
 mkfifo "$work/silent"
 exec 8<>"$work/silent"
 for call in "logp $model -" "fit - -o $work/n" "sde fit - -o $work/n" "vae eval $work/encoded -" "sde fit $work/fifo -o $work/n" "logp $model $work/fifo" \
-    "sample $model --out $work/fifo"; do
+    "sample $model --out $work/fifo" "sde sample $sde --start -"; do
     command="hollow $call"
     # shellcheck disable=SC2086
-    timeout -k 60 1 "$hollow" $call <"$work/silent" >"$out" 2>"$err"
-    if [ $? = 124 ]; then pass; else fail "$command: SIGTERM did not end the wait"; fi
+    timeout --preserve-status -k 60 1 "$hollow" $call <"$work/silent" >"$out" 2>"$err"
+    got=$?
+    if [ $got = 143 ]; then pass; else fail "$command: SIGTERM gave exit status $got"; fi
 done
 exec 8>&-
 absent "$work/n"

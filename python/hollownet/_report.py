@@ -36,7 +36,7 @@ class Report:
         self.level: str = numbers["level"]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page. A file that is there is replaced at once; a link stays a link, and a device or pipe is refused."""
+        """Write the page. A file that is there is replaced at once; links stay links, devices and pipes are refused."""
         name = os.path.realpath(path)
         if os.path.exists(name) and not os.path.isfile(name):
             raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))

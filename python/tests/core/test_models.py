@@ -112,7 +112,8 @@ class TestProgram(unittest.TestCase):
         os.mkfifo(self.path("pipe"))
         with self.assertRaises(OSError):
             report.save(self.path("pipe"))
-        self.assertEqual(sorted(os.listdir(self.path(""))), ["later.html", "link.html", "m.hollow", "page.html", "pipe", "x.csv"])
+        left = ["later.html", "link.html", "m.hollow", "page.html", "pipe", "x.csv"]
+        self.assertEqual(sorted(os.listdir(self.path(""))), left)
         with self.assertRaises(ValueError):
             model.report(X[:, :1])
 

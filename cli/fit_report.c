@@ -189,6 +189,7 @@ static void print_json(const fit_job *j, const hl_density_outcome *o)
     cli_json_text(&json, "verdict", hl_density_verdict_name(o->verdict));
     cli_json_text(&json, "end", hl_density_end_name(o->end));
     cli_json_count(&json, "iterations", o->iteration);
+    cli_json_count(&json, "extensions", o->extensions);
     cli_json_count(&json, "best_iteration", o->best_iteration);
     cli_json_exact(&json, "validation", o->best);
     cli_json_exact(&json, "normal", o->normal);
@@ -241,9 +242,16 @@ static void say_untrained(const fit_job *j, const hl_density_outcome *o)
 /* What the flow added to the mixtures, and whether more iterations may add more. */
 static void say_gain(const fit_job *j, const hl_density_outcome *o)
 {
+    if (o->extensions)
+        cli_say(&cli_fit, "the schedule was extended %s, to %zu iterations, as validation was still improving",
+                o->extensions == 1   ? "once"
+                : o->extensions == 2 ? "twice"
+                                     : "several times",
+                o->iterations);
     if (o->fall > STILL_FALLING)
         cli_say(&cli_fit,
-                "validation was still improving at the last iteration, by %.3f nats; try more --iters or --recipe best",
+                "validation was still improving at the last iteration, by %.3f nats; try more --iters, --extensions or "
+                "--recipe best",
                 o->fall);
     if (isnan(o->mixture))
         return;

@@ -575,6 +575,12 @@ command="hollow fit --patience 1 --lr 3"
 # shellcheck disable=SC2086
 "$hollow" fit "$data" -o "$work/tired.hollow" $small --lr 3 --patience 1 --log "$work/tired.log" >"$out" 2>"$err"
 if [ "$(wc -l <"$work/tired.log")" -ge 40 ]; then pass; else fail "$command: it stops while matching"; fi
+# Validation still improves after so few iterations; --iters alone is exact.
+fit 0 "$data" "$work/longer.hollow" --extensions 2 --log "$work/longer.log"
+stderr_has "the schedule was extended twice, to 120 iterations, as validation was still improving"
+if [ "$(wc -l <"$work/longer.log")" -eq 120 ]; then pass; else fail "$command: not 120 iterations"; fi
+fit 0 "$data" "$work/longer.hollow" --log "$work/longer.log"
+if grep -q "extended" "$err"; then fail "$command: extended"; else pass; fi
 fit 0 "$data" "$work/minute.hollow" --minutes 1e-9
 stderr_has "before the first validation"
 

@@ -49,6 +49,54 @@ static void test_course(void **state)
     CHECK(!hl_curve_set_state(&parts, again), "a negative iteration");
 }
 
+/* A course that becomes longer than was said keeps its end, in fewer points; also through a checkpoint. */
+static void test_extended(void **state)
+{
+    (void)state;
+    enum { LONGER = 3 * ITERATIONS + 5 };
+    hl_curve whole, parts;
+    double saved[HL_CURVE_STATE], again[HL_CURVE_STATE];
+    for (size_t stop = ITERATIONS - 1; stop < LONGER; stop += 501) {
+        hl_curve_start(&whole, ITERATIONS);
+        fill(&whole, 0, ITERATIONS);
+        hl_curve_extend(&whole, LONGER);
+        CHECK(whole.count >= 20 && whole.count <= 40, "the number of points");
+        fill(&whole, ITERATIONS, LONGER);
+        CHECK(whole.count >= 60 && whole.count <= 102, "the number of points");
+        size_t validations = 0;
+        for (size_t i = 0, first = 0; i < whole.count; first = whole.point[i++].iteration) {
+            const hl_training_point *p = &whole.point[i];
+            CHECK(p->phase == (first < CHANGE ? 1 : 3) && (p->phase == 3 || p->iteration <= CHANGE), "its phase");
+            CHECK_LE(fabs(p->loss - 0.5 * (double)(first + p->iteration - 1)), 1e-9, "the mean loss");
+            CHECK(p->validated ? p->validated > first && p->validation == 0.5 * (double)(p->validated - 1)
+                               : isnan(p->validation),
+                  "validation");
+            validations += p->validated > 0;
+        }
+        CHECK(validations == LONGER / EVERY - (LONGER / EVERY) / 26, "the number of validations");
+        CHECK(whole.point[whole.count - 1].iteration == LONGER, "the end");
+        hl_curve_get_state(&whole, saved);
+        hl_curve_start(&parts, ITERATIONS);
+        fill(&parts, 0, stop < ITERATIONS ? stop : ITERATIONS);
+        if (stop >= ITERATIONS) {
+            hl_curve_extend(&parts, LONGER);
+            fill(&parts, ITERATIONS, stop);
+        }
+        hl_curve_get_state(&parts, again);
+        hl_curve_start(&parts, ITERATIONS);
+        if (stop >= ITERATIONS)
+            hl_curve_extend(&parts, LONGER);
+        CHECK(hl_curve_set_state(&parts, again), "a state");
+        if (stop < ITERATIONS) {
+            fill(&parts, stop, ITERATIONS);
+            hl_curve_extend(&parts, LONGER);
+        }
+        fill(&parts, stop < ITERATIONS ? ITERATIONS : stop, LONGER);
+        hl_curve_get_state(&parts, again);
+        assert_memory_equal(saved, again, sizeof saved);
+    }
+}
+
 static void test_file(void **state)
 {
     (void)state;
@@ -98,6 +146,7 @@ static void test_file(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_course), cmocka_unit_test(test_file) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_course), cmocka_unit_test(test_extended),
+                                        cmocka_unit_test(test_file) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

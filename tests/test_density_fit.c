@@ -87,6 +87,66 @@ static void a_table_becomes_a_model(void **state)
     hl_context_free(ctx);
 }
 
+/* Half of the iterations more while validation falls; and what the callback and the outcome say of it. */
+static int count_total(const void *progress, void *user)
+{
+    const hl_density_progress *p = progress;
+    *(size_t *)user = p->iterations;
+    return 0;
+}
+
+static int stop_at_start(const void *progress, void *user)
+{
+    const hl_density_progress *p = progress;
+    snprintf(user, 2000, "%s", p->so_far && p->phase != HL_FIT_MIXING ? p->so_far->settings : "");
+    return p->phase != HL_FIT_MIXING;
+}
+
+static void a_schedule_is_extended(void **state)
+{
+    (void)state;
+    hl_context *ctx = context();
+    double x[ROWS * DIM];
+    draw(x, ROWS, 1);
+    hl_density_data data = { .dim = DIM, .train = { .rows = ROWS, .x = x } };
+    for (size_t n = 0; n < 3; n++) {
+        static const char *const given[] = { "0", "1", "2" };
+        hl_settings *s = small_settings(ctx, n ? (const char *const[]){ "extensions", given[n], NULL } : NULL);
+        hl_density *model = NULL;
+        hl_density_outcome *o = NULL;
+        size_t total = 0;
+        hl_job job = { .progress = count_total, .user = &total };
+        CHECK_OK(ctx, hl_density_fit(ctx, &data, s, &job, &model, &o));
+        assert_int_equal(o->extensions, n);
+        assert_int_equal(o->iterations, 40 + 20 * n);
+        assert_int_equal(o->iteration, 40 + 20 * n);
+        assert_int_equal(total, 40 + 20 * n);
+        assert_int_equal(o->end, HL_DENSITY_END_DONE);
+        hl_density_outcome_free(o);
+        hl_density_free(model);
+        hl_settings_free(s);
+    }
+    /* Without a number of iterations from the user, unless it is to be fast. */
+    static const char *const wishes[][2] = {
+        { "seed", "0" }, { "recipe", "best" }, { "recipe", "fast" }, { "iters", "500" }
+    };
+    for (size_t n = 0; n < 4; n++) {
+        char text[2000] = "";
+        hl_settings *s = NULL;
+        CHECK_OK(ctx, hl_settings_create(ctx, hl_density_fit_options(), &s));
+        CHECK_OK(ctx, hl_settings_set(s, "members", "flow"));
+        CHECK_OK(ctx, hl_settings_set(s, wishes[n][0], wishes[n][1]));
+        hl_density *model = NULL;
+        hl_job job = { .progress = stop_at_start, .user = text };
+        CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, &job, &model, NULL), HL_STOPPED);
+        assert_int_equal(strstr(text, " extensions 2") != NULL, n < 2);
+        assert_int_equal(strstr(text, "extensions") != NULL, n < 2);
+        hl_density_free(model);
+        hl_settings_free(s);
+    }
+    hl_context_free(ctx);
+}
+
 static void wrong_calls_are_refused(void **state)
 {
     (void)state;
@@ -613,6 +673,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_becomes_a_model),
+        cmocka_unit_test(a_schedule_is_extended),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_odd_is_found),
         cmocka_unit_test(few_values_on_a_grid_get_noise),

@@ -270,6 +270,74 @@ static void test_same_bits(void **state)
     }
 }
 
+/* Run to the end, going on with a new fit after `save` iterations; returns the number of iterations. */
+static size_t run_extended(size_t extensions, double rate, size_t save, hl_fit_report *last, float *values)
+{
+    static double train[2 * ROWS], valid[2 * ROWS];
+    hl_context *ctx = test_context(NULL, 1);
+    hl_flow *flow = make_flow(ctx, "cnf", 8);
+    hl_fit_options options = { .iterations = 40,
+                               .batch = 64,
+                               .extensions = extensions,
+                               .optimizer = { .rate = rate },
+                               .seed = 5,
+                               .train_steps = 2 };
+    hl_fit_data data[] = { { ROWS, train, NULL, NULL }, { 50, valid, NULL, NULL } };
+    hl_fit *fit;
+    hl_status status;
+    size_t done = 0, extended = 0;
+    make_data(ROWS, 1, train);
+    make_data(ROWS, 2, valid);
+    CHECK_OK(ctx, hl_fit_create(flow, &data[0], &data[1], &options, &fit));
+    while ((status = hl_fit_step(fit, last)) == HL_OK) {
+        done++;
+        extended += last->extended != 0;
+        CHECK(last->iterations == 40 + 20 * extended, "iterations with extensions");
+        CHECK(last->extended == 0 || done == 20 + 20 * extended, "extended at the end alone");
+        if (done != save)
+            continue;
+        size_t size = hl_fit_state_size(fit);
+        double *saved = test_calloc(size, sizeof *saved);
+        hl_fit_get_state(fit, saved);
+        hl_fit_free(fit);
+        hl_flow_free(flow);
+        flow = make_flow(ctx, "cnf", 8);
+        CHECK_OK(ctx, hl_flow_init(flow, 99));
+        CHECK_OK(ctx, hl_fit_create(flow, &data[0], &data[1], &options, &fit));
+        CHECK_OK(ctx, hl_fit_set_state(fit, saved));
+        saved[8] = (double)extensions + 1;
+        CHECK_STATUS(ctx, hl_fit_set_state(fit, saved), HL_ERR_INVALID);
+        test_free(saved);
+    }
+    CHECK_STATUS(ctx, status, HL_STOPPED);
+    CHECK_OK(ctx, hl_fit_finish(fit));
+    copy_values(flow, values);
+    hl_fit_free(fit);
+    hl_flow_free(flow);
+    test_context_free(ctx, NULL);
+    return done;
+}
+
+/* A schedule goes on while validation falls at its end, no more than it may, from any checkpoint to the same bits; it does not where nothing
+ * was learnt in its last quarter. */
+static void test_extensions(void **state)
+{
+    static float first[20000], other[20000];
+    static const size_t saves[] = { 39, 40, 41, 59, 60, 75 };
+    (void)state;
+    hl_fit_report none, most;
+    CHECK(run_extended(0, 5e-3, 0, &none, first) == 40, "no extension was allowed");
+    CHECK(run_extended(2, 5e-3, 0, &most, first) == 80, "two extensions");
+    CHECK(most.best < none.best - 0.05, "the extensions learn");
+    for (size_t i = 0; i < sizeof saves / sizeof *saves; i++) {
+        hl_fit_report again;
+        memset(other, 0, sizeof other);
+        CHECK(run_extended(2, 5e-3, saves[i], &again, other) == 80, "resumed");
+        assert_memory_equal(first, other, sizeof first);
+    }
+    CHECK(run_extended(2, 1e-7, 0, &none, first) == 40, "a fit that does not learn was extended");
+}
+
 /* Steps that are too few are seen and doubled. */
 static void test_guard(void **state)
 {
@@ -349,9 +417,9 @@ static void test_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_assignment), cmocka_unit_test(test_matching_gradients),
-        cmocka_unit_test(test_learns),     cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_guard),      cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_assignment), cmocka_unit_test(test_matching_gradients), cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_extensions),         cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

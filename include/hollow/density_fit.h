@@ -119,7 +119,7 @@ HL_API const char *hl_finding_text(const hl_finding *finding, const char *const 
  * are checked and before training. */
 typedef struct hl_density_progress {
     hl_fit_phase phase;
-    size_t iteration, iterations; /* iterations done; total */
+    size_t iteration, iterations; /* iterations done; total, with the extensions so far */
     /* Loss of this batch: mean -log p in the units of the data, or the loss of a matching phase. */
     double loss;
     /* Mean -log p of the validation rows at the last validation, and the best so far. NaN before the first validation. */
@@ -161,8 +161,10 @@ typedef enum hl_density_verdict {
 typedef struct hl_density_outcome {
     hl_density_verdict verdict;
     hl_density_end end;
-    size_t iteration, iterations, best_iteration; /* iterations done; requested; iteration of the model */
-    size_t failed_iteration;                      /* HL_DENSITY_END_ERROR: the iteration that failed; else 0 */
+    size_t iteration, iterations; /* iterations done; scheduled, with the extensions */
+    size_t best_iteration;        /* iteration of the model */
+    size_t extensions;       /* how often the schedule was extended because validation was still improving at its end */
+    size_t failed_iteration; /* HL_DENSITY_END_ERROR: the iteration that failed; else 0 */
     /* Mean -log p of the validation rows in nats, in the units of the data: of the model (NaN without validation), and of a normal
      * distribution, which has correlations if the columns were decorrelated. */
     double best;

@@ -79,6 +79,10 @@ typedef struct hl_fit_options {
     size_t validation_rows;
     /* Stop after this many validations without improvement, counted in the last phase. Default none. */
     size_t patience;
+    /* Extend the schedule at most this many times. At its end, if the best validation is one of the last two and more than 0.01 nats
+     * better than the best of the first three quarters, training continues from the best parameters for half of `iterations` more. The rate then falls from 0.3 of its
+     * largest value, by the same cosine. Default none. */
+    size_t extensions;
     uint64_t seed;
 } hl_fit_options;
 
@@ -94,7 +98,7 @@ typedef enum hl_fit_phase {
 HL_API const char *hl_fit_phase_name(hl_fit_phase phase);
 
 typedef struct hl_fit_report {
-    size_t iteration, iterations; /* iterations done; total */
+    size_t iteration, iterations; /* iterations done; total, with the extensions so far */
     hl_fit_phase phase;
     /* Loss of this batch. Likelihood: mean -log p. Flow matching: mean square per dimension. Score matching: Hyvarinen's loss per
      * dimension, without constants. */
@@ -109,6 +113,7 @@ typedef struct hl_fit_report {
     double best;                         /* best validation so far */
     size_t best_iteration;
     int steps_doubled; /* nonzero: the two validations differed too much, and the ODE steps were doubled */
+    int extended;      /* nonzero: this would have been the last iteration, but the schedule was extended */
 } hl_fit_report;
 
 /* The flow and the data are borrowed until the fit is freed. `valid` may be NULL; the last parameters are then taken as the best. */

@@ -625,6 +625,7 @@ hl_fit_options._fields_ = [
     ("validate_every", c_size_t),
     ("validation_rows", c_size_t),
     ("patience", c_size_t),
+    ("extensions", c_size_t),
     ("seed", c_uint64),
 ]
 hl_fit_report._fields_ = [
@@ -642,6 +643,7 @@ hl_fit_report._fields_ = [
     ("best", c_double),
     ("best_iteration", c_size_t),
     ("steps_doubled", c_int),
+    ("extended", c_int),
 ]
 hl_job._fields_ = [
     ("progress", hl_progress_fn),
@@ -764,6 +766,7 @@ hl_density_outcome._fields_ = [
     ("iteration", c_size_t),
     ("iterations", c_size_t),
     ("best_iteration", c_size_t),
+    ("extensions", c_size_t),
     ("failed_iteration", c_size_t),
     ("best", c_double),
     ("normal", c_double),

@@ -37,6 +37,40 @@ void hl_curve_add(hl_curve *c, const hl_training_point *p)
     to->evaluations += (p->evaluations - to->evaluations) * share;
 }
 
+static void halve(hl_curve *c)
+{
+    size_t kept = 0, before = 0; /* iterations before the point that is read */
+    for (size_t i = 0; i < c->count; i++) {
+        hl_training_point p = c->point[i];
+        size_t own = p.iteration - before;
+        bool joins = i + 1 < c->count && c->point[i + 1].phase == p.phase;
+        if (joins) {
+            const hl_training_point *q = &c->point[++i];
+            double share = (double)(q->iteration - p.iteration) / (double)(q->iteration - before);
+            p.loss += (q->loss - p.loss) * share;
+            p.evaluations += (q->evaluations - p.evaluations) * share;
+            own = q->iteration - before;
+            p.iteration = q->iteration;
+            p.steps = q->steps;
+            if (q->validated) {
+                p.validated = q->validated;
+                p.validation = q->validation;
+            }
+        }
+        before += own;
+        c->filled = own;
+        c->point[kept++] = p;
+    }
+    c->count = kept;
+    c->stretch *= 2;
+}
+
+void hl_curve_extend(hl_curve *c, size_t iterations)
+{
+    while (iterations / c->stretch > STRETCHES)
+        halve(c);
+}
+
 void hl_curve_validate(hl_curve *c, size_t iteration, double validation)
 {
     if (!c->count || !isfinite(validation))

@@ -17,6 +17,8 @@ typedef struct hl_curve {
 } hl_curve;
 
 void hl_curve_start(hl_curve *curve, size_t iterations);
+/* There will be more iterations: stretches are doubled, and pairs of points of a phase become one, until there is room for them. */
+void hl_curve_extend(hl_curve *curve, size_t iterations);
 /* An iteration; its validation, if there is one, comes after it. */
 void hl_curve_add(hl_curve *curve, const hl_training_point *iteration);
 void hl_curve_validate(hl_curve *curve, size_t iteration, double validation);

@@ -476,18 +476,27 @@ static hl_status stop(run *r)
     return saved == HL_OK ? HL_STOPPED : saved;
 }
 
+/* The outcome's schedule is that of the fit, which may have been extended. */
+static void follow_schedule(run *r)
+{
+    r->outcome->seen.iterations = hl_fit_iterations(r->fit);
+    r->outcome->seen.extensions = hl_fit_extensions(r->fit);
+}
+
 /* Train until the end, whichever it is. */
 static hl_status train(run *r, hl_density_end *end)
 {
     bool over = false;
     hl_status status = HL_OK;
     r->saved = hl_clock();
+    follow_schedule(r);
     while (!over && status == HL_OK) {
         *end = hl_fit_iteration(r->fit) < r->outcome->seen.iterations ? HL_DENSITY_END_PATIENCE : HL_DENSITY_END_DONE;
         if (hl_fit_is_done(r->fit))
             break;
         double before = r->report.best;
         status = hl_fit_step(r->fit, &r->report);
+        follow_schedule(r);
         if (r->report.validated)
             r->fall = r->report.best < before && isfinite(before) ? before - r->report.best : 0;
         *end = HL_DENSITY_END_ERROR;

@@ -35,6 +35,7 @@ static const size_class classes[] = {
     { SIZE_MAX, "tree",    128,  32,   2,     16,      32,   2,    "swish", HL_LOSS_FLOW_MATCHING, 1. / 3,  100,  128,   2000,  128, 5e-3 },
 };
 /* clang-format on */
+enum { RECIPE_FAST = 1, EXTENSIONS = 2 };
 enum { DISCRETE_LAYERS = 2, SHUFFLE_COLUMNS = 8, ORDER_COLUMNS = 8192, ORDER_ROWS = 2000, STREAM_ORDER = 43 };
 
 /* Few rows: noise on the rows, and decay of the weights, from these at FEW rows and less down to 0. */
@@ -215,8 +216,15 @@ static double or_none(const hl_settings *s, const char *name)
 
 static size_t iterations(const hl_settings *s, const size_class *c)
 {
-    static const double shares[] = { 1, 0.1, 5 }; /* default, fast, best */
+    static const double shares[] = { 1, [RECIPE_FAST] = 0.1, 5 }; /* default, fast, best */
     return (size_t)(shares[hl_settings_choice(s, "recipe", 0)] * (double)c->iterations);
+}
+
+/* How often a schedule may be extended: those that the program chose, unless little time was asked for. */
+static size_t extensions(const hl_settings *s)
+{
+    bool chosen = !hl_settings_given(s, "iters") && hl_settings_choice(s, "recipe", 0) != RECIPE_FAST;
+    return size_or(s, "extensions", chosen ? EXTENSIONS : 0);
 }
 
 static void choose_training(const hl_fit_table *t, const hl_settings *s, const size_class *c, double rate,
@@ -244,6 +252,7 @@ static void choose_training(const hl_fit_table *t, const hl_settings *s, const s
                     .atol = hl_settings_real(s, "atol", 0) },
         .validation_rows = c->validation_rows,
         .patience = size_or(s, "patience", (size_t)hl_option_number(hl_density_fit_options(), "patience")),
+        .extensions = extensions(s),
         .seed = hl_settings_integer(s, "seed", 0),
     };
     o->matching = (size_t)round(3 * c->matching) * o->iterations / 3;
@@ -291,6 +300,8 @@ int hl_fit_describe(const hl_fit_table *t, const hl_fit_plan *plan, const hl_flo
         o->optimizer.weight_decay, o->optimizer.method ? o->optimizer.method : "adamw", o->warmup, o->last_rate,
         o->optimizer.clip, o->optimizer.average, o->jitter, o->transport, t->factor != NULL, o->patience, t->train.rows,
         t->valid.rows, (unsigned long long)t->hash);
+    if (o->extensions && length >= 0 && (size_t)length < size)
+        length += snprintf(to + length, size - (size_t)length, " extensions %zu", o->extensions);
     if (o->straight > 0 && length >= 0 && (size_t)length < size)
         length += snprintf(to + length, size - (size_t)length, " straight %.17g", o->straight);
     if (t->stream && length >= 0 && (size_t)length < size)

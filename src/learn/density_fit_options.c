@@ -61,6 +61,8 @@ static const hl_option options[] = {
            "choose the solver by its accuracy on validation rows", "model=cnf"),
     INTEGER("ode-steps", 1, 256, "8 up to 2 columns, else 4", "RK4 steps in training; doubled if they are too few", "model=cnf"),
     INTEGER("iters", 1, 1e12, "2000 up to 3 columns, else 1000; twice that with members=flow", "training iterations of the flow", NULL),
+    INTEGER("extensions", 0, 100, "2; 0 if iters is set or recipe is fast",
+            "add half of the iterations, at most N times, if validation is still improving at the end", NULL),
     REAL("minutes", "M", 0, 1e6, "no limit", "time limit of training; results are then not reproducible", NULL),
     INTEGER("batch", 1, 1000000, "512 up to 2 columns, 128 above 512, else 256", "rows per batch", NULL),
     CHOICE("optimizer", "NAME", optimizers, "adamw", "optimiser", NULL),

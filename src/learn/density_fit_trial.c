@@ -75,6 +75,7 @@ static hl_status run_flow(const trial *t, const hl_fit_table *own, hl_fit_plan *
     hl_fit_data valid = { own->valid.rows, own->valid.x, own->context ? own->valid.c : NULL, own->valid.w };
     plan->options.matching = t->matching;
     plan->options.iterations = plan->options.validate_every = t->matching + t->solving;
+    plan->options.extensions = 0;
     hl_status status = hl_flow_create(own->ctx, &plan->flow, &flow);
     if (status == HL_OK)
         status = hl_flow_init(flow, plan->options.seed + 1);

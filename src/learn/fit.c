@@ -12,13 +12,15 @@
 #include "learn/match.h"
 
 enum { STREAM_SHUFFLE = 1, STREAM_JITTER = 4, STREAM_RESAMPLE = 5 }; /* of random numbers; match.c has others */
-enum { MOST_STEPS = 256, HEAD = 8 };                                 /* HEAD: scalars of a saved state */
+enum { MOST_STEPS = 256, HEAD = 11 };                                /* HEAD: scalars of a saved state */
 enum {
     SHARE = 64
 }; /* rows of a batch that stay together: more ranks than shares have nothing to do, smaller ones cost more */
 /* What a share of a batch adds up beside the gradient. */
 enum { SUM_LOSS, SUM_FORWARD, SUM_BACKWARD, SUM_STOPPED, SUM_FAILED, SUMS };
 static const size_t no_epoch = SIZE_MAX;
+/* An extension: by how much the best validation fell in the last quarter, in nats; the share of `iterations` that it adds; its first rate. */
+static const double FALLING = 0.01, EXTENSION = 0.5, EXTENSION_RATE = 0.3;
 
 struct hl_fit {
     hl_context *ctx;
@@ -33,11 +35,12 @@ struct hl_fit {
     hl_shares *shares;                        /* of a batch */
     size_t iteration, steps, epoch, *shuffle; /* epoch: the one that `shuffle` is of */
     size_t best_iteration, worse;             /* worse: validations since the best */
-    double best;
-    double weight, valid_weight; /* sums of the weights, if there are any */
-    bool fixed;                  /* the flow's solver is that of training */
-    bool pending;                /* the last iteration's validation was stopped and must be done first */
-    double last_loss;            /* of the last iteration */
+    size_t begin, end, extensions; /* of the schedule that is run: its first and last iteration; extensions so far */
+    double best, early;            /* early: the best validation of its first three quarters */
+    double weight, valid_weight;   /* sums of the weights, if there are any */
+    bool fixed;                    /* the flow's solver is that of training */
+    bool pending;                  /* the last iteration's validation was stopped and must be done first */
+    double last_loss;              /* of the last iteration */
     double *best_values;
     double *x, *c, *logp; /* a batch */
     hl_curve curve;
@@ -91,6 +94,19 @@ static void set_options(hl_fit *fit, const hl_fit_options *given)
         fit->valid.rows = o->validation_rows;
     if (o->transport == 0)
         o->transport = fit->dim <= 8 ? 1 : -1;
+}
+
+/* The last iteration of a schedule that was extended so many times. */
+static size_t schedule_end(const hl_fit *fit, size_t extensions)
+{
+    return fit->options.iterations + extensions * at_least_one((size_t)(EXTENSION * (double)fit->options.iterations));
+}
+
+static void set_schedule(hl_fit *fit, size_t extensions)
+{
+    fit->begin = extensions ? schedule_end(fit, extensions - 1) : 0;
+    fit->end = schedule_end(fit, extensions);
+    fit->extensions = extensions;
 }
 
 static hl_status check_data(hl_fit *fit, const char *what, const hl_fit_data *data)
@@ -241,7 +257,8 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
         status = add_weights(fit, "validation", &fit->valid, &fit->valid_weight);
     if (status != HL_OK)
         return status;
-    fit->best = INFINITY;
+    fit->best = fit->early = INFINITY;
+    set_schedule(fit, 0);
     fit->epoch = no_epoch;
     hl_curve_start(&fit->curve, fit->options.iterations);
     status = make_optimizer(fit);
@@ -369,7 +386,7 @@ static void copy_batch(hl_fit *fit, size_t first, size_t end)
 static hl_status load_batch(hl_fit *fit)
 {
     size_t dim = fit->dim, batch = fit->options.batch, first, end;
-    double jitter = fit->options.jitter * (1 - (double)fit->iteration / (double)fit->options.iterations);
+    double jitter = fit->options.jitter * fmax(1 - (double)fit->iteration / (double)fit->options.iterations, 0);
     hl_status status = HL_OK;
     hl_shares_rows(fit->shares, &first, &end);
     hl_matcher_rows(batch, &first, &end);
@@ -500,7 +517,8 @@ const char *hl_fit_phase_name(hl_fit_phase phase)
     return phase >= HL_FIT_START && phase <= HL_FIT_MIXING ? names[phase] : NULL;
 }
 
-/* Each phase warms up; the rate falls in the last. The second begins with an optimiser that knows nothing of the first loss. */
+/* Each phase warms up; the rate falls in the last, and again in extensions. The second begins with an optimiser that knows nothing of the first
+ * loss. */
 static double rate_factor(hl_fit *fit, hl_loss loss)
 {
     const hl_fit_options *o = &fit->options;
@@ -509,6 +527,9 @@ static double rate_factor(hl_fit *fit, hl_loss loss)
         return hl_schedule_cosine(fit->iteration, o->iterations, o->warmup, 1);
     if (change && fit->iteration == change)
         hl_optimizer_restart(fit->optimizer);
+    if (fit->extensions)
+        return EXTENSION_RATE * hl_schedule_cosine(fit->iteration - fit->begin, fit->end - fit->begin, o->warmup,
+                                                   fmin(o->last_rate / EXTENSION_RATE, 1));
     return hl_schedule_cosine(fit->iteration - change, o->iterations - change, o->warmup, o->last_rate);
 }
 
@@ -518,6 +539,23 @@ hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration)
                                            [HL_LOSS_FLOW_MATCHING] = HL_FIT_FLOW_MATCHING,
                                            [HL_LOSS_SCORE] = HL_FIT_SCORE_MATCHING };
     return phases[loss_at(fit, iteration)];
+}
+
+/* After a validation: does the schedule go on, because its last quarter was still much better than the rest, and one of the last two validations the
+ * best? From the best parameters then, with a smaller rate that falls again. */
+static void extend(hl_fit *fit, hl_fit_report *report)
+{
+    if (fit->iteration <= fit->end - (fit->end - fit->begin) / 4)
+        fit->early = fit->best;
+    bool falls = isfinite(fit->early) && fit->early - fit->best > FALLING && fit->worse < 2;
+    if (fit->iteration < fit->end || fit->extensions >= fit->options.extensions || !falls)
+        return;
+    set_schedule(fit, fit->extensions + 1);
+    hl_curve_extend(&fit->curve, fit->end);
+    fit->early = fit->best;
+    fit->worse = 0;
+    go_back(fit);
+    report->extended = 1;
 }
 
 static hl_status iterate(hl_fit *fit, hl_fit_report *report)
@@ -545,10 +583,9 @@ hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
     if (!fit)
         return HL_ERR_INVALID;
     report = report ? report : &own;
-    *report = (hl_fit_report){ .iterations = fit->options.iterations,
-                               .iteration = fit->iteration,
-                               .best = fit->best,
-                               .best_iteration = fit->best_iteration };
+    *report = (hl_fit_report){
+        .iterations = fit->end, .iteration = fit->iteration, .best = fit->best, .best_iteration = fit->best_iteration
+    };
     if (hl_fit_is_done(fit))
         return HL_STOPPED;
     hl_status status = HL_OK;
@@ -566,7 +603,7 @@ hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
                                                         .steps = fit->continuous ? fit->steps : 0,
                                                         .loss = report->loss,
                                                         .evaluations = report->evaluations + report->backward });
-        bool due = fit->iteration % fit->options.validate_every == 0 || fit->iteration == fit->options.iterations;
+        bool due = fit->iteration % fit->options.validate_every == 0 || fit->iteration == fit->end;
         fit->pending = fit->valid.rows && due;
     }
     report->ode_steps = fit->continuous ? fit->steps : 0;
@@ -575,7 +612,10 @@ hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
         status = validate(fit, report);
     if (fit->pending && status == HL_OK)
         hl_curve_validate(&fit->curve, fit->iteration, report->validation);
+    if (fit->pending && status == HL_OK)
+        extend(fit, report);
     fit->pending = fit->pending && status != HL_OK;
+    report->iterations = fit->end;
     report->best = fit->best;
     report->best_iteration = fit->best_iteration;
     return status;
@@ -583,8 +623,8 @@ hl_status hl_fit_step(hl_fit *fit, hl_fit_report *report)
 
 bool hl_fit_is_done(const hl_fit *fit)
 {
-    return !fit->pending && (fit->iteration >= fit->options.iterations ||
-                             (fit->options.patience && fit->worse >= fit->options.patience));
+    return !fit->pending &&
+           (fit->iteration >= fit->end || (fit->options.patience && fit->worse >= fit->options.patience));
 }
 
 const hl_fit_options *hl_fit_chosen(const hl_fit *fit)
@@ -605,6 +645,16 @@ size_t hl_fit_validation_rows(const hl_fit *fit)
 size_t hl_fit_iteration(const hl_fit *fit)
 {
     return fit->iteration;
+}
+
+size_t hl_fit_iterations(const hl_fit *fit)
+{
+    return fit->end;
+}
+
+size_t hl_fit_extensions(const hl_fit *fit)
+{
+    return fit->extensions;
 }
 
 hl_status hl_fit_probe(hl_fit *fit, double *seconds)
@@ -638,10 +688,17 @@ void hl_fit_get_state(const hl_fit *fit, double *state)
 {
     if (!fit || !state)
         return;
-    double head[HEAD] = { (double)fit->iteration,      (double)fit->steps,
-                          (double)fit->best_iteration, (double)fit->worse,
-                          isfinite(fit->best) ? 1 : 0, isfinite(fit->best) ? fit->best : 0,
-                          fit->pending ? 1 : 0,        fit->last_loss };
+    double head[HEAD] = { (double)fit->iteration,
+                          (double)fit->steps,
+                          (double)fit->best_iteration,
+                          (double)fit->worse,
+                          isfinite(fit->best) ? 1 : 0,
+                          isfinite(fit->best) ? fit->best : 0,
+                          fit->pending ? 1 : 0,
+                          fit->last_loss,
+                          (double)fit->extensions,
+                          isfinite(fit->early) ? 1 : 0,
+                          isfinite(fit->early) ? fit->early : 0 };
     memcpy(state, head, sizeof head);
     hl_curve_get_state(&fit->curve, state + HEAD);
     state += HEAD + HL_CURVE_STATE;
@@ -662,13 +719,18 @@ hl_status hl_fit_set_state(hl_fit *fit, const double *state)
     size_t least = fit->discrete_steps && fit->continuous, start = first_steps(fit);
     if (state[1] < (double)least || state[1] > (double)(start > MOST_STEPS ? start : 2 * MOST_STEPS))
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: not a saved fit state: %g solver steps", state[1]);
-    hl_curve curve = fit->curve;
+    if (!(state[8] >= 0 && state[8] <= (double)fit->options.extensions))
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: not a saved fit state: %g extensions", state[8]);
+    hl_curve curve;
+    hl_curve_start(&curve, fit->options.iterations);
+    hl_curve_extend(&curve, schedule_end(fit, (size_t)state[8]));
     if (!hl_curve_set_state(&curve, state + HEAD))
         return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_fit_set_state: not a saved fit state");
     hl_status status = hl_optimizer_set_state(fit->optimizer, values + fit->size);
     if (status != HL_OK)
         return status;
     fit->curve = curve;
+    set_schedule(fit, (size_t)state[8]);
     fit->iteration = (size_t)state[0];
     fit->steps = (size_t)state[1];
     fit->best_iteration = (size_t)state[2];
@@ -676,6 +738,7 @@ hl_status hl_fit_set_state(hl_fit *fit, const double *state)
     fit->best = state[4] != 0 ? state[5] : INFINITY;
     fit->pending = state[6] != 0 && fit->iteration > 0;
     fit->last_loss = state[7];
+    fit->early = state[9] != 0 ? state[10] : INFINITY;
     fit->fixed = false;
     memcpy(fit->best_values, values, fit->size * sizeof *values);
     return HL_OK;

@@ -20,6 +20,8 @@ hl_context *hl_fit_context(const hl_fit *fit);
 const hl_fit_options *hl_fit_chosen(const hl_fit *fit);
 size_t hl_fit_validation_rows(const hl_fit *fit); /* those that validations look at: the first */
 size_t hl_fit_iteration(const hl_fit *fit);       /* done so far */
+size_t hl_fit_iterations(const hl_fit *fit);      /* in all, with the extensions so far */
+size_t hl_fit_extensions(const hl_fit *fit);      /* so far */
 hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration);
 /* The course so far, as the flow sees it; borrowed from the fit. */
 const hl_curve *hl_fit_curve(const hl_fit *fit);

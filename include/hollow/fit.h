@@ -80,8 +80,8 @@ typedef struct hl_fit_options {
     /* Stop after this many validations without improvement, counted in the last phase. Default none. */
     size_t patience;
     /* Extend the schedule at most this many times. At its end, if the best validation is one of the last two and more than 0.01 nats
-     * better than the best of the first three quarters, training continues from the best parameters for half of `iterations` more. The rate then falls from 0.3 of its
-     * largest value, by the same cosine. Default none. */
+     * better than the best before the last `iterations / 4`, training continues from the best parameters for half of `iterations` more. The
+     * rate then falls from 0.3 of its largest value, by the same cosine. Default none. */
     size_t extensions;
     uint64_t seed;
 } hl_fit_options;

@@ -19,7 +19,7 @@ enum {
 /* What a share of a batch adds up beside the gradient. */
 enum { SUM_LOSS, SUM_FORWARD, SUM_BACKWARD, SUM_STOPPED, SUM_FAILED, SUMS };
 static const size_t no_epoch = SIZE_MAX;
-/* An extension: by how much the best validation fell in the last quarter, in nats; the share of `iterations` that it adds; its first rate. */
+/* An extension: by how much the best validation fell in the last `iterations / 4`, in nats; the share of `iterations` that it adds; its first rate. */
 static const double FALLING = 0.01, EXTENSION = 0.5, EXTENSION_RATE = 0.3;
 
 struct hl_fit {
@@ -36,7 +36,7 @@ struct hl_fit {
     size_t iteration, steps, epoch, *shuffle; /* epoch: the one that `shuffle` is of */
     size_t best_iteration, worse;             /* worse: validations since the best */
     size_t begin, end, extensions; /* of the schedule that is run: its first and last iteration; extensions so far */
-    double best, early;            /* early: the best validation of its first three quarters */
+    double best, early;            /* early: the best validation before the last `iterations / 4` */
     double weight, valid_weight;   /* sums of the weights, if there are any */
     bool fixed;                    /* the flow's solver is that of training */
     bool pending;                  /* the last iteration's validation was stopped and must be done first */
@@ -541,11 +541,11 @@ hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration)
     return phases[loss_at(fit, iteration)];
 }
 
-/* After a validation: does the schedule go on, because its last quarter was still much better than the rest, and one of the last two validations the
+/* After a validation: does the schedule go on, because the last iterations, a quarter of those asked for, brought much, and one of the last two validations the
  * best? From the best parameters then, with a smaller rate that falls again. */
 static void extend(hl_fit *fit, hl_fit_report *report)
 {
-    if (fit->iteration <= fit->end - (fit->end - fit->begin) / 4)
+    if (fit->iteration <= fit->end - fit->options.iterations / 4)
         fit->early = fit->best;
     bool falls = isfinite(fit->early) && fit->early - fit->best > FALLING && fit->worse < 2;
     if (fit->iteration < fit->end || fit->extensions >= fit->options.extensions || !falls)

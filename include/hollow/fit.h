@@ -81,7 +81,7 @@ typedef struct hl_fit_options {
     size_t patience;
     /* Extend the schedule at most this many times. At its end, if the best validation is one of the last two and more than 0.01 nats
      * better than the best before the last `iterations / 4`, training continues from the best parameters for half of `iterations` more. The
-     * rate then falls from 0.3 of its largest value, by the same cosine. Default none. */
+     * learning rate warms up and falls again, as before. Default none. */
     size_t extensions;
     uint64_t seed;
 } hl_fit_options;

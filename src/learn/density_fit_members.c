@@ -13,7 +13,15 @@
 #include "learn/density_fit.h"
 
 enum { FEW = 5000, FOLDS = 5, LEAST_VALID = 5, REPORT_ROWS = 200, REPORT_PART = 5, STREAM_FOLD = 45 };
-enum { LEAST_FITTED = 5, EVEN_ROWS = 50, JUDGE_PART = 10, REFINE_STEPS = 3, STARTS = 4, START_STEPS = 10 };
+enum {
+    LEAST_FITTED = 5,
+    EVEN_ROWS = 50,
+    JUDGE_PART = 10,
+    REFINE_STEPS = 3,
+    STARTS = 4,
+    QUICK_STARTS = 2,
+    START_STEPS = 10
+};
 enum { MAPPED_ROWS = 500, MAP_COLUMNS = 512, MANY_COLUMNS = 64, MAP_PARTS = 64, FEW_MAP_PARTS = 8, EM_ROWS = 50000 };
 static const double WORK = 6e9; /* parts times rows times squared columns of a mixture, at most */
 static const double MAPPED_GAIN = 0.05, MAPPED_GAIN_COLUMN = 0.01;
@@ -308,7 +316,8 @@ static hl_status fit_all(const pool *p, const view *v, const hl_tmixture_plan *p
     double most = -INFINITY;
     hl_status status = HL_OK;
     next.steps = plan->steps < START_STEPS ? plan->steps : START_STEPS;
-    for (size_t i = 0; i < (plan->parts > 1 ? STARTS : 0) && status == HL_OK; i++) {
+    size_t starts = plan->parts < 2 ? 0 : plan->quick ? QUICK_STARTS : STARTS;
+    for (size_t i = 0; i < starts && status == HL_OK; i++) {
         double score = -INFINITY;
         next.seed = plan->seed + 100 * i;
         status = hl_tmixture_fit(p->ctx, p->columns, p->table->context, &v->rows, &next, out, NULL, &score);

@@ -14,7 +14,7 @@
 
 enum { SPACES = 4, TRIAL_ROWS = 500, LEAST_VALID = 200, LEAST_SOLVING = 10 };
 static const double TRIAL_MATCHING = 1. / 25, TRIAL_SOLVING = 1. / 50;
-static const double SMALL_RATE = 0.4, MAPPED_MARGIN = 0.25; /* nats */
+static const double SMALL_RATE = 0.4, MAPPED_MARGIN = 0.25, UNSTABLE = 0.25; /* nats, the last two */
 /* Nats behind the mixtures, and for each column, after which a full run has never made up for a trial. */
 static const double HOPELESS = 1, HOPELESS_COLUMN = 0.2;
 
@@ -124,7 +124,12 @@ static size_t list_spaces(const trial *t, hl_fit_variant *v)
     bool on = hl_settings_given(t->settings, "decorrelate") && hl_settings_choice(t->settings, "decorrelate", 0) == 0;
     for (int mapped = 0; mapped <= maps; mapped++)
         for (int decorrelated = !open && on; decorrelated <= (open || on); decorrelated++)
-            v[count++] = (hl_fit_variant){ .mapped = mapped, .decorrelated = decorrelated, .rate = 1 };
+            v[count++] = (hl_fit_variant){
+                .mapped = mapped,
+                .decorrelated = decorrelated,
+                .rate = 1,
+                .score = INFINITY /* no half of a trial yet */
+            };
     return count;
 }
 
@@ -158,11 +163,12 @@ static hl_status choose_space(const trial *t, hl_fit_variant *best)
     return status;
 }
 
-/* A trial that failed, or that was worse than its first half, had too large a rate: a smaller one is tried. */
+/* A trial that failed, or that was clearly worse than its first half, had too large a rate: a smaller one is tried. Smaller differences are noise,
+ * and in so few iterations they say nothing of the rate that is better for a full run. */
 static hl_status choose_rate(const trial *t, hl_fit_variant *best)
 {
     hl_fit_variant next = *best;
-    bool stable = isfinite(best->score) && !(best->score > best->half);
+    bool stable = isfinite(best->score) && !(best->score > best->half + UNSTABLE);
     if (stable || hl_settings_given(t->settings, "lr"))
         return HL_OK;
     next.rate = SMALL_RATE;

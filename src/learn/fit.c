@@ -19,8 +19,8 @@ enum {
 /* What a share of a batch adds up beside the gradient. */
 enum { SUM_LOSS, SUM_FORWARD, SUM_BACKWARD, SUM_STOPPED, SUM_FAILED, SUMS };
 static const size_t no_epoch = SIZE_MAX;
-/* An extension: by how much the best validation fell in the last `iterations / 4`, in nats; the share of `iterations` that it adds; its first rate. */
-static const double FALLING = 0.01, EXTENSION = 0.5, EXTENSION_RATE = 0.3;
+/* An extension: by how much the best validation fell in the last `iterations / 4`, in nats; the share of `iterations` that it adds. */
+static const double FALLING = 0.01, EXTENSION = 0.5;
 
 struct hl_fit {
     hl_context *ctx;
@@ -528,8 +528,7 @@ static double rate_factor(hl_fit *fit, hl_loss loss)
     if (change && fit->iteration == change)
         hl_optimizer_restart(fit->optimizer);
     if (fit->extensions)
-        return EXTENSION_RATE * hl_schedule_cosine(fit->iteration - fit->begin, fit->end - fit->begin, o->warmup,
-                                                   fmin(o->last_rate / EXTENSION_RATE, 1));
+        return hl_schedule_cosine(fit->iteration - fit->begin, fit->end - fit->begin, o->warmup, o->last_rate);
     return hl_schedule_cosine(fit->iteration - change, o->iterations - change, o->warmup, o->last_rate);
 }
 
@@ -542,7 +541,7 @@ hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration)
 }
 
 /* After a validation: does the schedule go on, because the last iterations, a quarter of those asked for, brought much, and one of the last two validations the
- * best? From the best parameters then, with a smaller rate that falls again. */
+ * best? From the best parameters then, with a rate that rises and falls again. */
 static void extend(hl_fit *fit, hl_fit_report *report)
 {
     if (fit->iteration <= fit->end - fit->options.iterations / 4)

@@ -233,7 +233,7 @@ hl_status hl_tmixture_choose(hl_context *ctx, size_t dim, size_t given, size_t f
     if (status == HL_OK && dim > given + 1 && isfinite(c.score) && !plan->quick)
         status = try_diagonal(&c, limit);
     const double *others = isinf(c.best.nu) ? normal_others : heavy_others;
-    for (size_t i = 0; i < 3 && status == HL_OK && isfinite(c.score) && others[i] > 0; i++) {
+    for (size_t i = 0; i < (plan->quick ? 1 : 3) && status == HL_OK && isfinite(c.score) && others[i] > 0; i++) {
         hl_tmixture_plan next = c.best;
         next.nu = others[i];
         status = try_plan(&c, next);

@@ -126,6 +126,17 @@ static void a_schedule_is_extended(void **state)
         hl_density_free(model);
         hl_settings_free(s);
     }
+    /* Not if the mixtures are better all the same. */
+    hl_settings *beside = small_settings(ctx, (const char *const[]){ "members", "all", "extensions", "2", NULL });
+    hl_density *whole = NULL;
+    hl_density_outcome *after = NULL;
+    CHECK_OK(ctx, hl_density_fit(ctx, &data, beside, NULL, &whole, &after));
+    CHECK(after->mixture < after->flow, "the mixtures are better");
+    assert_int_equal(after->extensions, 0);
+    assert_int_equal(after->iteration, 40);
+    hl_density_outcome_free(after);
+    hl_density_free(whole);
+    hl_settings_free(beside);
     /* Without a number of iterations from the user, unless it is to be fast. */
     static const char *const wishes[][2] = {
         { "seed", "0" }, { "recipe", "best" }, { "recipe", "fast" }, { "iters", "500" }
@@ -144,6 +155,28 @@ static void a_schedule_is_extended(void **state)
         hl_density_free(model);
         hl_settings_free(s);
     }
+    hl_context_free(ctx);
+}
+
+/* Normal columns: a flow has nothing to learn, and in a brief trial the smaller of two rates does less harm. That is no reason to train with it. */
+static void a_calm_trial_keeps_the_rate(void **state)
+{
+    (void)state;
+    enum { MANY = 2500 };
+    static double x[MANY * DIM];
+    hl_context *ctx = context();
+    char text[2000] = "";
+    for (size_t i = 0; i < MANY * DIM; i++)
+        x[i] = 100 * hl_random_normal(3, 0, i);
+    hl_density_data data = { .dim = DIM, .train = { .rows = MANY, .x = x } };
+    hl_settings *s =
+        small_settings(ctx, (const char *const[]){ "members", "all", "iters", "500", "recipe", "fast", NULL });
+    hl_density *model = NULL;
+    hl_job job = { .progress = stop_at_start, .user = text };
+    CHECK_STATUS(ctx, hl_density_fit(ctx, &data, s, &job, &model, NULL), HL_STOPPED);
+    assert_non_null(strstr(text, " lr 0.01 "));
+    hl_density_free(model);
+    hl_settings_free(s);
     hl_context_free(ctx);
 }
 
@@ -674,6 +707,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_becomes_a_model),
         cmocka_unit_test(a_schedule_is_extended),
+        cmocka_unit_test(a_calm_trial_keeps_the_rate),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_odd_is_found),
         cmocka_unit_test(few_values_on_a_grid_get_noise),

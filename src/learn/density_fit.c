@@ -578,6 +578,8 @@ static hl_status create(run *r, const hl_settings *settings)
                                     &r->plan.options, &r->fit);
     if (status != HL_OK)
         return status;
+    if (r->members.mixtures) /* a flow that is worse than they are adds little, however long it is trained */
+        hl_fit_extend_below(r->fit, r->members.together - r->scale);
     describe(r);
     status = hl_ranks_compare(r->ctx, "table or settings", r->outcome->settings, strlen(r->outcome->settings));
     if (status == HL_OK && r->job && r->job->resume)

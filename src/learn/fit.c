@@ -36,6 +36,7 @@ struct hl_fit {
     size_t iteration, steps, epoch, *shuffle; /* epoch: the one that `shuffle` is of */
     size_t best_iteration, worse;             /* worse: validations since the best */
     size_t begin, end, extensions; /* of the schedule that is run: its first and last iteration; extensions so far */
+    double goal;                   /* no extension unless the best is below it */
     double best, early;            /* early: the best validation before the last `iterations / 4` */
     double weight, valid_weight;   /* sums of the weights, if there are any */
     bool fixed;                    /* the flow's solver is that of training */
@@ -257,7 +258,7 @@ static hl_status prepare(hl_fit *fit, const hl_fit_options *options)
         status = add_weights(fit, "validation", &fit->valid, &fit->valid_weight);
     if (status != HL_OK)
         return status;
-    fit->best = fit->early = INFINITY;
+    fit->best = fit->early = fit->goal = INFINITY;
     set_schedule(fit, 0);
     fit->epoch = no_epoch;
     hl_curve_start(&fit->curve, fit->options.iterations);
@@ -546,7 +547,7 @@ static void extend(hl_fit *fit, hl_fit_report *report)
 {
     if (fit->iteration <= fit->end - fit->options.iterations / 4)
         fit->early = fit->best;
-    bool falls = isfinite(fit->early) && fit->early - fit->best > FALLING && fit->worse < 2;
+    bool falls = isfinite(fit->early) && fit->early - fit->best > FALLING && fit->worse < 2 && fit->best < fit->goal;
     if (fit->iteration < fit->end || fit->extensions >= fit->options.extensions || !falls)
         return;
     set_schedule(fit, fit->extensions + 1);
@@ -654,6 +655,11 @@ size_t hl_fit_iterations(const hl_fit *fit)
 size_t hl_fit_extensions(const hl_fit *fit)
 {
     return fit->extensions;
+}
+
+void hl_fit_extend_below(hl_fit *fit, double nll)
+{
+    fit->goal = nll;
 }
 
 hl_status hl_fit_probe(hl_fit *fit, double *seconds)

@@ -25,6 +25,8 @@ size_t hl_fit_extensions(const hl_fit *fit);      /* so far */
 hl_fit_phase hl_fit_phase_at(const hl_fit *fit, size_t iteration);
 /* The course so far, as the flow sees it; borrowed from the fit. */
 const hl_curve *hl_fit_curve(const hl_fit *fit);
+/* Extend the schedule only if the best validation is below this. */
+void hl_fit_extend_below(hl_fit *fit, double nll);
 /* All iterations are done, or patience is at its end. */
 bool hl_fit_is_done(const hl_fit *fit);
 /* Fill in what depends on the number of columns: iterations, batch, rate, matching, validation rows (density_fit_choose.c). */

@@ -65,11 +65,13 @@ static char *line_of(const sde_run *run, const char *method, const sde_result *o
         cli_json_real(&json, "cpu_seconds", o->cpu_seconds);
     }
     cli_json_real(&json, "regression_seconds", variants[0].regression_seconds);
+    put_errors(&json, "rule_", &variants[0]);
     for (size_t k = 0; forms[k]; k++) {
         char name[40];
         snprintf(name, sizeof name, "%s_", forms[k]);
         put_errors(&json, name, &variants[k + 1]);
     }
+    sde_print_numbers(&json, &o->full);
     cli_json_close(&json, '}');
     fputc('\n', file);
     return fclose(file) == 0 ? text : NULL;

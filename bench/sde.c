@@ -148,7 +148,7 @@ static void print_verdicts(const sde_records *r, FILE *file, const char *problem
 
 static void print_row(const sde_records *r, FILE *file, const sde_equation *e, const char *view)
 {
-    size_t seeds;
+    size_t seeds, chosen;
     double own[2], best[2] = { INFINITY, INFINITY };
     own[0] = median_of(r, e->name, view, "drift", &seeds);
     own[1] = median_of(r, e->name, view, "diffusion", NULL);
@@ -156,6 +156,8 @@ static void print_row(const sde_records *r, FILE *file, const sde_equation *e, c
         return;
     fprintf(file, "| %s | %s | %zu |", e->name, view, seeds);
     print_error(file, own[0], own[1]);
+    double rule = median_of(r, e->name, view, "rule_drift", &chosen);
+    print_error(file, chosen >= seeds ? rule : NAN, median_of(r, e->name, view, "rule_diffusion", NULL));
     for (size_t k = 0; forms[k]; k++) {
         static const char *const parts[] = { "drift", "diffusion" };
         double value[2];
@@ -185,13 +187,15 @@ static void print_tables(const sde_records *r, FILE *file)
         "# Known equations: errors of drift and diffusion\n\n"
         "Written by `hollow bench sde --out DIR`. Medians over the seeds of relative errors (root mean squares over "
         "20,000 "
-        "fresh states) of drift / diffusion:\nof `hollow sde fit` with its defaults, and of the regression with each "
-        "dictionary. The ratio is that of the fit to the best dictionary, which the fit does not know.\nVerdicts: how "
+        "fresh states) of drift / diffusion:\nof `hollow sde fit` with its defaults, of the regression that the "
+        "held-out "
+        "rule chooses, and of the regression with each dictionary.\nThe ratio is that of the fit to the best "
+        "dictionary, which the fit does not know.\nVerdicts: how "
         "many "
         "fits were called consistent, contradicted, not determined, and how many were refused. CPU: seconds of a fit, "
         "verdict included.\nThe equations are in problems/sde_equation.c.\n\n"
-        "| problem | observed | seeds | fit | linear | poly3 | radial | fit / best | verdicts | CPU s |\n"
-        "|---|---|---|---|---|---|---|---|---|---|\n",
+        "| problem | observed | seeds | fit | rule | linear | poly3 | radial | fit / best | verdicts | CPU s |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|\n",
         file);
     for (const sde_equation *e = sde_equations; e->name; e++)
         for (size_t view = 0; view < SDE_VIEWS; view++)

@@ -13,10 +13,10 @@ static int fail(const sde_records *r, int error)
     return cli_fail(&bench_command, CLI_FAILED, "%s/%s: %s", r->directory, r->name, strerror(error));
 }
 
-static FILE *open_file(const sde_records *r, const char *mode)
+static FILE *open_file(const sde_records *r, const char *name, const char *mode)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s.jsonl", r->directory, r->name);
+    snprintf(path, sizeof path, "%s/%s.jsonl", r->directory, name);
     return fopen(path, mode);
 }
 
@@ -40,12 +40,16 @@ static int keep(sde_records *r, char *line)
 int sde_records_open(sde_records *r, const char *directory, const char *name)
 {
     *r = (sde_records){ .directory = directory, .name = name };
-    int error = directory ? cli_make_directory(directory) : 0, result = CLI_OK;
-    if (error)
-        return fail(r, error);
-    FILE *file = directory ? open_file(r, "r") : NULL;
+    int error = directory ? cli_make_directory(directory) : 0;
+    return error ? fail(r, error) : sde_records_join(r, name);
+}
+
+int sde_records_join(sde_records *r, const char *name)
+{
+    int result = CLI_OK;
+    FILE *file = r->directory ? open_file(r, name, "r") : NULL;
     if (!file)
-        return directory && errno != ENOENT ? fail(r, errno) : CLI_OK;
+        return r->directory && errno != ENOENT ? fail(r, errno) : CLI_OK;
     char *line = NULL;
     size_t room = 0;
     while (result == CLI_OK && getline(&line, &room, file) > 0) {
@@ -104,7 +108,7 @@ int sde_records_add(sde_records *r, char *line)
     if (!r->quiet)
         fputs(line, stdout);
     fflush(stdout);
-    FILE *file = r->directory ? open_file(r, "a") : NULL;
+    FILE *file = r->directory ? open_file(r, r->name, "a") : NULL;
     int error = r->directory && !file ? errno : 0;
     if (file && (fputs(line, file) < 0 || fflush(file) != 0))
         error = errno;

@@ -13,6 +13,8 @@ typedef struct sde_records {
 
 /* Reads DIRECTORY/NAME.jsonl if it is there. Returns CLI_OK or an exit status. */
 int sde_records_open(sde_records *r, const char *directory, const char *name);
+/* The lines of another file of the directory, which stay in it, beside those of r. */
+int sde_records_join(sde_records *r, const char *name);
 void sde_records_free(sde_records *r);
 /* The text of a member, without quotes, to `text`; false if the line has none, or null. */
 bool sde_record_text(const char *line, const char *key, char *text, size_t size);

@@ -73,9 +73,12 @@ static char *line_of(const wrong *w, const sde_run *run, const sde_result *o)
 static int run_one(const wrong *w, sde_run *run, sde_records *records)
 {
     static const char *const keys[] = { "wrong", "problem", "observed", "seed", NULL };
+    static const char *const fit_keys[] = { "method", "problem", "observed", "seed", NULL };
     char seed[24];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->seed);
-    if (sde_records_find(records, keys, (const char *const[]){ w->kind, w->problem, sde_view_names[run->view], seed }))
+    const char *own[] = { w->kind, w->problem, sde_view_names[run->view], seed };
+    const char *fit[] = { "fit", w->problem, sde_view_names[run->view], seed };
+    if (sde_records_find(records, keys, own) || (!w->option && sde_records_find(records, fit_keys, fit)))
         return CLI_OK;
     sde_result o;
     const char *const names[] = { w->option, NULL }, *const values[] = { w->value, NULL };
@@ -101,11 +104,14 @@ typedef struct cell {
 /* Is the record one of a kind (NULL: any that is wrong), on calibration's equations or on others (0, 1; 2: both)? */
 static bool counted(const char *line, const char *kind, int others)
 {
-    char text[40];
-    if (!sde_record_text(line, "wrong", text, sizeof text) || (kind && strcmp(text, kind) != 0) ||
-        (!kind && strcmp(text, right) == 0) || !sde_record_text(line, "problem", text, sizeof text))
+    char text[40], name[40];
+    if (!sde_record_text(line, "problem", name, sizeof name))
         return false;
-    const sde_equation *e = sde_equation_find(text);
+    const sde_equation *e = sde_equation_find(name);
+    if (!sde_record_text(line, "wrong", text, sizeof text)) /* a fit of `hollow bench sde` */
+        snprintf(text, sizeof text, "%s", e && e->time ? "no time dependence" : right);
+    if ((kind && strcmp(text, kind) != 0) || (!kind && strcmp(text, right) == 0))
+        return false;
     bool chosen_on = e && strcmp(e->group, "calibration") == 0;
     for (size_t k = 0; e && k < sizeof looked_at / sizeof *looked_at; k++)
         chosen_on = chosen_on || strcmp(e->name, looked_at[k]) == 0;
@@ -203,6 +209,8 @@ int bench_sde_verdicts(const bench_sde_options *b)
     sde_records records;
     int result = sde_records_open(&records, b->out, "sde_verdicts");
     hl_status status = HL_OK;
+    if (result == CLI_OK)
+        result = sde_records_join(&records, "sde_fit");
     if (result == CLI_OK)
         status = hl_context_create(&(hl_context_options){ .threads = b->threads, .stop = cli_stop }, &ctx);
     if (status != HL_OK)

@@ -463,6 +463,38 @@ static void relay_start(uint64_t seed, size_t row, double *x)
         x[i] = fmax(at[i] + 0.25 * normal(seed, row, 4, i), 0);
 }
 
+/* Three units of a recurrent network; their inputs are sums of the others. */
+static void recurrent(double t, const double *x, double *f, double *g)
+{
+    (void)t;
+    f[0] = -x[0] + 1.6 * tanh(1.2 * x[1] - 0.9 * x[2]);
+    f[1] = -x[1] + 1.4 * tanh(1.1 * x[2] + 0.8 * x[0] - 0.3);
+    f[2] = -0.8 * x[2] + 1.2 * tanh(1.3 * x[0] - 0.7 * x[1]);
+    g[0] = g[1] = g[2] = 0.25;
+}
+static void recurrent_start(uint64_t seed, size_t row, double *x)
+{
+    static const double at[] = { 0.4, -0.3, 0.2 };
+    for (size_t i = 0; i < 3; i++)
+        x[i] = at[i] + 0.5 * normal(seed, row, 3, i);
+}
+
+/* Bacteria on a food that inhibits them where it is rich. */
+static void chemostat(double t, const double *x, double *f, double *g)
+{
+    double s = fmax(x[0], 0), growth = 1.6 * s / (0.4 + s + s * s / 1.5);
+    (void)t;
+    f[0] = 0.5 * (2.2 - x[0]) - growth * x[1] / 0.8;
+    f[1] = (growth - 0.5) * x[1];
+    g[0] = 0.08;
+    g[1] = 0.1 * x[1];
+}
+static void chemostat_start(uint64_t seed, size_t row, double *x)
+{
+    x[0] = fmax(1.5 + 0.25 * normal(seed, row, 2, 0), 0.1);
+    x[1] = 0.4 * exp(0.3 * normal(seed, row, 2, 1));
+}
+
 /* ---- the table ---- */
 
 #define BENCH(name, dim, end) #name, "bench", dim, 2000, end, name, name##_start
@@ -506,6 +538,8 @@ const sde_equation sde_equations[] = {
     { "enzymes", "unseen", 3, 1000, 4, enzymes, enzymes_start, 0, false, NULL },
     { "wells4", "unseen", 4, 1000, 4, wells4, wells4_start, 0, false, NULL },
     { "relay", "unseen", 4, 1000, 5, relay, relay_start, 0, false, NULL },
+    { "recurrent", "unseen", 3, 1000, 4, recurrent, recurrent_start, 0, false, NULL },
+    { "chemostat", "unseen", 2, 1000, 5, chemostat, chemostat_start, 0, false, NULL },
     { NULL, NULL, 0, 0, 0, NULL, NULL, 0, false, NULL },
 };
 

@@ -426,20 +426,63 @@ static void test_stop(void **state)
     }
 }
 
+/* ---- directions ---- */
+
+static void sigmoid(const double *x, double *f, double *g)
+{
+    f[0] = -x[0] + 1.5 * tanh(1.6 * x[0] - 1.2 * x[1]);
+    f[1] = -x[1] + 1.2 * tanh(1.4 * x[0] - 0.5 * x[1]);
+    g[0] = g[1] = 0.25;
+}
+
+static double drift_error(hl_context *ctx, const hl_sde_simple *s, const hl_sde_data *data, motion_fn *motion)
+{
+    static double f[2 * MOST];
+    double missed = 0, size = 0;
+    CHECK_OK(ctx, hl_sde_simple_eval(s, data->rows, data->t, data->x, f, NULL));
+    for (size_t r = 0; r < data->rows; r++) {
+        double truth[2], g[2];
+        motion(data->x + 2 * r, truth, g);
+        for (size_t i = 0; i < 2; i++) {
+            missed += (f[2 * r + i] - truth[i]) * (f[2 * r + i] - truth[i]);
+            size += truth[i] * truth[i];
+        }
+    }
+    return sqrt(missed / size);
+}
+
+/* A function of a sum of columns is found: no other dictionary has it. Where the drift is a polynomial nothing is added. */
+static void test_ridges(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(2, sigmoid, 0.4, 0.6, 0, 1000, 20, 0.1), loose = unlink(data, 2, 1000);
+    for (int linked = 0; linked < 2; linked++) {
+        const hl_sde_data *seen = linked ? &data : &loose;
+        hl_sde_simple *s = NULL, *poly = NULL;
+        CHECK_OK(ctx, hl_sde_regress(ctx, seen, 2, NULL, &s));
+        CHECK_OK(ctx, hl_sde_regress(ctx, seen, 2, &(hl_sde_regress_options){ .form = "poly3" }, &poly));
+        CHECK(strncmp(hl_sde_simple_report(s).form, "ridge", 5) == 0, hl_sde_simple_report(s).form);
+        CHECK_LE(drift_error(ctx, s, seen, sigmoid), 0.7 * drift_error(ctx, poly, seen, sigmoid),
+                 "drift of directions");
+        CHECK_LE(drift_error(ctx, s, seen, sigmoid), linked ? 0.06 : 0.2, "drift of directions");
+        hl_sde_simple_free(s);
+        hl_sde_simple_free(poly);
+    }
+}
+
 /* ---- models ---- */
 
 /* A model of a regression has its f and g, with exact slopes, also after a file. */
-static void test_model(void **state)
+static void check_model(hl_context *ctx, const char *form)
 {
     enum { ROWS = 40 };
-    hl_context *ctx = *state;
     static double x[2 * ROWS], t[ROWS], f[2 * ROWS], g[2 * ROWS], f1[2 * ROWS], g1[2 * ROWS], dg[2 * ROWS],
         up[2 * ROWS];
     hl_sde_data data = simulate(2, pair, 2, 0.2, 0.9, 300, 20, 0.1);
     hl_sde_simple *s;
     hl_sde *sde, *loaded;
     size_t size;
-    CHECK_OK(ctx, hl_sde_regress(ctx, &data, 2, &(hl_sde_regress_options){ .form = "radial", .noise = "full" }, &s));
+    CHECK_OK(ctx, hl_sde_regress(ctx, &data, 2, &(hl_sde_regress_options){ .form = form, .noise = "full" }, &s));
     s->coefficient[1][1] = 0.2; /* so that g depends on x */
     CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 2, .hidden = 3, .simple = s, .dtype = HL_F64 }, &sde));
     CHECK_OK(ctx, hl_sde_init(sde, 1));
@@ -472,6 +515,64 @@ static void test_model(void **state)
     free(bytes);
     hl_sde_free(sde);
     hl_sde_free(loaded);
+    hl_sde_simple_free(s);
+}
+
+static void test_model(void **state)
+{
+    check_model(*state, "radial");
+    check_model(*state, "ridge");
+}
+
+/* Conditions of snapshots with an estimate whose A, with correlations -.9 of three columns, is not positive. */
+static hl_status weigh(void *user, const hl_regress *from, const hl_candidate *candidate, const hl_sde_simple *s)
+{
+    bool *finite = user;
+    hl_candidate crossed = *candidate;
+    hl_regress p;
+    hl_weak *weak = NULL;
+    (void)s;
+    crossed.crossed = true;
+    hl_status status = hl_regress_narrow(from, &crossed, &p);
+    for (size_t e = 0; e < p.entries && status == HL_OK; e++)
+        for (size_t a = 0; a < hl_regress_noise_size(&p, e); a++)
+            p.theta[hl_regress_noise(&p, e) + a] = a ? 0 : e < p.dim ? 1 : -0.9;
+    p.started = p.settled = true;
+    p.apart = false;
+    if (status == HL_OK)
+        status = hl_weak_create(&p, &weak);
+    hl_conditions c = { .count = hl_weak_count(weak) };
+    size_t size = HL_REGRESS_FOLDS * c.count * (p.columns + 1);
+    c.rows = hl_calloc(p.ctx, size, sizeof *c.rows);
+    if (status == HL_OK)
+        status = c.rows && c.count ? hl_weak_rows(weak, &c, 0) : HL_ERR_NOMEM;
+    *finite = status == HL_OK;
+    for (size_t k = 0; k < size && *finite; k++)
+        *finite = isfinite(c.rows[k]);
+    hl_weak_free(weak);
+    hl_free(p.ctx, c.rows);
+    hl_basis_free(p.ctx, &p.basis[0]);
+    hl_basis_free(p.ctx, &p.basis[1]);
+    hl_free(p.ctx, p.theta);
+    return status;
+}
+
+/* Where the estimate implies no covariance of trajectories, rows are weighted as independent ones: the fit does not fail. */
+static void test_no_covariance(void **state)
+{
+    enum { PATHS = 100, TIMES = 8 };
+    hl_context *ctx = *state;
+    static double x[3 * PATHS * TIMES];
+    hl_sde_simple *s = NULL;
+    bool finite = false;
+    for (size_t k = 0; k < PATHS * TIMES; k++) {
+        t_all[k] = 0.2 * (double)(k / PATHS);
+        for (size_t i = 0; i < 3; i++)
+            x[3 * k + i] = 2 * exp(-t_all[k]) + 0.5 * hl_random_normal(8, i, k);
+    }
+    hl_sde_data data = { PATHS * TIMES, t_all, x, NULL };
+    CHECK_OK(ctx, hl_regress_run(ctx, &data, 3, &(hl_sde_regress_options){ .form = "linear" }, weigh, &finite, &s));
+    CHECK(finite, "conditions without a covariance of trajectories");
     hl_sde_simple_free(s);
 }
 
@@ -655,6 +756,8 @@ int main(void)
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_model),
+        cmocka_unit_test(test_ridges),
+        cmocka_unit_test(test_no_covariance),
         cmocka_unit_test(test_correlated_residual),
         cmocka_unit_test(test_correlated_paths),
     };

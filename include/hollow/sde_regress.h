@@ -3,8 +3,8 @@
  *     hl_sde_regress(ctx, &(hl_sde_data){ .rows = n, .t = t, .x = x }, 2, NULL, &simple);
  *     hl_sde_simple_eval(simple, rows, t, x, f, g);
  *
- * The model is dx = f(x) dt + diag(g(x)) C dW with f and g^2 in a dictionary: linear functions, cubic polynomials or Gaussian radial
- * functions. Two kinds of conditions are used, together if the data provide both:
+ * The model is dx = f(x) dt + diag(g(x)) C dW with f and g^2 in a dictionary: linear functions, cubic polynomials, Gaussian radial
+ * functions, or functions of those combinations of the columns in which a first estimate of f is not linear. Two kinds of conditions are used, together if the data provide both:
  *
  *   Snapshots: d/dt E[phi] = E[f . grad phi + A : Hess phi / 2], A = g g', integrated over each interval between two times, for Gaussian
  *   and quadratic test functions phi. Expectations are means over the observations of each time. Conditions are weighted by their
@@ -25,7 +25,8 @@ extern "C" {
 
 /* Zero or NULL in any field means the default. */
 typedef struct hl_sde_regress_options {
-    /* Dictionary of the drift: "linear", "poly3", "radial" or "auto" (default), which chooses the best. */
+    /* Dictionary of the drift: "linear", "poly3", "radial", "ridge" (two to six columns; in one column as "auto") or "auto" (default), which chooses the
+     * best. */
     const char *form;
     /* "diagonal", "full" (constant correlations) or "auto" (default). */
     const char *noise;

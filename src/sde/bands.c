@@ -96,6 +96,7 @@ static hl_candidate union_of(const rivals *r)
     for (size_t k = 1; k < r->count; k++) {
         const hl_candidate *c = &r->candidate[k];
         all.crossed = all.crossed || c->crossed;
+        all.ridges = c->ridges > all.ridges ? c->ridges : all.ridges;
         for (size_t part = 0; part < 2; part++) {
             all.degree[part] = c->degree[part] > all.degree[part] ? c->degree[part] : all.degree[part];
             all.bumps[part] = c->bumps[part] > all.bumps[part] ? c->bumps[part] : all.bumps[part];

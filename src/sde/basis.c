@@ -22,6 +22,8 @@ hl_status hl_basis_copy(hl_context *ctx, const hl_basis *from, size_t products, 
     memcpy(b->factor, from->factor, products * sizeof *b->factor);
     memcpy(b->centre, from->centre, bumps * from->inputs * sizeof *b->centre);
     memcpy(b->scale, from->scale, bumps * from->inputs * sizeof *b->scale);
+    size_t radial = from->bumps - from->ridges;
+    b->ridges = bumps > radial ? bumps - radial : 0;
     return HL_OK;
 }
 
@@ -53,12 +55,13 @@ void hl_basis_eval(const hl_basis *b, const double *z, double *value)
             value[a] *= z[b->factor[a][k] - 1];
     }
     for (size_t a = 0; a < b->bumps; a++) {
-        double square = 0;
+        double square = 0, sum = 0;
         for (size_t i = 0; i < b->inputs; i++) {
             double gap = (z[i] - b->centre[a * b->inputs + i]) * b->scale[a * b->inputs + i];
             square += gap * gap;
+            sum += gap;
         }
-        value[b->products + a] = exp(-0.5 * square);
+        value[b->products + a] = exp(-0.5 * (a + b->ridges < b->bumps ? square : sum * sum));
     }
 }
 

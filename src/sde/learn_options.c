@@ -11,7 +11,7 @@
 /* What ends the settings of a checkpoint whose run chose the number of Gaussians. */
 static const char chosen_mark[] = " chosen components";
 
-static const char *const forms[] = { "auto", "linear", "poly3", "radial", "network", NULL };
+static const char *const forms[] = { "auto", "linear", "poly3", "radial", "ridge", "network", NULL };
 static const char *const noises[] = { "auto", "diagonal", "full", NULL };
 static const char *const methods[] = { "fp", "pseudo-ml", NULL };
 static const char *const networks[] = { "hollow", "mlp", NULL };

@@ -11,7 +11,7 @@
 #include "sde/regress.h"
 #include "sde/sde.h"
 
-enum { ROUNDS = 4, FEW_PATHS = 10, BLOCKS = 4, RATE_ROWS = 400 };
+enum { ROUNDS = 4, RIDGE_ROUNDS = 2 /* which start with an estimate */, FEW_PATHS = 10, BLOCKS = 4, RATE_ROWS = 400 };
 enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
 static const double floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
 static const double longest_transition = 0.5;
@@ -21,7 +21,7 @@ static const double much_less = 0.7; /* see enrich() */
 
 static hl_status set_options(hl_regress *p, const hl_sde_regress_options *given)
 {
-    static const char *const forms[] = { "auto", "linear", "poly3", "radial", NULL };
+    static const char *const forms[] = { "auto", "linear", "poly3", "radial", "ridge", NULL };
     static const char *const noises[] = { "auto", "diagonal", "full", NULL };
     static const char *const uses[] = { "auto", "snapshots", "steps", NULL };
     const struct {
@@ -297,9 +297,10 @@ static hl_status rounds(hl_regress *p, sources *s, bool weak, bool steps)
 {
     hl_status status = HL_OK;
     bool started = p->started, apart = p->apart;
-    for (size_t k = 0; k < ROUNDS && status == HL_OK; k++) {
-        p->last = weak || k + 1 == ROUNDS;
-        p->settled = k + 1 == ROUNDS;
+    const size_t count = p->ridge_each ? RIDGE_ROUNDS : ROUNDS;
+    for (size_t k = 0; k < count && status == HL_OK; k++) {
+        p->last = weak || k + 1 == count;
+        p->settled = k + 1 == count;
         status = round_of(p, s, weak, steps);
         if (p->apart && !apart) { /* again, with weights that owe nothing to this estimate */
             apart = true;
@@ -420,7 +421,8 @@ static hl_status iterate(hl_regress *p, sources *s, hl_sde_regress_report *repor
     return status;
 }
 
-static hl_status estimate(hl_regress *p, sources *s, hl_sde_regress_report *report)
+/* Conditions, and room for their rows. */
+static hl_status make_sources(hl_regress *p, sources *s)
 {
     hl_status status = HL_OK;
     if (strcmp(p->options.use, "steps") != 0)
@@ -435,9 +437,92 @@ static hl_status estimate(hl_regress *p, sources *s, hl_sde_regress_report *repo
         s->rows.rows = hl_calloc(p->ctx, hl_size_mul(HL_REGRESS_FOLDS * most, p->columns + 1), sizeof *s->rows.rows);
     if (status == HL_OK && !s->rows.rows)
         status = HL_ERR_NOMEM;
+    return status;
+}
+
+static void free_sources(hl_regress *p, sources *s)
+{
+    hl_weak_free(s->weak);
+    hl_steps_free(s->steps);
+    hl_free(p->ctx, s->rows.rows);
+    s->weak = NULL;
+    s->steps = NULL;
+    s->rows.rows = NULL;
+}
+
+/* An estimate that may bend in every direction, to theta: the present one, or that of the best candidates of a drift that mixes columns. */
+static hl_status bent_estimate(hl_regress *p, const sources *s, sources *other, double *theta)
+{
+    const hl_candidate *c = &s->candidate[s->choice.candidate];
+    hl_status status = HL_OK;
+    memcpy(theta, p->theta, p->columns * sizeof *theta);
+    if (!c->own[0])
+        return HL_OK;
+    for (size_t k = 0; k < s->candidates; k++)
+        if (!s->candidate[k].own[0] && (s->candidate[k].degree[0] > 1 || s->candidate[k].bumps[0]))
+            other->candidate[other->candidates++] = s->candidate[k];
+    if (other->candidates)
+        status = hl_regress_choose(p, &s->rows, other->candidates, other->candidate, &other->choice);
+    for (size_t k = 0; k < p->columns; k++) {
+        double bent = p->theta[k];
+        p->theta[k] = theta[k];
+        theta[k] = bent;
+    }
+    return status;
+}
+
+/* Again with functions of the directions in which the estimate bends; kept if a candidate that has them is chosen. */
+static hl_status add_ridges(hl_regress *p, sources *s, const hl_sde_regress_report *report)
+{
+    const hl_candidate *c = &s->candidate[s->choice.candidate];
+    if (!hl_regress_bends(p, c))
+        return HL_OK;
+    hl_context *ctx = p->ctx;
+    hl_regress more = *p;
+    more.theta = NULL;
+    more.basis[0] = more.basis[1] = (hl_basis){ 0 };
+    sources *other = hl_calloc(ctx, 1, sizeof *other);
+    double *bent = hl_calloc(ctx, p->columns, sizeof *bent);
+    hl_status status = other && bent ? bent_estimate(p, s, other, bent) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        status = hl_regress_ridges(p, c, bent, &more);
+    hl_free(ctx, bent);
+    if (!other)
+        return status;
+    free_sources(p, s); /* they are not needed any more, and may be large */
+    if (status == HL_OK)
+        status = make_sources(&more, other);
+    if (status == HL_OK) {
+        other->candidates = hl_regress_ridge_candidates(&more, s->candidates, s->candidate, c, other->candidate);
+        status = rounds(&more, other, report->snapshots, report->steps);
+    }
+    bool kept = status == HL_OK && other->candidate[other->choice.candidate].ridges;
+    if (status == HL_ERR_NO_SOLUTION) /* the estimate stays */
+        status = HL_OK;
+    hl_regress rest = kept ? *p : more;
+    if (kept) {
+        *p = more;
+        s->candidates = other->candidates;
+        memcpy(s->candidate, other->candidate, sizeof s->candidate);
+        s->choice = other->choice;
+        s->rows.count = other->rows.count;
+    }
+    free_sources(&rest, other);
+    hl_basis_free(ctx, &rest.basis[0]);
+    hl_basis_free(ctx, &rest.basis[1]);
+    hl_free(ctx, rest.theta);
+    hl_free(ctx, other);
+    return status;
+}
+
+static hl_status estimate(hl_regress *p, sources *s, bool ridges, hl_sde_regress_report *report)
+{
+    hl_status status = make_sources(p, s);
     s->candidates = hl_regress_candidates(p, s->candidate);
     if (status == HL_OK)
         status = iterate(p, s, report);
+    if (status == HL_OK && ridges)
+        status = add_ridges(p, s, report);
     const hl_candidate *c = &s->candidate[s->choice.candidate];
     report->conditions = s->rows.count;
     report->ridge = s->choice.ridge;
@@ -454,7 +539,7 @@ static hl_status estimate(hl_regress *p, sources *s, hl_sde_regress_report *repo
 static hl_status pack_part(const hl_regress *p, hl_sde_simple *s, size_t part)
 {
     const hl_basis *b = &p->basis[part];
-    size_t size = p->size[part], kept = 0, products = 0;
+    size_t size = p->size[part], kept = 0, products = 0, ridges = 0;
     size_t *index = hl_calloc(p->ctx, size, sizeof *index);
     if (!index)
         return HL_ERR_NOMEM;
@@ -465,9 +550,11 @@ static hl_status pack_part(const hl_regress *p, hl_sde_simple *s, size_t part)
         if (used)
             index[kept++] = a;
         products += used && a < b->products;
+        ridges += used && a + b->ridges >= size;
     }
     hl_basis *to = &s->basis[part];
     hl_status status = hl_basis_create(p->ctx, p->inputs, products, kept - products, to);
+    to->ridges = ridges;
     s->coefficient[part] = hl_calloc(p->ctx, kept * p->dim, sizeof *s->coefficient[part]);
     if (!s->coefficient[part])
         status = HL_ERR_NOMEM;
@@ -580,9 +667,7 @@ static hl_status pack_noise(const hl_regress *p, hl_sde_simple *s)
 
 static void release(hl_regress *p, sources *s)
 {
-    hl_weak_free(s->weak);
-    hl_steps_free(s->steps);
-    hl_free(p->ctx, s->rows.rows);
+    free_sources(p, s);
     hl_basis_free(p->ctx, &p->basis[0]);
     hl_basis_free(p->ctx, &p->basis[1]);
     void *const blocks[] = { p->z, p->u, p->fold, p->group, p->known, p->pair, p->entry, p->open[0], p->theta };
@@ -616,7 +701,7 @@ hl_status hl_regress_run(hl_context *ctx, const hl_sde_data *data, size_t dim, c
     if (status == HL_OK)
         status = hl_regress_dictionaries(&p);
     if (status == HL_OK)
-        status = estimate(&p, s, &to->report);
+        status = estimate(&p, s, !after, &to->report);
     for (size_t part = 0; part < 2 && status == HL_OK; part++)
         status = pack_part(&p, to, part);
     if (status == HL_OK)

@@ -18,9 +18,10 @@ enum { HL_REGRESS_CROSSED = 6 }; /* most columns whose noise may be correlated *
 
 /* ---- dictionaries (basis.c) ---- */
 
-/* Functions of the inputs: products of at most three of them, then Gaussians of some or all of them. */
+/* Functions of the inputs: products of at most three of them, then Gaussians of some or all of them. The last `ridges` Gaussians are those of one
+ * number, exp(-u^2 / 2) with u = (z - centre) . scale. */
 typedef struct hl_basis {
-    size_t inputs, products, bumps;
+    size_t inputs, products, bumps, ridges;
     unsigned short (*factor)[HL_BASIS_FACTORS]; /* [products]: number of the input + 1, or 0 */
     double *centre, *scale; /* [bumps][inputs]; scale: 1 / width, 0 for an input that does not count */
     /* NULL, or what gives the values of all `products` instead */
@@ -99,6 +100,8 @@ typedef struct hl_regress {
     double shared;                     /* mean rows of a trajectory; 0 without ids */
     hl_basis basis[2];
     size_t lines; /* Gaussians of the drift that depend on one input; its first */
+    /* The drift's Gaussians from ridge_first on belong to single columns, ridge_each of them to each (regress_ridges.c); 0: none */
+    size_t ridge_first, ridge_each;
     size_t size[2], columns;
     size_t cross_size;  /* functions of an entry off the diagonal: the first of A's */
     size_t (*entry)[2]; /* [entries]: i, j */
@@ -187,7 +190,8 @@ typedef struct hl_candidate {
     int degree[2];
     bool own[2]; /* beyond degree 1 only powers of the component's own column */
     size_t first[2], bumps[2];
-    bool crossed; /* entries of A off the diagonal */
+    size_t ridges; /* of each column's own, the first so many */
+    bool crossed;  /* entries of A off the diagonal */
 } hl_candidate;
 
 typedef struct hl_choice {
@@ -203,6 +207,17 @@ size_t hl_regress_candidates(const hl_regress *p, hl_candidate *c);
 /* The best of at most HL_REGRESS_CANDIDATES candidates to p->theta. */
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
                             hl_choice *best);
+
+/* ---- functions of what the estimate depends on (regress_ridges.c) ---- */
+
+/* Could they help, or are they asked for? The estimate is of several columns, and not linear. */
+bool hl_regress_bends(const hl_regress *p, const hl_candidate *c);
+/* The problem with the functions of the candidate, which is the estimate's, and Gaussians of directions in which the drift of the coefficients `bent`
+ * bends, for each column its own: all but bases and theta, which the caller frees, is borrowed. */
+hl_status hl_regress_ridges(const hl_regress *p, const hl_candidate *c, const double *bent, hl_regress *to);
+/* Candidates for that problem p, with the diffusions of those of `from` that have the drift of c; returns their number. */
+size_t hl_regress_ridge_candidates(const hl_regress *p, size_t count, const hl_candidate *from, const hl_candidate *c,
+                                   hl_candidate *candidate);
 
 /* Relative error of g that the residuals of steps show, the largest of the columns (regress_check.c); 0 if it is small or may be chance. */
 hl_status hl_regress_noise_missed(const hl_regress *p, double *effect);

@@ -116,7 +116,8 @@ hl_status hl_regress_dictionaries(hl_regress *p)
 
 static bool wanted(const hl_regress *p, const char *form)
 {
-    return strcmp(p->options.form, "auto") == 0 || strcmp(p->options.form, form) == 0;
+    bool all = strcmp(p->options.form, "auto") == 0 || strcmp(p->options.form, "ridge") == 0;
+    return all || strcmp(p->options.form, form) == 0;
 }
 
 size_t hl_regress_candidates(const hl_regress *p, hl_candidate *c)

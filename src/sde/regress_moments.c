@@ -23,9 +23,18 @@ size_t hl_moments_scratch(const hl_regress *p)
 
 typedef struct closure {
     const hl_regress *p;
-    hl_basis basis[2];                              /* without Gaussians that have no coefficient */
+    hl_basis basis[2];                              /* without the first and last Gaussians that have no coefficient */
+    size_t first[2];                                /* the first Gaussian that has one */
     double *point, *factor, *slope, *f, *a, *value; /* slope: E[f (X - m)'] */
 } closure;
+
+/* The sum of the functions of a part with one entry's coefficients. */
+static double sum_of(const closure *c, size_t part, const double *theta, const double *value)
+{
+    const hl_basis *b = &c->basis[part];
+    return hl_dot(b->products, theta, value) +
+           hl_dot(b->bumps, theta + b->products + c->first[part], value + b->products);
+}
 
 /* f and A at inputs z. `all`: all functions to c->value, too. */
 static void eval(const closure *c, const double *z, bool all)
@@ -39,11 +48,22 @@ static void eval(const closure *c, const double *z, bool all)
     hl_basis_eval(&c->basis[0], z, c->value);
     hl_basis_eval(&c->basis[1], z, noise);
     for (size_t i = 0; i < p->dim; i++)
-        c->f[i] = hl_dot(hl_basis_size(&c->basis[0]), p->theta + hl_regress_drift(p, i), c->value);
-    for (size_t e = 0; e < p->entries; e++) {
-        size_t size = hl_basis_size(&c->basis[1]), most = hl_regress_noise_size(p, e);
-        c->a[e] = hl_dot(size < most ? size : most, p->theta + hl_regress_noise(p, e), noise);
+        c->f[i] = sum_of(c, 0, p->theta + hl_regress_drift(p, i), c->value);
+    for (size_t e = 0; e < p->entries; e++) { /* entries off the diagonal have products alone, some of them */
+        const double *theta = p->theta + hl_regress_noise(p, e);
+        c->a[e] = e < p->dim ? sum_of(c, 1, theta, noise) : hl_dot(p->cross_size, theta, noise);
     }
+}
+
+/* Has a Gaussian of a part a coefficient? */
+static bool used(const hl_regress *p, size_t part, size_t bump)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->dim; i++) {
+        size_t first = part ? hl_regress_noise(p, i) : hl_regress_drift(p, i);
+        any = any || p->theta[first + p->basis[part].products + bump] != 0;
+    }
+    return any;
 }
 
 static void set_bases(closure *c)
@@ -52,11 +72,16 @@ static void set_bases(closure *c)
     for (size_t part = 0; part < 2; part++) {
         hl_basis *b = &c->basis[part];
         *b = p->basis[part];
-        for (bool used = false; b->bumps && !used; b->bumps -= !used)
-            for (size_t i = 0; i < p->dim && !used; i++) {
-                size_t first = part ? hl_regress_noise(p, i) : hl_regress_drift(p, i);
-                used = p->theta[first + b->products + b->bumps - 1] != 0;
-            }
+        size_t first = 0, end = b->bumps, radial = b->bumps - b->ridges;
+        while (end && !used(p, part, end - 1))
+            end--;
+        while (first < end && !used(p, part, first))
+            first++;
+        c->first[part] = first;
+        b->bumps = end - first;
+        b->ridges = end > radial ? end - (first > radial ? first : radial) : 0;
+        b->centre += first * b->inputs;
+        b->scale += first * b->inputs;
     }
 }
 

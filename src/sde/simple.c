@@ -4,7 +4,8 @@
  *    "drift": {"products": [[1, 2, 0], ..], "centres": [[..], ..], "scales": [[..], ..], "coefficients": [[..], ..]}, "diffusion": {..},
  *    "replicates": {"count": 40, "quantile": 1.7, "radius": 0.2, "points": [[..], ..], "drift": {..}, "diffusion": {..}}}
  *
- * where the last is not there without bands, and has count x dim rows of coefficients. */
+ * where the last is not there without bands, and has count x dim rows of coefficients. With ridges (regress.h) a part has their number, "ridges": 6, and
+ * "directions" instead of "scales". */
 #include <math.h>
 #include <string.h>
 
@@ -80,8 +81,20 @@ static hl_node functions(hl_context *ctx, const hl_basis *b, hl_graph *g, hl_nod
         return y;
     hl_node gap = hl_sub(g, hl_reshape(g, z, 2, (size_t[]){ 1, b->inputs }), hl_const_array(g, 2, shape, b->centre));
     gap = hl_mul(g, gap, hl_const_array(g, 2, shape, b->scale));
-    hl_node bump = hl_exp(g, hl_scale(g, -0.5, hl_sum(g, hl_mul(g, gap, gap), -1)));
-    return hl_concat(g, 2, (hl_node[]){ y, bump }, 0);
+    size_t radial = b->bumps - b->ridges;
+    hl_node parts[3] = { y }, square;
+    int count = 1;
+    if (radial) {
+        hl_node own = b->ridges ? hl_slice(g, gap, 0, 0, radial) : gap;
+        square = hl_sum(g, hl_mul(g, own, own), -1);
+        parts[count++] = hl_exp(g, hl_scale(g, -0.5, square));
+    }
+    if (b->ridges) {
+        hl_node own = hl_sum(g, radial ? hl_slice(g, gap, 0, radial, b->ridges) : gap, -1);
+        square = hl_mul(g, own, own);
+        parts[count++] = hl_exp(g, hl_scale(g, -0.5, square));
+    }
+    return hl_concat(g, count, parts, 0);
 }
 
 hl_node hl_sde_simple_node(const hl_sde_simple *s, hl_graph *g, size_t part, hl_node x, hl_node clock)
@@ -127,7 +140,10 @@ static void put_part(hl_json_writer *w, const char *key, const hl_basis *b, size
     }
     hl_json_close(w, ']');
     put_rows(w, "centres", b->bumps, b->inputs, b->centre);
-    put_rows(w, "scales", b->bumps, b->inputs, b->scale);
+    /* an older version, which would take ridges for radial functions, does not find its scales */
+    put_rows(w, b->ridges ? "directions" : "scales", b->bumps, b->inputs, b->scale);
+    if (b->ridges)
+        hl_json_put_integer(w, "ridges", (int64_t)b->ridges);
     put_rows(w, "coefficients", rows, hl_basis_size(b), coefficient);
     hl_json_close(w, '}');
 }
@@ -207,8 +223,8 @@ static bool get_products(const hl_json *j, hl_basis *b)
 /* One for each input, or, in files of earlier versions, one width for all. */
 static bool get_scales(const hl_json *j, hl_basis *b)
 {
-    const hl_json *width = hl_json_get(j, "width"), *scales = hl_json_get(j, "scales");
-    if (scales)
+    const hl_json *width = hl_json_get(j, "width"), *scales = hl_json_get(j, b->ridges ? "directions" : "scales");
+    if (scales || b->ridges)
         return get_rows(scales, b->bumps, b->inputs, b->scale);
     if (!hl_json_is_number(width) || !(width->number > 0))
         return false;
@@ -233,6 +249,10 @@ static hl_status get_part(hl_context *ctx, const hl_json *j, size_t inputs, size
     *coefficient = hl_calloc(ctx, hl_size_mul(rows, hl_basis_size(b)), sizeof **coefficient);
     if (!*coefficient)
         return HL_ERR_NOMEM;
+    const hl_json *ridges = hl_json_get(j, "ridges");
+    if (ridges && (!hl_json_is_integer(ridges) || ridges->integer < 0 || ridges->integer > (int64_t)b->bumps))
+        return HL_ERR_FORMAT;
+    b->ridges = ridges ? (size_t)ridges->integer : 0;
     bool good = get_products(products, b) && get_rows(centres, b->bumps, b->inputs, b->centre) && get_scales(j, b) &&
                 get_rows(hl_json_get(j, "coefficients"), rows, hl_basis_size(b), *coefficient);
     return good ? HL_OK : HL_ERR_FORMAT;

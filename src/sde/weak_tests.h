@@ -8,8 +8,10 @@
 typedef struct hl_weak_tests {
     size_t conditions; /* 0: too few times or rows, or too many columns */
     double band[2];    /* half of the 90 % bands of what drift and diffusion may miss, relative to their size */
-    hl_residual_test test[HL_WEAK_TESTS];
-    double terms[HL_WEAK_TESTS]; /* of each test */
+    hl_residual_test
+        test[HL_WEAK_TESTS +
+             1]; /* the last: of a change of f and g by factors, which HL_WEAK_TREND tells if it is clearer */
+    double terms[HL_WEAK_TESTS + 1]; /* of each test */
 } hl_weak_tests;
 /* effect: from which on it matters; sigma of these is told by simulations of the model. */
 hl_status hl_sde_weak_tests(hl_sde *sde, const hl_sde_data *data, uint64_t seed, double effect, hl_weak_tests *out);

@@ -725,12 +725,26 @@ static hl_status scenario(hl_context *ctx, void *user)
     return small_fit(ctx, user);
 }
 
+static hl_status ridge_scenario(hl_context *ctx, void *user)
+{
+    hl_sde_data data = { 400, t_all, x_all, id_all };
+    hl_sde_simple *s = NULL;
+    hl_sde_regress_options options = { .form = "ridge", .use = "steps", .noise = "diagonal" };
+    hl_status status = hl_sde_regress(ctx, &data, 2, &options, &s);
+    if (status == HL_OK)
+        status = hl_sde_simple_eval(s, 1, (double[]){ 0 }, (double[]){ 0.5, -0.5 }, user, NULL);
+    hl_sde_simple_free(s);
+    return status;
+}
+
 static void test_memory(void **state)
 {
     double f[2];
     (void)state;
     simulate(2, pair, 2, 0.2, 0.5, 120, 10, 0.2);
     check_every_allocation(1, scenario, f);
+    simulate(2, sigmoid, 0.4, 0.6, 0, 50, 8, 0.1);
+    check_every_allocation(1, ridge_scenario, f);
 }
 
 int main(void)

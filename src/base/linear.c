@@ -42,6 +42,18 @@ void hl_axpy(size_t n, double a, const double *x, double *y)
         y[k] += a * x[k];
 }
 
+void hl_axpy_four(size_t n, const double *a, const double *x, size_t stride, double *y)
+{
+    const double *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
+    size_t k = 0;
+    for (; k + LANES <= n; k += LANES) {
+        lanes v = get(y + k) + (a[0] * get(x + k) + a[1] * get(x1 + k)) + (a[2] * get(x2 + k) + a[3] * get(x3 + k));
+        memcpy(y + k, &v, sizeof v);
+    }
+    for (; k < n; k++)
+        y[k] = y[k] + (a[0] * x[k] + a[1] * x1[k]) + (a[2] * x2[k] + a[3] * x3[k]);
+}
+
 void hl_solve_lower(size_t n, const double *l, size_t stride, double *y)
 {
     for (size_t i = 0; i < n; i++)

@@ -7,6 +7,8 @@
 
 double hl_dot(size_t n, const double *a, const double *b);
 void hl_axpy(size_t n, double a, const double *x, double *y); /* y += a x */
+/* The same of four rows of x, `stride` values apart, and four numbers: one pass over y. */
+void hl_axpy_four(size_t n, const double *a, const double *x, size_t stride, double *y);
 
 /* y becomes the solution x of L x = y, of L' x = y, and L y. */
 void hl_solve_lower(size_t n, const double *l, size_t stride, double *y);

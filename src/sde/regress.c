@@ -11,7 +11,13 @@
 #include "sde/regress.h"
 #include "sde/sde.h"
 
-enum { ROUNDS = 4, RIDGE_ROUNDS = 2 /* which start with an estimate */, FEW_PATHS = 10, BLOCKS = 4, RATE_ROWS = 400 };
+enum {
+    ROUNDS = 4,
+    RIDGE_ROUNDS = 2 /* of steps, with an estimate to start with */,
+    FEW_PATHS = 10,
+    BLOCKS = 4,
+    RATE_ROWS = 400
+};
 enum { LEAST_PAIRS = 30, MOST_GROUPS = 10, BLOCK_PARTS = 3 }; /* groups of a fold; parts of a block of time */
 static const double floor_share = 0.02, longest_step = 0.5, close_step = 0.25;
 static const double longest_transition = 0.5;
@@ -297,7 +303,7 @@ static hl_status rounds(hl_regress *p, sources *s, bool weak, bool steps)
 {
     hl_status status = HL_OK;
     bool started = p->started, apart = p->apart;
-    const size_t count = p->ridge_each ? RIDGE_ROUNDS : ROUNDS;
+    const size_t count = p->ridge_each && !weak ? RIDGE_ROUNDS : ROUNDS;
     for (size_t k = 0; k < count && status == HL_OK; k++) {
         p->last = weak || k + 1 == count;
         p->settled = k + 1 == count;

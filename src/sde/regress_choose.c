@@ -34,6 +34,7 @@ typedef struct work {
     double *mean;    /* for each thread [count][columns + 1] */
     double *normal;  /* [SETS][columns + 1][columns + 1] */
     double *noise;   /* its part that is noise of the regressors */
+    double *square;  /* [folds][columns + 1][columns + 1]: products of the rows of a fold */
     double *scratch; /* for each thread: matrix, its scaled copy, scale, theta, columns' numbers */
     size_t scratch_size;
     double *score;   /* [candidates][RIDGES][folds]: of each split */
@@ -48,43 +49,50 @@ static bool held_out(size_t set, size_t fold)
     return set < ALL && (fold == held[set][0] || fold == held[set][1]);
 }
 
-/* The part of the normal equations that is noise of the regressors: products of a fold with itself in excess of those with
- * others. */
-static void add_noise(work *w, size_t set, double share)
+/* Adds the sum of the products of `count` rows of n values with themselves to the lower triangle of `to`. Four rows at a time: it is large. */
+static void add_squares(size_t n, size_t count, const double *rows, double *to)
 {
-    size_t n = w->p->columns + 1, size = w->c->count * n;
-    double *to = w->noise + set * n * n, folds = 1 / share;
-    for (size_t q = 0; q < HL_REGRESS_FOLDS; q++)
-        for (size_t r = 0; r < w->c->count && !held_out(set, q); r++) {
-            const double *row = w->c->rows + q * size + r * n;
-            for (size_t i = 0; i < n; i++)
-                if (row[i] != 0)
-                    hl_axpy(i + 1, row[i], row, to + i * n);
+    size_t r = 0;
+    for (; r + 4 <= count; r += 4, rows += 4 * n)
+        for (size_t i = 0; i < n; i++) {
+            const double value[] = { rows[i], rows[n + i], rows[2 * n + i], rows[3 * n + i] };
+            if (value[0] != 0 || value[1] != 0 || value[2] != 0 || value[3] != 0)
+                hl_axpy_four(i + 1, value, rows, n, to + i * n);
         }
-    for (size_t k = 0; k < n * n; k++)
-        to[k] = (to[k] * share - w->normal[set * n * n + k]) / (folds - 1);
+    for (; r < count; r++, rows += n)
+        for (size_t i = 0; i < n; i++)
+            if (rows[i] != 0)
+                hl_axpy(i + 1, rows[i], rows, to + i * n);
 }
 
+static void square_job(void *user, int thread)
+{
+    work *w = user;
+    size_t n = w->p->columns + 1;
+    for (size_t q = (size_t)thread; q < HL_REGRESS_FOLDS; q += w->team)
+        add_squares(n, w->c->count, w->c->rows + q * w->c->count * n, w->square + q * n * n);
+}
+
+/* Normal equations of every set; and the part of them that is noise of the regressors: products of a fold with itself in excess of those with
+ * others. */
 static void normal_job(void *user, int thread)
 {
     work *w = user;
     size_t n = w->p->columns + 1, size = w->c->count * n;
     double *mean = w->mean + (size_t)thread * size;
     for (size_t set = (size_t)thread; set < SETS; set += w->team) {
-        double *to = w->normal + set * n * n, share = 1. / (HL_REGRESS_FOLDS - (set < ALL ? 2 : 0));
+        double folds = HL_REGRESS_FOLDS - (set < ALL ? 2 : 0), share = 1 / folds;
+        double *normal = w->normal + set * n * n, *noise = w->noise + set * n * n;
         if (set >= w->splits && set < ALL)
             continue;
         memset(mean, 0, size * sizeof *mean);
         for (size_t q = 0; q < HL_REGRESS_FOLDS; q++)
-            for (size_t k = 0; k < size && !held_out(set, q); k++)
-                mean[k] += share * w->c->rows[q * size + k];
-        for (size_t r = 0; r < w->c->count; r++) {
-            const double *row = mean + r * n;
-            for (size_t i = 0; i < n; i++)
-                if (row[i] != 0)
-                    hl_axpy(i + 1, row[i], row, to + i * n);
-        }
-        add_noise(w, set, share);
+            if (!held_out(set, q)) {
+                hl_axpy(size, share, w->c->rows + q * size, mean);
+                hl_axpy(n * n, share / (folds - 1), w->square + q * n * n, noise);
+            }
+        add_squares(n, w->c->count, mean, normal);
+        hl_axpy(n * n, -1 / (folds - 1), normal, noise);
     }
 }
 
@@ -361,11 +369,14 @@ hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candid
     w.mean = hl_calloc(ctx, hl_size_mul(w.team * c->count, wide), sizeof *w.mean);
     w.normal = hl_calloc(ctx, hl_size_mul(SETS * wide, wide), sizeof *w.normal);
     w.noise = hl_calloc(ctx, hl_size_mul(SETS * wide, wide), sizeof *w.noise);
+    w.square = hl_calloc(ctx, hl_size_mul(HL_REGRESS_FOLDS * wide, wide), sizeof *w.square);
     w.scratch = hl_calloc(ctx, w.team * w.scratch_size, sizeof *w.scratch);
     w.score = hl_calloc(ctx, candidates * RIDGES * MOST_SPLITS, sizeof *w.score);
     w.columns = hl_calloc(ctx, candidates, sizeof *w.columns);
-    hl_status status = w.mean && w.normal && w.noise && w.scratch && w.score && w.columns ? HL_OK : HL_ERR_NOMEM;
+    hl_status status =
+        w.mean && w.normal && w.noise && w.square && w.scratch && w.score && w.columns ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK) {
+        run(&w, square_job);
         run(&w, normal_job);
         run(&w, candidate_job);
         if (atomic_load(&w.stopped))
@@ -379,6 +390,7 @@ hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candid
     hl_free(ctx, w.mean);
     hl_free(ctx, w.normal);
     hl_free(ctx, w.noise);
+    hl_free(ctx, w.square);
     hl_free(ctx, w.scratch);
     hl_free(ctx, w.score);
     hl_free(ctx, w.columns);

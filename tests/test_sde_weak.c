@@ -107,6 +107,20 @@ static void test_wrong(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* A diffusion that fades by a quarter in each direction from its mean, which is right. Tested beside all polynomials of x, 2 to 3 standard errors. */
+static void test_slow_change(void **state)
+{
+    static table d;
+    hl_context *ctx = test_context(NULL, 1);
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        simulate(&d, seed % 2, 0, -0.25, seed);
+        hl_verdict v = judge(ctx, &d, 1, 0.5);
+        CHECK(v.means_test[HL_WEAK_TREND].failed, "a diffusion that fades slowly");
+    }
+    test_context_free(ctx, NULL);
+}
+
 /* Trajectories of more times than there are groups of times: rows of one trajectory in a group are no independent ones. */
 static void test_many_times(void **state)
 {
@@ -178,6 +192,7 @@ static void test_calibrated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_right), cmocka_unit_test(test_wrong),
-                                        cmocka_unit_test(test_many_times), cmocka_unit_test(test_calibrated) };
+                                        cmocka_unit_test(test_slow_change), cmocka_unit_test(test_many_times),
+                                        cmocka_unit_test(test_calibrated) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,6 +136,7 @@ hl_status hl_regress_narrow(const hl_regress *p, const hl_candidate *c, hl_regre
     }
     if (status != HL_OK)
         return status;
+    to->ridge_each = to->basis[0].bumps > p->ridge_first ? p->ridge_each : 0;
     to->entries = c->crossed ? p->entries : p->dim;
     to->cross_size = p->dim <= 2 ? to->basis[1].products : 1;
     to->columns = hl_regress_noise(to, to->entries);

@@ -25,8 +25,9 @@ static const double variance_share = 0.05; /* of the mean variance, the least on
 /* One entry of f or A: sums of instruments times regressors and y for each fold or group, and their covariance. */
 typedef struct block {
     size_t part, entry, size; /* part: 0 f, 1 A */
-    double *sum;              /* [parts][size][size + 1] */
-    double *square;           /* [parts][size][size] */
+    size_t common, gap; /* its functions are the first `common` of the dictionary and, `gap` later, those of its own */
+    double *sum;        /* [parts][size][size + 1] */
+    double *square;     /* [parts][size][size] */
 } block;
 
 struct hl_steps {
@@ -52,7 +53,7 @@ hl_status hl_steps_create(hl_regress *p, bool grouped, hl_steps **steps)
     s->blocks = p->dim + p->entries;
     size_t team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1;
     s->plain = 2 * (p->size[0] + p->size[1]) + 5 * p->dim + 2 * p->entries;
-    s->scratch_size = s->plain + hl_moments_scratch(p);
+    s->scratch_size = s->plain + hl_moments_scratch(p) + 2 * p->size[0];
     s->block = hl_calloc(ctx, s->blocks, sizeof *s->block);
     s->least = hl_calloc(ctx, p->dim, sizeof *s->least);
     s->scratch = hl_calloc(ctx, team * s->scratch_size, sizeof *s->scratch);
@@ -61,7 +62,12 @@ hl_status hl_steps_create(hl_regress *p, bool grouped, hl_steps **steps)
         block *b = &s->block[k];
         b->part = k >= p->dim;
         b->entry = k - b->part * p->dim;
-        b->size = b->part ? hl_regress_noise_size(p, b->entry) : p->size[0];
+        b->size = b->common = b->part ? hl_regress_noise_size(p, b->entry) : p->size[0];
+        if (!b->part && p->ridge_each) {
+            b->common = p->basis[0].products + p->ridge_first;
+            b->size = b->common + p->ridge_each;
+            b->gap = b->entry * p->ridge_each;
+        }
         b->sum = hl_calloc(ctx, hl_size_mul(s->parts, b->size * (b->size + 1)), sizeof *b->sum);
         b->square = hl_calloc(ctx, hl_size_mul(s->parts, b->size * b->size), sizeof *b->square);
         good = b->sum && b->square;
@@ -91,7 +97,10 @@ void hl_steps_free(hl_steps *s)
 
 size_t hl_steps_count(const hl_steps *s)
 {
-    return s ? s->p->columns : 0;
+    size_t count = 0;
+    for (size_t k = 0; s && k < s->blocks; k++)
+        count += s->block[k].size;
+    return count;
 }
 
 /* Least variances: a share of the mean over the pairs. */
@@ -117,6 +126,16 @@ static void set_least(hl_steps *s)
     }
     for (size_t i = 0; i < p->dim && used > 0; i++)
         s->least[i] = p->started ? fmax(variance_share * s->least[i], 1e-4 * raw[i]) / used : raw[i] / used;
+}
+
+/* The functions of a block from those of the dictionary; `to` is room for them. */
+static const double *functions_of(const block *b, const double *from, double *to)
+{
+    if (b->common == b->size)
+        return from;
+    memcpy(to, from, b->common * sizeof *to);
+    memcpy(to + b->common, from + b->common + b->gap, (b->size - b->common) * sizeof *to);
+    return to;
 }
 
 /* Adds instruments z (size) times (regressors, y), and z z' times `variance`. */
@@ -165,8 +184,9 @@ static void add_pair(hl_steps *s, const hl_pair *q, double *value)
         block *b = &s->block[k];
         if (b->part == 0) {
             size_t i = b->entry;
-            double y = gap[i] - 0.5 * h * (known[i] + known1[i]);
-            add(b, part, value, 1 / v[i], after, 0.5 * h, y, seen_variance(v[i] * h, p->started ? e[i] : gap[i]));
+            double y = gap[i] - 0.5 * h * (known[i] + known1[i]), *own = value + s->scratch_size - 2 * p->size[0];
+            add(b, part, functions_of(b, value, own), 1 / v[i], functions_of(b, after, own + p->size[0]), 0.5 * h, y,
+                seen_variance(v[i] * h, p->started ? e[i] : gap[i]));
         } else {
             size_t i = p->entry[b->entry][0], j = p->entry[b->entry][1];
             double given = i == j ? 0.5 * h * (known[d + i] + known1[d + i]) : 0, size = v[i] * v[j];
@@ -197,8 +217,8 @@ static void add_transition(hl_steps *s, const hl_pair *q, double *value)
         if (b->part == 0) {
             size_t i = b->entry;
             double v = fmax(m.covariance[i * (d + 1)], s->least[i] * h);
-            add(b, part, m.function, 0.5 * h / v, m.function, 0.5 * h, e[i] + 0.5 * h * (f[i] + m.f[i]),
-                seen_variance(v, e[i]));
+            const double *own = functions_of(b, m.function, value + s->scratch_size - p->size[0]);
+            add(b, part, own, 0.5 * h / v, own, 0.5 * h, e[i] + 0.5 * h * (f[i] + m.f[i]), seen_variance(v, e[i]));
         } else {
             size_t i = p->entry[b->entry][0], j = p->entry[b->entry][1];
             double vi = fmax(m.covariance[i * (d + 1)], s->least[i] * h), vij = m.covariance[i * d + j];
@@ -245,7 +265,7 @@ static bool whiten(const hl_steps *s, block *b, hl_conditions *c, size_t row)
         memset(to, 0, n * columns * sizeof *to);
         for (size_t k = 0; k < n; k++, to += columns) {
             for (size_t a = 0; a < n; a++)
-                to[at + a] = HL_REGRESS_FOLDS * sum[k * (n + 1) + a];
+                to[at + a + (a < b->common ? 0 : b->gap)] = HL_REGRESS_FOLDS * sum[k * (n + 1) + a];
             to[p->columns] = HL_REGRESS_FOLDS * sum[k * (n + 1) + n];
         }
     }

@@ -309,12 +309,15 @@ static void add_row(const hl_weak *w, size_t r, double *to, double *value)
     const hl_regress *p = w->p;
     const double *z = p->z + r * p->inputs, *known = p->known + r * 2 * p->dim;
     double *noise = value + p->size[0], *slope = noise + p->size[1], *bend = slope + p->dim;
+    size_t common = p->size[0] - p->dim * p->ridge_each;
     hl_basis_eval(&p->basis[0], z, value);
     hl_basis_eval(&p->basis[1], z, noise);
     for (size_t k = 0; k < w->tests; k++, to += cell_width(w)) {
         double phi = eval_test(w, &w->test[k], z, slope, bend);
         for (size_t i = 0; i < p->dim; i++) {
-            hl_axpy(p->size[0], slope[i], value, to + hl_regress_drift(p, i));
+            size_t own = common + i * p->ridge_each; /* no candidate has the ridges of other columns */
+            hl_axpy(common, slope[i], value, to + hl_regress_drift(p, i));
+            hl_axpy(p->ridge_each, slope[i], value + own, to + hl_regress_drift(p, i) + own);
             to[p->columns] += slope[i] * known[i] + 0.5 * bend[i] * known[p->dim + i];
         }
         for (size_t e = 0; e < p->entries; e++)

@@ -428,12 +428,12 @@ static hl_status iterate(hl_regress *p, sources *s, hl_sde_regress_report *repor
 }
 
 /* Conditions, and room for their rows. */
-static hl_status make_sources(hl_regress *p, sources *s)
+static hl_status make_sources(hl_regress *p, bool weak, bool steps, sources *s)
 {
     hl_status status = HL_OK;
-    if (strcmp(p->options.use, "steps") != 0)
+    if (weak)
         status = hl_weak_create(p, &s->weak);
-    if (status == HL_OK && strcmp(p->options.use, "snapshots") != 0 && p->pairs >= LEAST_PAIRS)
+    if (status == HL_OK && steps && p->pairs >= LEAST_PAIRS)
         status = hl_steps_create(p, false, &s->steps);
     if (status == HL_OK && !s->weak && !s->steps)
         return hl_fail(p->ctx, HL_ERR_NO_SOLUTION,
@@ -497,7 +497,7 @@ static hl_status add_ridges(hl_regress *p, sources *s, const hl_sde_regress_repo
         return status;
     free_sources(p, s); /* they are not needed any more, and may be large */
     if (status == HL_OK)
-        status = make_sources(&more, other);
+        status = make_sources(&more, report->snapshots, report->steps, other);
     if (status == HL_OK) {
         other->candidates = hl_regress_ridge_candidates(&more, s->candidates, s->candidate, c, other->candidate);
         status = rounds(&more, other, report->snapshots, report->steps);
@@ -523,7 +523,8 @@ static hl_status add_ridges(hl_regress *p, sources *s, const hl_sde_regress_repo
 
 static hl_status estimate(hl_regress *p, sources *s, bool ridges, hl_sde_regress_report *report)
 {
-    hl_status status = make_sources(p, s);
+    bool weak = strcmp(p->options.use, "steps") != 0, steps = strcmp(p->options.use, "snapshots") != 0;
+    hl_status status = make_sources(p, weak, steps, s);
     s->candidates = hl_regress_candidates(p, s->candidate);
     if (status == HL_OK)
         status = iterate(p, s, report);

@@ -455,7 +455,7 @@ static double drift_error(hl_context *ctx, const hl_sde_simple *s, const hl_sde_
 static void test_ridges(void **state)
 {
     hl_context *ctx = *state;
-    hl_sde_data data = simulate(2, sigmoid, 0.4, 0.6, 0, 800, 16, 0.12), loose = unlink(data, 2, 800);
+    hl_sde_data data = simulate(2, sigmoid, 0.4, 0.6, 0, 1000, 20, 0.1), loose = unlink(data, 2, 1000);
     for (int linked = 0; linked < 2; linked++) {
         const hl_sde_data *seen = linked ? &data : &loose;
         hl_sde_simple *s = NULL, *poly = NULL;
@@ -745,8 +745,9 @@ static void check_last_allocations(long last, hl_status (*run)(hl_context *ctx, 
     CHECK_OK(ctx, run(ctx, user));
     hl_context_free(ctx);
     for (long n = none.calls; n > none.calls - last; n--) {
-        test_allocator allocator = { .fail_at = n };
+        test_allocator allocator;
         ctx = test_context(&allocator, 1);
+        allocator.fail_at = n;
         CHECK_STATUS(ctx, run(ctx, user), HL_ERR_NOMEM);
         hl_context_free(ctx);
         assert_int_equal(allocator.live, 0);

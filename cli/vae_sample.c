@@ -22,7 +22,7 @@ static const cli_option options[] = {
     { "png", CLI_TEXT, AT(png), "FILE", "write a picture of all images, 10 per line", 0, 0, NULL },
     { "out", CLI_TEXT, AT(out), "FILE", "write numbers (.csv or .npy); default stdout unless --png is given", 0, 0,
       NULL },
-    { "draw", CLI_FLAG, AT(draw), NULL, "draw bits instead of their probabilities", 0, 0, NULL },
+    { "draw", CLI_FLAG, AT(draw), NULL, "draw x given z instead of its mean: bits, or values with noise", 0, 0, NULL },
     { "reconstruct", CLI_TEXT, AT(reconstruct), "DATA", "show images of DATA, each followed by its reconstruction", 0,
       0, NULL },
     { "traverse", CLI_TEXT, AT(traverse), "DATA",
@@ -77,11 +77,19 @@ static double pixel(const job *j, size_t i)
     return j->rows.values ? j->rows.values[i] : j->rows.gray ? j->rows.bytes[i] / 255.0 : j->rows.bytes[i];
 }
 
+/* With --draw: means of x given z become draws. */
+static hl_status draw(const job *j, size_t rows, double *x)
+{
+    return j->set->draw ? hl_vae_draw(j->vae, rows, j->set->seed, x) : HL_OK;
+}
+
 static int sample(job *j)
 {
     if (!make_room(j, (size_t)j->set->count))
         return no_memory();
     hl_status status = hl_vae_sample(j->vae, j->count, j->set->seed, NULL, j->x);
+    if (status == HL_OK)
+        status = draw(j, j->count, j->x);
     return status == HL_OK ? CLI_OK : failed(j, status);
 }
 
@@ -97,6 +105,8 @@ static int reconstruct(job *j)
         status = hl_vae_encode(j->vae, &j->rows, j->set->seed, NULL, z);
     if (status == HL_OK)
         status = hl_vae_decode(j->vae, n, z, mean);
+    if (status == HL_OK)
+        status = draw(j, n, mean);
     for (size_t i = 0; i < n * dim && status == HL_OK; i++) {
         double *pair = j->x + i / dim * 2 * dim + i % dim;
         pair[0] = pixel(j, i);
@@ -156,6 +166,8 @@ static int traverse(job *j)
     }
     if (status == HL_OK)
         status = hl_vae_decode(j->vae, j->count, all, j->x);
+    if (status == HL_OK)
+        status = draw(j, j->count, j->x);
     free(z);
     free(all);
     return status == HL_OK ? CLI_OK : failed(j, status);
@@ -231,8 +243,6 @@ static int work(job *j)
     j->rows = hl_images_rows(j->images);
     if (result == CLI_OK)
         result = s->reconstruct ? reconstruct(j) : s->traverse ? traverse(j) : sample(j);
-    for (size_t i = 0; result == CLI_OK && s->draw && i < j->count * hl_vae_dim(j->vae); i++)
-        j->x[i] = hl_random_uniform(s->seed, 1, i) < j->x[i];
     if (result == CLI_OK && s->png)
         result = write_picture(j);
     if (result == CLI_OK && (s->out || (!s->png && !cli_json_wanted())))

@@ -66,6 +66,8 @@ awk 'BEGIN { srand(4); for (r = 0; r < 60; r++) print 1e12 + r % 7 "," rand() }'
 expect 0 vae fit "$work/far.csv" --likelihood gaussian -o "$work/far.hollow" --net linear --iters 30 --latent 1 --threads 1 --quiet
 expect 0 vae sample "$work/far.hollow" -n 20 --threads 1
 if awk -F, '$1 < 1e12 - 20 || $1 > 1e12 + 30 { bad = 1 } END { exit bad || NR != 20 }' "$out"; then pass; else fail "$command: digits are lost"; fi
+expect 0 vae sample "$work/far.hollow" -n 20 --draw --threads 1
+if awk -F, '$1 < 1e12 - 40 || $1 > 1e12 + 50 { bad = 1 } END { exit bad || NR != 20 }' "$out"; then pass; else fail "$command: draws are not in the units"; fi
 expect 0 vae fit "$data" --image 4x6 --from "$model" --freeze --posterior planar -o "$work/f.hollow" --iters 4 --latent 3 --threads 1 --quiet
 
 # A row that the networks cannot compute with is an error, not a result.

@@ -125,6 +125,12 @@ static void test_simple(void **state)
     CHECK_NEAR(log_p, normal_log_p(x, ROWS - FEW, judged.values, FEW), 1e-9, "");
     independent = hl_vae_independent(v, &(hl_vae_part_of){ &from, 0, 1 }, &(hl_vae_part_of){ &judged, 0, 1 });
     assert_true(independent < log_p - 1);
+    /* a constant column does not hide the correlations of the others */
+    for (size_t r = 0; r < ROWS; r++)
+        x[r * DIM] = 7;
+    CHECK_OK(ctx, hl_vae_simple(v, &from, &judged, &log_p));
+    independent = hl_vae_independent(v, &(hl_vae_part_of){ &from, 0, 1 }, &(hl_vae_part_of){ &judged, 0, 1 });
+    assert_true(independent < log_p - 1);
     hl_vae_free(v);
     test_free(x);
     test_context_free(ctx, NULL);
@@ -251,6 +257,52 @@ static void test_odd_columns(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Draws of x given z have the learned deviations, in the units of the columns; of bits they are bits. */
+static void test_draw(void **state)
+{
+    (void)state;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_vae_spec spec = { .dim = DIM, .likelihood = "gaussian", .net = "linear", .dtype = HL_F64 };
+    hl_vae_spec binary = { .dim = DIM, .net = "linear" };
+    hl_vae *v = small_vae(ctx, &spec), *bits = small_vae(ctx, &binary);
+    double x[ROWS * DIM], again[DIM], sum, square;
+    hl_params *params = hl_vae_params(v);
+    double *log_deviation = params->param[hl_params_find(params, "decoder.log_deviation")].values;
+    CHECK_OK(ctx, hl_vae_set_columns(v, origin, unit));
+    for (size_t i = 0; i < DIM; i++)
+        log_deviation[i] = log(0.1 * (double)(i + 1));
+    for (size_t i = 0; i < ROWS * DIM; i++)
+        x[i] = origin[i % DIM];
+    CHECK_OK(ctx, hl_vae_draw(v, ROWS, 3, x));
+    for (size_t i = 0; i < DIM; i++) {
+        sum = square = 0;
+        for (size_t r = 0; r < ROWS; r++) {
+            double z = (x[r * DIM + i] - origin[i]) / unit[i] / (0.1 * (double)(i + 1));
+            sum += z / ROWS;
+            square += z * z / ROWS;
+        }
+        CHECK_NEAR(sum, 0, 0.15, "mean");
+        CHECK_NEAR(square, 1, 0.2, "variance");
+    }
+    memcpy(again, origin, sizeof again); /* a row does not depend on the others */
+    CHECK_OK(ctx, hl_vae_draw(v, 1, 3, again));
+    assert_memory_equal(again, x, sizeof again);
+    for (size_t i = 0; i < ROWS * DIM; i++)
+        x[i] = 0.3;
+    CHECK_OK(ctx, hl_vae_draw(bits, ROWS, 3, x));
+    sum = 0;
+    for (size_t i = 0; i < ROWS * DIM; i++) {
+        assert_true(x[i] == 0 || x[i] == 1);
+        sum += x[i] / (ROWS * DIM);
+    }
+    CHECK_NEAR(sum, 0.3, 0.04, "");
+    CHECK_STATUS(ctx, hl_vae_draw(v, 1, 3, NULL), HL_ERR_INVALID);
+    assert_int_equal(hl_vae_draw(NULL, 1, 3, x), HL_ERR_INVALID);
+    hl_vae_free(v);
+    hl_vae_free(bits);
+    test_context_free(ctx, NULL);
+}
+
 static void test_wrong(void **state)
 {
     (void)state;
@@ -277,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_units),       cmocka_unit_test(test_simple),
                                         cmocka_unit_test(test_fit),         cmocka_unit_test(test_files),
-                                        cmocka_unit_test(test_odd_columns), cmocka_unit_test(test_wrong) };
+                                        cmocka_unit_test(test_odd_columns), cmocka_unit_test(test_draw),
+                                        cmocka_unit_test(test_wrong) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,6 +182,8 @@ HL_API hl_status hl_vae_encode(hl_vae *vae, const hl_vae_rows *rows, uint64_t se
 HL_API hl_status hl_vae_decode(hl_vae *vae, size_t rows, const double *z, double *mean);
 /* Draw z (rows x latent; may be NULL) from the prior, and compute the mean of p(x | z). */
 HL_API hl_status hl_vae_sample(hl_vae *vae, size_t rows, uint64_t seed, double *z, double *mean);
+/* Replace means of p(x | z), rows x dim, by draws from it: bits, or values with the learned standard deviations. */
+HL_API hl_status hl_vae_draw(hl_vae *vae, size_t rows, uint64_t seed, double *x);
 /* Apply the posterior's flow to given standard normal noise (rows x latent). Results: the sample z (rows x latent), log_q = log q(z | x), and
  * log_joint = log p(x | z) + log p(z) (rows). Each may be NULL. */
 HL_API hl_status hl_vae_push(hl_vae *vae, const hl_vae_rows *rows, const double *noise, double *z, double *log_q,

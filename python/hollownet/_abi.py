@@ -1751,6 +1751,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_vae_encode": (c_int, [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p]),
     "hl_vae_decode": (c_int, [c_void_p, c_size_t, c_void_p, c_void_p]),
     "hl_vae_sample": (c_int, [c_void_p, c_size_t, c_uint64, c_void_p, c_void_p]),
+    "hl_vae_draw": (c_int, [c_void_p, c_size_t, c_uint64, c_void_p]),
     "hl_vae_push": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "hl_images_open": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
     "hl_images_free": (None, [c_void_p]),

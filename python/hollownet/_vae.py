@@ -195,14 +195,18 @@ class VAE(Fitted):
         """The mean of p(x | z) of every row, for z sampled from its posterior."""
         return self.decode(self.encode(X, random_state))
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """The means of p(x | z) for z from the standard normal distribution."""
+    def sample(self, n_samples: int = 1, random_state: Any = None, *, draw: bool = False) -> np.ndarray:
+        """The means of p(x | z) for z from the standard normal distribution; with `draw`, draws of x given z instead: bits, or values
+        with the learned noise."""
         model = self._fitted()
         if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
             raise ValueError(f"n_samples is {n_samples!r}; it must be an integer of at least 1")
         mean = np.empty((int(n_samples), model.dim))
+        seed = as_seed(random_state)
         with model._locked() as owner:
-            owner.check(lib.hl_vae_sample(model._handle.value, len(mean), as_seed(random_state), None, pointer(mean)))
+            owner.check(lib.hl_vae_sample(model._handle.value, len(mean), seed, None, pointer(mean)))
+            if draw:
+                owner.check(lib.hl_vae_draw(model._handle.value, len(mean), seed, pointer(mean)))
         return mean
 
 

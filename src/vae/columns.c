@@ -102,6 +102,13 @@ hl_status hl_vae_choose_columns(hl_vae *v, const hl_vae_rows *rows)
 
 /* ---- simple densities ---- */
 
+/* Of column i, as the autoencoder has it. */
+static double least_variance(const hl_vae *v, size_t i)
+{
+    double least = HL_VAE_LEAST_DEVIATION * (v->scale ? v->scale[i] : 1);
+    return least * least;
+}
+
 double hl_vae_independent(const hl_vae *v, const hl_vae_part_of *from, const hl_vae_part_of *judged)
 {
     double sum = 0, n = 0, rows = 0;
@@ -112,8 +119,7 @@ double hl_vae_independent(const hl_vae *v, const hl_vae_part_of *from, const hl_
     for (size_t i = 0; i < v->dim; i++) {
         double mean, deviation;
         moments(v->dim, from, i, &mean, &deviation);
-        double p = (mean * rows + 0.5) / (rows + 1), unit = v->scale ? v->scale[i] : 1;
-        double variance = fmax(deviation * deviation, 1e-6 * unit * unit);
+        double p = (mean * rows + 0.5) / (rows + 1), variance = fmax(deviation * deviation, least_variance(v, i));
         for (size_t r = judged->first; r < judged->rows->rows; r += judged->step) {
             double x = hl_vae_value(judged->rows, r * v->dim + i), z = x - mean;
             sum += v->gaussian ? -0.5 * (z * z / variance + LOG_2PI + log(variance)) : x * log(p) + (1 - x) * log1p(-p);
@@ -136,6 +142,8 @@ static double correlated(const hl_vae *v, const hl_vae_rows *from, const hl_vae_
         for (size_t i = 0; i < d; i++)
             hl_axpy(i + 1, z[i] / n, z, a + i * d);
     }
+    for (size_t i = 0; i < d; i++) /* as of independent columns: a constant one has the least variance */
+        a[i * d + i] = fmax(a[i * d + i], least_variance(v, i));
     if (!(hl_cholesky(d, a, 0) > 1e-10))
         return -INFINITY;
     for (size_t i = 0; i < d; i++)

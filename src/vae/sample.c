@@ -5,7 +5,7 @@
 #include "exec/plan.h"
 #include "vae/rows.h"
 
-enum { CHUNK = 256 };
+enum { CHUNK = 256, STREAM_DRAW = 63 };
 
 /* Rows of `width` values of which one is not finite are no result. */
 static hl_status check_finite(const hl_vae *v, const char *what, size_t first, size_t rows, size_t width,
@@ -113,4 +113,32 @@ hl_status hl_vae_push(hl_vae *v, const hl_vae_rows *rows, const double *noise, d
     if (!noise)
         return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_push: the noise is NULL");
     return push(v, rows, 0, noise, &(wanted){ .z = z, .log_q = log_q, .log_joint = log_joint });
+}
+
+/* Deviation of value i of x about the decoder's output. */
+static double deviation_of(const hl_vae *v, size_t i)
+{
+    size_t at = hl_params_find(v->params, "decoder.log_deviation");
+    bool one = v->spec.deviations == 1;
+    double value = -INFINITY;
+    if (at < v->params->count)
+        hl_from_precision(v->spec.dtype, 1,
+                          (const char *)v->params->param[at].values + (one ? 0 : i) * hl_dtype_size(v->spec.dtype),
+                          &value);
+    return (exp(value) + (one ? 0 : HL_VAE_LEAST_DEVIATION)) * (v->scale ? v->scale[i] : 1);
+}
+
+hl_status hl_vae_draw(hl_vae *v, size_t rows, uint64_t seed, double *x)
+{
+    if (!v)
+        return HL_ERR_INVALID;
+    if (rows && !x)
+        return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_draw: x is missing");
+    for (size_t j = 0; j < v->dim; j++) {
+        double deviation = v->gaussian ? deviation_of(v, j) : 0;
+        for (size_t i = j; i < rows * v->dim; i += v->dim)
+            x[i] = v->gaussian ? x[i] + deviation * hl_random_normal(seed, STREAM_DRAW, i)
+                               : hl_random_uniform(seed, STREAM_DRAW, i) < x[i];
+    }
+    return HL_OK;
 }

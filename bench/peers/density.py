@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Density of tables by `hollow fit`, scikit-learn's Gaussian mixture, a kernel density estimate and zuko's neural spline flow: one line of JSON for each pair.
+"""Density of tables by `hollow fit`, scikit-learn's Gaussian mixture, a kernel density estimate and flows of zuko and normflows: one line of JSON for each pair.
 
-    density.py --program build/hollow [--results DIRECTORY] [--peers mixture,kde,nsf] TABLE.npz ...
+    density.py --program build/hollow [--results DIRECTORY] [--peers mixture,kde,nsf,maf,normflows] TABLE.npz ...
     density.py --results DIRECTORY --markdown all|NAME,NAME,...
 
-A table is a npz file with the arrays train, valid and test, and truth if the density is known. All models see the same rows and choose by the same validation rows. The
-spline flow has as much CPU time as `hollow fit` took, on one thread; the others take what they take. `gain` is by how many nats a test row is
+A table is a npz file with the arrays train, valid and test, and truth if the density is known. All models see the same rows and choose by the same validation rows. Each
+flow has as much CPU time as `hollow fit` took, on one thread; the others take what they take. `gain` is by how many nats a test row is
 more likely under our model, `gain_error` the standard error of the paired differences. Tables with fewer numbers come first. With --results, log p of the test rows is kept
 in DIRECTORY and what is there already is not run again; --markdown runs nothing and prints a table of it.
 """
@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import normflows
 import numpy as np
 import torch
 import zuko
@@ -95,11 +96,32 @@ def by_kernels(table: Table) -> tuple[np.ndarray, float]:
     return kernel_logp(table.train, table.test, np.array([best]))[0] + table.scale, time.process_time() - start
 
 
-def by_splines(table: Table, seconds: float) -> tuple[np.ndarray, float]:
-    """A neural spline flow of three transforms, Adam with a rate that falls to 0 over the time it has, the best validation kept."""
+Flow = tuple[torch.nn.Module, Callable[[torch.Tensor], torch.Tensor]]  # the parameters, and log p of rows
+
+
+def spline_flow(dim: int) -> Flow:
+    flow = zuko.flows.NSF(dim, transforms=3, hidden_features=(64, 64))
+    return flow, lambda x: flow().log_prob(x)
+
+
+def autoregressive_flow(dim: int) -> Flow:
+    flow = zuko.flows.MAF(dim, transforms=3, hidden_features=(64, 64))
+    return flow, lambda x: flow().log_prob(x)
+
+
+def other_spline_flow(dim: int) -> Flow:
+    layers: list[torch.nn.Module] = []
+    for _ in range(3):
+        layers += [normflows.flows.AutoregressiveRationalQuadraticSpline(dim, 2, 64), normflows.flows.LULinearPermute(dim)]
+    flow = normflows.NormalizingFlow(normflows.distributions.DiagGaussian(dim, trainable=False), layers)
+    return flow, flow.log_prob
+
+
+def by_flow(make: Callable[[int], Flow], table: Table, seconds: float) -> tuple[np.ndarray, float]:
+    """A flow of three transforms, Adam with a rate that falls to 0 over the time it has, the best validation kept."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    flow = zuko.flows.NSF(table.train.shape[1], transforms=3, hidden_features=(64, 64))
+    flow, logp_of = make(table.train.shape[1])
     train, valid, test = (torch.tensor(x, dtype=torch.float32) for x in (table.train, table.valid, table.test))
     optimizer = torch.optim.Adam(flow.parameters(), 1e-3)
     start, best, kept, step = time.process_time(), np.inf, None, 0
@@ -107,23 +129,31 @@ def by_splines(table: Table, seconds: float) -> tuple[np.ndarray, float]:
         for group in optimizer.param_groups:
             group["lr"] = 1e-3 * max(1 - used / max(seconds, 1e-9), 0.01)
         batch = train[torch.randint(len(train), (min(256, len(train)),))]
-        loss = -flow().log_prob(batch).mean()
+        loss = -logp_of(batch).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         step += 1
         if step % 50 == 0:
             with torch.no_grad():
-                held = -float(flow().log_prob(valid).mean())
+                held = -float(logp_of(valid).mean())
             if held < best:
                 best, kept = held, {k: v.clone() for k, v in flow.state_dict().items()}
     flow.load_state_dict(kept)
     with torch.no_grad():
-        logp = flow().log_prob(test).numpy().astype(np.float64)
+        logp = logp_of(test).numpy().astype(np.float64)
     return logp + table.scale, time.process_time() - start
 
 
-PEERS = {"mixture": "scikit-learn GaussianMixture", "kde": "kernel density estimate", "nsf": "zuko NSF"}
+FLOWS = {"nsf": spline_flow, "maf": autoregressive_flow, "normflows": other_spline_flow}
+PEERS = {
+    "mixture": "scikit-learn GaussianMixture",
+    "kde": "kernel density estimate",
+    "nsf": "zuko NSF",
+    "maf": "zuko MAF",
+    "normflows": "normflows autoregressive spline flow",
+}
+TITLES = {"mixture": "Gaussian mixture", "kde": "kernels", "nsf": "NSF", "maf": "MAF", "normflows": "normflows"}
 Score = tuple[np.ndarray, float]
 
 
@@ -159,14 +189,16 @@ def line_of(name: str, peer: str, ours: Score, theirs: Score) -> dict[str, Any]:
 
 
 def print_markdown(directory: Path, names: list[str] | None) -> None:
-    """Of what is in a directory of results: of these tables, in their order, or of all."""
-    print("| table | `hollow fit` (gap) | CPU s | Gaussian mixture | gain | kernels | gain | NSF | gain |\n" + "|---" * 9 + "|")
-    for name in names or sorted(path.name[: -len(".ours.npz")] for path in directory.glob("*.ours.npz")):
+    """Of what is in a directory of results: of these tables, in their order, or of all, with the peers that any of them has."""
+    names = names or sorted(path.name[: -len(".ours.npz")] for path in directory.glob("*.ours.npz"))
+    peers = [peer for peer in PEERS if any((directory / f"{name}.{peer}.npz").exists() for name in names)]
+    print("| table | `hollow fit` (gap) | CPU s | " + "".join(f"{TITLES[peer]} | gain | " for peer in peers).rstrip() + "\n" + "|---" * (3 + 2 * len(peers)) + "|")
+    for name in names:
         kept = np.load(directory / f"{name}.ours.npz")
         ours = (kept["logp"], float(kept["seconds"]))
         gap = f" ({(kept['truth'] - ours[0]).mean():.3f})" if kept["truth"].size else ""
         cells = [name, f"{-ours[0].mean():.3f}{gap}", f"{ours[1]:.0f}"]
-        for peer in PEERS:
+        for peer in peers:
             other = directory / f"{name}.{peer}.npz"
             if not other.exists():
                 cells += ["", ""]
@@ -194,7 +226,8 @@ def main() -> None:
         return
     for table in sorted((Table(path) for path in options.tables), key=lambda t: t.train.size):
         ours = recall(options.results, table, "ours", partial(by_hollow, options.program, table, options.fit.split()))
-        runs = {"mixture": partial(by_mixture, table), "kde": partial(by_kernels, table), "nsf": partial(by_splines, table, ours[1])}
+        runs = {"mixture": partial(by_mixture, table), "kde": partial(by_kernels, table)}
+        runs |= {name: partial(by_flow, make, table, ours[1]) for name, make in FLOWS.items()}
         for peer in options.peers.split(","):
             entry = line_of(table.name, peer, ours, recall(options.results, table, peer, runs[peer]))
             print(json.dumps({k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in entry.items()}), flush=True)

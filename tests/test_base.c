@@ -460,6 +460,38 @@ static void test_team_stress(void **state)
     }
 }
 
+/* Threads that are woken without a run are awake until they are released, and sleep afterwards; runs before, between and after are right. */
+static void test_team_wake(void **state)
+{
+    hl_context *ctx = test_context(NULL, 2);
+    struct stress s = { .team = ctx->team };
+    bool slept = false, woke = false;
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 10000 && !(slept = hl_team_asleep(ctx->team)); i++)
+            nap(1000000);
+        assert_true(slept);
+        woke = false;
+        for (int i = 0; i < 1000 && !woke;
+             i++) { /* on a busy machine it may be asleep again before this thread looks */
+            hl_team_wake(ctx->team);
+            for (int k = 0; k < 100000 && !woke; k++)
+                woke = !hl_team_asleep(ctx->team);
+            if (round == 1)
+                hl_team_release(ctx->team);
+        }
+        assert_true(woke);
+        s.input++;
+        hl_team_run(ctx->team, stress_job, &s);
+        hl_team_release(ctx->team);
+        assert_int_equal(s.slots[1], -s.input);
+        assert_int_equal(s.errors[0] + s.errors[1], 0);
+        assert_int_equal(s.calls[1], round + 1);
+    }
+    hl_context_free(ctx);
+}
+
 /* In a child of fork the threads are not there: a team of one, which does not hang when it is freed either. */
 static void test_team_fork(void **state)
 {
@@ -681,7 +713,8 @@ int main(void)
         cmocka_unit_test(test_team_create), cmocka_unit_test(test_no_threads),
         cmocka_unit_test(test_idle),        cmocka_unit_test(test_support),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_team_fork),
-        cmocka_unit_test(test_groups),      cmocka_unit_test(test_affinity),
+        cmocka_unit_test(test_team_wake),   cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_affinity),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -805,6 +805,30 @@ static void test_deep(void **state)
     hl_context_free(ctx);
 }
 
+/* When a plan goes back to one thread: after a shared run that gained nothing, and after waking threads twice in a row without a shared run. */
+static void test_sharing(void **state)
+{
+    hl_sharing s = { 0 };
+    (void)state;
+    hl_share_learn(&s, 2, 1, 1.5, 0.1);
+    assert_true(s.alone_until == 0);
+    hl_share_woke(&s, 2, 2.5);
+    assert_true(s.alone_until == 0);
+    hl_share_learn(&s, 2, 3, 3.5, 0.1);
+    hl_share_woke(&s, 4, 4.5);
+    assert_true(s.alone_until == 0);
+    hl_share_woke(&s, 5, 5.5);
+    assert_true(s.alone_until > 6);
+    double first = s.alone_until - 5.5;
+    hl_share_woke(&s, 100, 100.5);
+    hl_share_woke(&s, 101, 101.5); /* twice as long */
+    assert_float_equal(s.alone_until - 101.5, 2 * first, 1e-9);
+    for (int i = 0; i < 3; i++)
+        hl_share_learn(&s, 2, 200, 200.5, 0.1);
+    hl_share_learn(&s, 2, 300, 300.5, 0.6);
+    assert_float_equal(s.alone_until - 300.5, first, 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -824,6 +848,7 @@ int main(void)
         cmocka_unit_test(test_run_errors),
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_one_pass),
+        cmocka_unit_test(test_sharing),
         cmocka_unit_test(test_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

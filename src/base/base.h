@@ -124,6 +124,11 @@ void hl_team_run(hl_team *team, void (*job)(void *user, int thread), void *user)
 void hl_team_barrier(hl_team *team);
 /* Seconds that all threads together have spent at barriers so far; call between runs. */
 double hl_team_waited(const hl_team *team);
+/* Between runs: will the next one have to wait for a thread that sleeps? And, around work of the caller alone: wake the threads, so that
+ * they are awake when a run follows soon; they do not sleep before hl_team_release, unless that takes many milliseconds. */
+bool hl_team_asleep(hl_team *team);
+void hl_team_wake(hl_team *team);
+void hl_team_release(hl_team *team);
 double hl_clock(void); /* seconds since some moment */
 
 #endif

@@ -3,11 +3,15 @@
  * Everything rests on the *gate*: a counter that one thread advances and others wait on. Waiting spins first, as the
  * next piece of work is mostly microseconds away, and then sleeps, so that an idle program uses no processor. A run is:
  * the caller writes the job and advances the `start` gate; everyone runs the job; everyone meets at the barrier.
+ * A caller that does not want to wait for sleepers wakes them and works alone; they spin until it is done, and for a while after.
  *
  * Why no wake-up is lost: a sleeper raises `sleepers` and then reads the counter; the thread that advances writes the
  * counter and then reads `sleepers`. All four are sequentially consistent, so one of the two sees the other. If it is the
  * sleeper, it does not sleep. If it is the other, it takes the lock, which the sleeper holds until it is truly waiting. */
+#define _GNU_SOURCE /* sched_getcpu */
+
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -15,10 +19,13 @@
 
 #include "base/base.h"
 
-enum { SPINS = 4000, CACHE_LINE = 64 };
+enum { SPINS = 4000, HELD_SPINS = 64 * SPINS, CACHE_LINE = 64 };
 
 struct gate {
     _Alignas(CACHE_LINE) atomic_uint count;
+    atomic_uint calls; /* to stop sleeping without an advance */
+    atomic_bool held;  /* an advance is expected soon: spin for longer, unless on the processor `holder` */
+    atomic_int holder;
     atomic_int sleepers;
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
     pthread_cond_t advanced;
@@ -56,6 +63,9 @@ static void pause_briefly(void)
 static bool gate_init(struct gate *gate)
 {
     atomic_init(&gate->count, 0);
+    atomic_init(&gate->calls, 0);
+    atomic_init(&gate->held, false);
+    atomic_init(&gate->holder, -1);
     atomic_init(&gate->sleepers, 0);
     if (pthread_mutex_init(&gate->lock, NULL))
         return false;
@@ -72,9 +82,10 @@ static void gate_destroy(struct gate *gate)
     pthread_mutex_destroy(&gate->lock);
 }
 
-static void gate_advance(struct gate *gate)
+/* Add to the count or to the calls. */
+static void gate_signal(struct gate *gate, atomic_uint *counter)
 {
-    atomic_fetch_add(&gate->count, 1);
+    atomic_fetch_add(counter, 1);
     if (atomic_load(&gate->sleepers)) {
         pthread_mutex_lock(&gate->lock);
         pthread_cond_broadcast(&gate->advanced);
@@ -82,20 +93,62 @@ static void gate_advance(struct gate *gate)
     }
 }
 
+static void gate_advance(struct gate *gate)
+{
+    gate_signal(gate, &gate->count);
+}
+
+/* The kernel often wakes a thread on the processor of the thread that called it, and moves it only milliseconds later. Go to another
+ * processor now; false if there is none. */
+static bool leave_processor(int processor)
+{
+    cpu_set_t allowed, others;
+
+    if (processor < 0 || sched_getcpu() != processor)
+        return true;
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return false;
+    others = allowed;
+    CPU_CLR((size_t)processor, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others))
+        return false;
+    sched_setaffinity(0, sizeof allowed, &allowed);
+    return sched_getcpu() != processor;
+}
+
+/* Has the gate's count changed from `seen` while spinning? */
+static bool gate_spin(struct gate *gate, unsigned seen, int spins)
+{
+    int held = spins ? HELD_SPINS : 0;
+    for (int i = 0; i < spins; i++) {
+        if (atomic_load(&gate->count) != seen)
+            return true;
+        if (held > 0 && atomic_load_explicit(&gate->held, memory_order_relaxed)) {
+            if (!leave_processor(atomic_load_explicit(&gate->holder, memory_order_relaxed)))
+                return false; /* it would keep the caller from working */
+            held--;
+            i = 0;
+        }
+        pause_briefly();
+    }
+    return false;
+}
+
 /* Wait until the gate's count is no longer `seen`. */
 static void gate_wait(struct gate *gate, unsigned seen, int spins)
 {
-    for (int i = 0; i < spins; i++) {
+    while (!gate_spin(gate, seen, spins)) {
+        unsigned calls;
+        pthread_mutex_lock(&gate->lock);
+        atomic_fetch_add(&gate->sleepers, 1);
+        calls = atomic_load(&gate->calls);
+        while (atomic_load(&gate->count) == seen && atomic_load(&gate->calls) == calls)
+            pthread_cond_wait(&gate->advanced, &gate->lock);
+        atomic_fetch_sub(&gate->sleepers, 1);
+        pthread_mutex_unlock(&gate->lock);
         if (atomic_load(&gate->count) != seen)
             return;
-        pause_briefly();
     }
-    pthread_mutex_lock(&gate->lock);
-    atomic_fetch_add(&gate->sleepers, 1);
-    while (atomic_load(&gate->count) == seen)
-        pthread_cond_wait(&gate->advanced, &gate->lock);
-    atomic_fetch_sub(&gate->sleepers, 1);
-    pthread_mutex_unlock(&gate->lock);
 }
 
 static long long nanoseconds(void)
@@ -118,6 +171,23 @@ double hl_team_waited(const hl_team *team)
 int hl_team_size(const hl_team *team)
 {
     return team->size == 1 || getpid() != team->owner ? 1 : team->size;
+}
+
+bool hl_team_asleep(hl_team *team)
+{
+    return team->size > 1 && atomic_load_explicit(&team->start.sleepers, memory_order_relaxed) > 0;
+}
+
+void hl_team_wake(hl_team *team)
+{
+    atomic_store(&team->start.holder, sched_getcpu());
+    atomic_store(&team->start.held, true);
+    gate_signal(&team->start, &team->start.calls);
+}
+
+void hl_team_release(hl_team *team)
+{
+    atomic_store(&team->start.held, false);
 }
 
 void hl_team_barrier(hl_team *team)

@@ -393,6 +393,13 @@ static void execute(run_state s)
         job(&s, 0);
         return;
     }
+    if (!hl_share_waits(p, s.rows)) {
+        hl_team_wake(team);
+        job(&s, 0);
+        hl_team_release(team);
+        hl_share_woke(&p->sharing, start, hl_clock());
+        return;
+    }
     s.threads = hl_team_size(team);
     hl_team_run(team, job, &s);
     hl_share_learn(&p->sharing, s.threads, start, hl_clock(), hl_team_waited(team) - waited);

@@ -90,6 +90,7 @@ typedef struct hl_port {
 /* Result of recent timings with several threads: when to try again, and the back-off factor (share.c). */
 typedef struct hl_sharing {
     double alone_until, backoff;
+    bool woke; /* the last run woke the threads */
 } hl_sharing;
 
 struct hl_plan {
@@ -120,9 +121,11 @@ struct hl_plan {
     hl_sharing sharing;
 };
 
-/* Should the team share this run, or is the caller faster alone? And, after a shared run: from when to when, and how long the
- * threads waited for each other. */
+/* Should the team share this run, or is the caller faster alone? If it should, may the run wait for threads that sleep? And, after a run that woke
+ * them and went on alone, or was shared: from when to when, and how long the threads waited for each other. */
 bool hl_share(const hl_plan *p, size_t rows, double now);
+bool hl_share_waits(const hl_plan *p, size_t rows);
+void hl_share_woke(hl_sharing *s, double start, double end);
 void hl_share_learn(hl_sharing *s, int threads, double start, double end, double waited);
 
 /* Run. An input that is NULL counts as zeros; an output that is NULL is not written. */

@@ -1,10 +1,12 @@
 /* share.c - decides from recent timings whether a run uses several threads.
  *
  * Results do not depend on the decision. If threads wait for each other more than they gain, because the run is short or because
- * other programs use the processors, the plan runs on one thread for a while and then tries several threads again. */
+ * other programs use the processors, the plan runs on one thread for a while and then tries several threads again.
+ * To wake a thread may take as long as a short run: such a run wakes the threads and goes on alone, and the next one finds them awake. */
 #include "exec/plan.h"
 
 #define STAGE_FLOPS 2e4 /* work of a processor in the time of one synchronisation */
+#define LONG_FLOPS 2e8  /* a run with more work than this waits for threads to wake */
 #define WORTH 1.15      /* smallest useful speed-up */
 #define PATIENCE 16     /* after a run without speed-up, use one thread for this many times its duration ... */
 #define MAX_BACKOFF 16  /* ... and up to this many times longer after several such runs */
@@ -18,12 +20,29 @@ bool hl_share(const hl_plan *p, size_t rows, double now)
     return p->ctx->share_all || (long_enough && now >= p->sharing.alone_until);
 }
 
-void hl_share_learn(hl_sharing *s, int threads, double start, double end, double waited)
+bool hl_share_waits(const hl_plan *p, size_t rows)
 {
-    if ((double)threads * (end - start) - waited > WORTH * (end - start)) {
-        s->backoff = s->backoff > 1 ? s->backoff / 2 : 0; /* one success on a busy machine does not reset it */
-        return;
-    }
+    return p->ctx->share_all || p->flops * (double)rows > LONG_FLOPS || !hl_team_asleep(p->ctx->team);
+}
+
+static void back_off(hl_sharing *s, double start, double end)
+{
     s->backoff = s->backoff == 0 ? 1 : s->backoff < MAX_BACKOFF ? 2 * s->backoff : MAX_BACKOFF;
     s->alone_until = end + PATIENCE * s->backoff * (end - start);
+}
+
+void hl_share_woke(hl_sharing *s, double start, double end)
+{
+    if (s->woke)
+        back_off(s, start, end); /* they fell asleep again before this run */
+    s->woke = !s->woke;
+}
+
+void hl_share_learn(hl_sharing *s, int threads, double start, double end, double waited)
+{
+    s->woke = false;
+    if ((double)threads * (end - start) - waited > WORTH * (end - start))
+        s->backoff = s->backoff > 1 ? s->backoff / 2 : 0; /* one success on a busy machine does not reset it */
+    else
+        back_off(s, start, end);
 }

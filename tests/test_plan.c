@@ -767,6 +767,41 @@ static void test_one_pass(void **state)
     hl_context_free(ctx);
 }
 
+/* All results of one pass are written while its arguments are still read, so only the last of them may take an argument's place. Here z
+ * begins after a shorter value that is no longer needed: the first result would take the place of both and cover z from below, and the second
+ * would cover the end of z from its first entry on. */
+static void test_one_pass_memory(void **state)
+{
+    enum { SHORT = 20, LONG = 32 };
+    hl_context *ctx = test_context(NULL, 1);
+    hl_graph *g;
+    hl_plan *plan;
+    float x[SHORT] = { 0 }, v[LONG], first[SHORT], got[LONG];
+
+    (void)state;
+    for (int i = 0; i < LONG; i++)
+        v[i] = (float)(i - 20) / 8;
+    CHECK_OK(ctx, hl_graph_create(ctx, &g));
+    hl_node before = hl_exp(g, hl_input(g, "x", 1, (size_t[]){ SHORT })), by = hl_input(g, "v", 1, (size_t[]){ LONG });
+    hl_node z = hl_sin(g, by), end = hl_exp(g, before), tanh_z = hl_tanh(g, z), swish_z = hl_swish(g, z);
+    hl_node of_tanh = hl_mul(g, by, hl_sub(g, hl_const(g, 1), hl_mul(g, tanh_z, tanh_z)));
+    hl_node of_swish = hl_mul(g, hl_swish_slope(g, z), by);
+    hl_node last[] = { hl_sub(g, of_tanh, tanh_z), hl_sub(g, of_swish, swish_z) };
+    for (int k = 0; k < 2; k++) {
+        CHECK_OK(ctx, hl_plan_create(ctx, g, 2, (hl_node[]){ end, last[k] }, NULL, &plan));
+        check_joined(plan, 1);
+        CHECK_OK(ctx, hl_plan_run(plan, 1, (const void *[]){ x, v }, NULL, (void *[]){ first, got }));
+        for (int i = 0; i < LONG; i++) {
+            double at = sin((double)v[i]), t = tanh(at), s = 1 / (1 + exp(-at));
+            double want = k ? (s + at * s * (1 - s)) * (double)v[i] - at * s : (double)v[i] * (1 - t * t) - t;
+            CHECK_NEAR(got[i], want, 1e-6, k ? "swish" : "tanh");
+        }
+        hl_plan_free(plan);
+    }
+    hl_graph_free(g);
+    hl_context_free(ctx);
+}
+
 /* Of the processor, so that a busy machine changes little. */
 static double now(void)
 {
@@ -849,6 +884,7 @@ int main(void)
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_one_pass),
         cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_one_pass_memory),
         cmocka_unit_test(test_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,8 +150,7 @@ static void write_log(FILE *log, const hl_density_progress *p)
         cli_json_real(&json, "best", p->best);
     }
     cli_json_close(&json, '}');
-    fputc('\n', log);
-    fflush(log);
+    cli_end_log_line(log);
 }
 
 int fit_progress(const void *report, void *user)

@@ -186,8 +186,7 @@ static void log_line(job *j, const hl_sde_progress *p)
     cli_json_real(&json, "density_gradient", p->gradient_norm[2]);
     cli_json_real(&json, "seconds", cli_now() - j->start);
     cli_json_close(&json, '}');
-    fputc('\n', j->log);
-    fflush(j->log);
+    cli_end_log_line(j->log);
 }
 
 static int progress(const void *report, void *user)

@@ -73,7 +73,7 @@ static void log_line(job *j, const hl_vae_progress *p)
         cli_json_count(&json, "ode_steps", p->ode_steps);
     cli_json_real(&json, "seconds", p->seconds);
     cli_json_close(&json, '}');
-    fputc('\n', j->log);
+    cli_end_log_line(j->log);
 }
 
 /* Bits are drawn from gray values with P(1) = value / 255, so that images of another scale come out nearly black. Looks at some rows,

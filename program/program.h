@@ -230,8 +230,10 @@ void cli_say_unsaved(const char *reason, void *user); /* hl_job.unsaved: warns *
 /* Is there a checkpoint to go on from? If not, and no model either, *resume becomes false, having said so; a model without a
  * checkpoint is finished, which is said, and CLI_WRONG. */
 int cli_check_resume(const cli_command *command, const char *model, const char *checkpoint, bool *resume);
-/* Open a log, to be gone on with if `resume`; no path is no log. */
+/* Open a log, to be gone on with if `resume`; no path is no log. Waits for the reader of a pipe until the user stops the run. */
 int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log);
+/* End a line and write it. */
+void cli_end_log_line(FILE *log);
 /* Close it (may be NULL); returns `result`, or CLI_WRONG, having said so, if anything of the log was lost. */
 int cli_close_log(const cli_command *command, const char *path, FILE *log, int result);
 /* Lines after those of `iteration`, of a run that went on after its last checkpoint, will be written again. */

@@ -1,6 +1,7 @@
 /* training.c - what the commands that train share: outputs that can be written, by one run at a time; logs that go on. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -118,16 +119,52 @@ int cli_check_resume(const cli_command *command, const char *model, const char *
     return CLI_OK;
 }
 
+/* ---- logs ---- */
+
+enum { WAIT = 200 }; /* ms between two looks at whether the user stops the run */
+
+static bool is_pipe(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+/* Wait for the reader of a pipe. NULL and errno if there cannot be one, or if the user stops the wait. */
+static FILE *open_pipe(const char *path)
+{
+    int fd;
+    while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO && !cli_interrupted())
+        poll(NULL, 0, WAIT);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_WRONLY);
+    return fd >= 0 ? fdopen(fd, "w") : NULL;
+}
+
 int cli_open_log(const cli_command *command, const char *path, bool resume, FILE **log)
 {
     *log = NULL;
-    if (!cli_is_first_rank())
+    if (!cli_is_first_rank() || !path)
         return CLI_OK;
-    if (path && resume)
-        *log = fopen(path, "r+");
-    if (path && !*log)
+    if (is_pipe(path))
+        *log = open_pipe(path);
+    else if (!resume || !(*log = fopen(path, "r+")))
         *log = fopen(path, "w");
-    return path && !*log ? cli_fail(command, CLI_WRONG, "%s: %s", path, strerror(errno)) : CLI_OK;
+    if (!*log && cli_interrupted())
+        return cli_fail(command, CLI_STOPPED, "stopped");
+    return *log ? CLI_OK : cli_fail(command, CLI_WRONG, "%s: %s", path, strerror(errno));
+}
+
+/* A pipe takes a line at once if it has room. If its reader does not make any, and the user stops the run, the line is lost. */
+void cli_end_log_line(FILE *log)
+{
+    struct pollfd poller = { .fd = fileno(log), .events = POLLOUT };
+    fputc('\n', log);
+    while (poll(&poller, 1, WAIT) <= 0)
+        if (cli_interrupted()) {
+            fcntl(poller.fd, F_SETFL, O_WRONLY | O_NONBLOCK);
+            break;
+        }
+    fflush(log);
 }
 
 int cli_close_log(const cli_command *command, const char *path, FILE *log, int result)

@@ -174,7 +174,7 @@ done
 mkfifo "$work/silent"
 exec 8<>"$work/silent"
 for call in "logp $model -" "fit - -o $work/n" "sde fit - -o $work/n" "vae eval $work/encoded -" "sde fit $work/fifo -o $work/n" "logp $model $work/fifo" \
-    "sample $model --out $work/fifo" "sde sample $sde --start -"; do
+    "sample $model --out $work/fifo" "sde sample $sde --start -" "fit $data -o $work/n --log $work/fifo"; do
     command="hollow $call"
     # shellcheck disable=SC2086
     timeout --preserve-status -k 60 1 "$hollow" $call <"$work/silent" >"$out" 2>"$err"
@@ -184,6 +184,17 @@ done
 exec 8>&-
 absent "$work/n"
 absent "$work/n.lock"
+# A log whose reader does not read: the pipe is full.
+mkfifo "$work/full"
+exec 8<>"$work/full"
+head -c 65536 /dev/zero >&8
+command="hollow vae fit --log PIPE"
+timeout --preserve-status -k 60 2 "$hollow" vae fit "$images" -o "$work/n" --net linear --latent 1 --iters 1000000 --threads 1 --log "$work/full" >"$out" 2>"$err"
+got=$?
+if [ $got = 143 ]; then pass; else fail "$command: SIGTERM gave exit status $got"; fi
+stderr_has "the log could not be written"
+exec 8>&-
+rm "$work/n.ckpt"
 
 # SIGTERM stops like Ctrl-C.
 terminated fit "$data" -o "$work/t" --iters 100000 --threads 1 --log "$work/t.log"

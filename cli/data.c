@@ -161,7 +161,8 @@ int cli_match_columns(const cli_command *command, const char *path, const hl_tab
 
 int cli_fail_model(const cli_command *command, const hl_context *ctx, hl_status status, const char *data)
 {
-    if (status == HL_ERR_FORMAT && (cli_is_model(data, "hollow-density") || cli_is_model(data, "hollow-sde")))
+    hl_file_kind kind = hl_file_identify(data);
+    if (status == HL_ERR_FORMAT && (kind == HL_FILE_DENSITY || kind == HL_FILE_SDE || kind == HL_FILE_VAE))
         return cli_fail(command, CLI_WRONG, "%s is a model: give MODEL before DATA; usage: hollow %s %s", data,
                         command->name, command->arguments);
     return cli_fail_library(command, ctx, status);

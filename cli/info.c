@@ -361,9 +361,9 @@ static hl_status make_subject(hl_context *ctx, const hl_net *net, subject *s)
     return status == HL_OK ? hl_net_init(s->random, 1) : status;
 }
 
-static hl_status load(hl_context *ctx, const char *path, holding *h)
+static hl_status load(hl_context *ctx, const char *path, hl_file_kind kind, holding *h)
 {
-    bool density = cli_is_model(path, "hollow-density"), sde = cli_is_model(path, "hollow-sde");
+    bool density = kind == HL_FILE_DENSITY, sde = kind == HL_FILE_SDE;
     hl_status status = density ? hl_density_load(ctx, path, &h->density)
                        : sde   ? hl_sde_load(ctx, path, &h->sde)
                                : hl_net_load(ctx, path, &h->net);
@@ -385,9 +385,10 @@ static hl_status load(hl_context *ctx, const char *path, holding *h)
 static int describe(hl_context *ctx, const char *path, long long bytes)
 {
     holding h = { 0 };
-    if (cli_is_model(path, "hollow-vae"))
+    hl_file_kind kind = hl_file_identify(path);
+    if (kind == HL_FILE_VAE)
         return vae_info(&cli_info, ctx, path, bytes);
-    hl_status status = load(ctx, path, &h);
+    hl_status status = load(ctx, path, kind, &h);
     int result = status == HL_OK ? CLI_OK : cli_fail_library(&cli_info, ctx, status);
     if (status == HL_OK)
         print(path, &h, bytes);

@@ -237,7 +237,8 @@ static int report(job *j, const char *page)
         return result;
     hl_status status =
         hl_context_create(&(hl_context_options){ .threads = (int)j->set->threads, .stop = cli_stop }, &j->ctx);
-    bool equation = cli_is_model(j->path[0], "hollow-sde"), autoencoder = cli_is_model(j->path[0], "hollow-vae");
+    hl_file_kind kind = hl_file_identify(j->path[0]);
+    bool equation = kind == HL_FILE_SDE, autoencoder = kind == HL_FILE_VAE;
     if ((equation || autoencoder) && !j->path[1])
         return cli_fail(&cli_report, CLI_WRONG, "%s is %s: its report requires DATA", j->path[0],
                         equation ? "a stochastic equation" : "an autoencoder");

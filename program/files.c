@@ -13,25 +13,6 @@
 
 #include "program.h"
 
-/* The format is the first of the metadata, which come first. */
-bool cli_is_model(const char *path, const char *format)
-{
-    char start[512] = "", quoted[40];
-    struct stat st;
-    size_t count = 0;
-    ssize_t got;
-    int file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? open(path, O_RDONLY) : -1; /* fopen may lack memory */
-    while (file >= 0 && count < sizeof start - 1 && (got = read(file, start + count, sizeof start - 1 - count)) > 0)
-        count += (size_t)got;
-    snprintf(quoted, sizeof quoted, "\"%s ", format);
-    if (file >= 0)
-        close(file);
-    for (size_t i = 8; i < count; i++) /* after the header's length */
-        if (strncmp(start + i, quoted, strlen(quoted)) == 0)
-            return true;
-    return false;
-}
-
 static int make_one(const char *path)
 {
     struct stat st;

@@ -255,8 +255,6 @@ int cli_check_paths(const cli_command *command, size_t count, const cli_path *pa
 /* Is this file one of those that were read, of all calls of cli_check_paths? */
 bool cli_is_input(const char *path);
 
-/* Is it a file of this format, such as "hollow-density" (files.c)? */
-bool cli_is_model(const char *path, const char *format);
 
 /* ---- pictures (files.c, plot.c) ---- */
 

@@ -88,8 +88,8 @@ int cli_check_outputs(const cli_command *command, hl_context *ctx, const cli_out
     if (stat(o->model, &st) == 0 && !S_ISREG(st.st_mode)) /* opening a pipe would wait for its reader */
         return cli_fail(command, CLI_WRONG, "%s: %s", o->model,
                         S_ISDIR(st.st_mode) ? strerror(EISDIR) : "not a regular file");
-    if (stat(*checkpoint, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-        !cli_is_model(*checkpoint, "hollow-checkpoint"))
+    hl_file_kind there = hl_file_identify(*checkpoint);
+    if (there != HL_FILE_NONE && there != HL_FILE_CHECKPOINT)
         return refuse_foreign(command, *checkpoint, "a checkpoint");
     hl_table_writer *probe = NULL; /* which makes a temporary file beside it */
     hl_status status = hl_table_writer_create(ctx, o->model, 1, NULL, &probe);

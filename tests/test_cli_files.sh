@@ -200,6 +200,10 @@ rm "$work/n.ckpt"
 terminated fit "$data" -o "$work/t" --iters 100000 --threads 1 --log "$work/t.log"
 file_there "$work/t.ckpt"
 stderr_has "with --resume to continue"
+command="hollow fit --resume --log PIPE"
+timeout --preserve-status -k 60 1 "$hollow" fit "$data" -o "$work/t" --iters 100000 --threads 1 --resume --log "$work/fifo" >"$out" 2>"$err"
+got=$?
+if [ $got = 143 ]; then pass; else fail "$command: SIGTERM gave exit status $got"; fi
 terminated sample "$model" -n 1000000000 --threads 1 --out "$work/rows.csv"
 absent "$work/rows.csv"
 

@@ -453,6 +453,34 @@ static void test_bad_metadata(void **state)
     test_free(deep);
 }
 
+/* What a file is, without reading all of it. */
+static void test_kinds_of_files(void **state)
+{
+    static const struct {
+        const char *format;
+        hl_file_kind kind;
+    } of[] = { { "hollow-net 1", HL_FILE_NET },       { "hollow-density 99", HL_FILE_DENSITY },
+               { "hollow-sde 1", HL_FILE_SDE },       { "hollow-vae 2", HL_FILE_VAE },
+               { "hollow-net", HL_FILE_OTHER },       { "hollow-checkpoint 1", HL_FILE_CHECKPOINT },
+               { "hollow-netting 1", HL_FILE_OTHER }, { NULL, HL_FILE_OTHER } };
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        write_file("some.hollow", of[i].format, "{}", "f32", 100000);
+        assert_int_equal(hl_file_identify("some.hollow"), of[i].kind);
+    }
+    FILE *file = fopen("table.csv", "w");
+    assert_non_null(file);
+    assert_int_equal(hl_file_identify("table.csv"), HL_FILE_NONE); /* empty */
+    fputs("\"hollow-net 1\",b\n1,2\n", file);                      /* not behind a header's length */
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(hl_file_identify("table.csv"), HL_FILE_OTHER);
+    assert_int_equal(hl_file_identify("nosuch"), HL_FILE_NONE);
+    assert_int_equal(hl_file_identify("."), HL_FILE_NONE);
+    assert_int_equal(hl_file_identify(NULL), HL_FILE_NONE);
+    assert_int_equal(mkfifo("pipe", 0600), 0); /* does not wait for a writer */
+    assert_int_equal(hl_file_identify("pipe"), HL_FILE_NONE);
+}
+
 /* What is wrong with one tensor. */
 typedef enum fault {
     NO_FAULT,
@@ -658,6 +686,7 @@ int main(void)
         cmocka_unit_test_teardown(test_bad_architecture, empty_directory),
         cmocka_unit_test_teardown(test_memory_bombs, empty_directory),
         cmocka_unit_test_teardown(test_bad_metadata, empty_directory),
+        cmocka_unit_test_teardown(test_kinds_of_files, empty_directory),
         cmocka_unit_test_teardown(test_bad_tensors, empty_directory),
         cmocka_unit_test_teardown(test_damaged_files, empty_directory),
         cmocka_unit_test_teardown(test_long_path, empty_directory),

@@ -98,6 +98,19 @@ HL_API size_t hl_net_size(const hl_net *net); /* number of trainable values, wit
 /* Return HL_ERR_NOT_FINITE if a parameter is NaN or infinite; the message names it. */
 HL_API hl_status hl_net_check(const hl_net *net);
 
+/* What a file is, by its first bytes. HL_FILE_NONE: there is no such file, it is empty or not a regular file. HL_FILE_OTHER: not a file of
+ * hollow, or one that cannot be read. Allocates nothing. */
+typedef enum hl_file_kind {
+    HL_FILE_NONE,
+    HL_FILE_OTHER,
+    HL_FILE_NET,
+    HL_FILE_DENSITY,
+    HL_FILE_SDE,
+    HL_FILE_VAE,
+    HL_FILE_CHECKPOINT
+} hl_file_kind;
+HL_API hl_file_kind hl_file_identify(const char *path);
+
 /* Model files in safetensors format, with the specification in the metadata. Files are replaced atomically. */
 HL_API hl_status hl_net_save(const hl_net *net, const char *path);
 HL_API hl_status hl_net_load(hl_context *context, const char *path, hl_net **net);

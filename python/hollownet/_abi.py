@@ -32,6 +32,13 @@ HL_F64 = 1
 HL_MAX_RANK = 6
 HL_TAYLOR = 0
 HL_REVERSE = 1
+HL_FILE_NONE = 0
+HL_FILE_OTHER = 1
+HL_FILE_NET = 2
+HL_FILE_DENSITY = 3
+HL_FILE_SDE = 4
+HL_FILE_VAE = 5
+HL_FILE_CHECKPOINT = 6
 HL_NO_GRADIENT = 0
 HL_REPLAY = 1
 HL_ADJOINT = 2
@@ -1600,6 +1607,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_net_param_get": (c_int, [c_void_p, c_size_t, c_void_p]),
     "hl_net_size": (c_size_t, [c_void_p]),
     "hl_net_check": (c_int, [c_void_p]),
+    "hl_file_identify": (c_int, [c_char_p]),
     "hl_net_save": (c_int, [c_void_p, c_char_p]),
     "hl_net_load": (c_int, [c_void_p, c_char_p, c_void_p]),
     "hl_net_write": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p]),

@@ -1,8 +1,6 @@
 /* checkpoint.c - checkpoints of all fits: one tensor of doubles, and the settings of the fit. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "hollow/density.h"
 #include "io/file.h"
@@ -13,28 +11,16 @@
 
 static const char format_text[] = "hollow-checkpoint 1";
 
-enum { MOST_SHOWN = 80, START = 512 };
+enum { MOST_SHOWN = 80 };
 
-/* A file that is there and is not a checkpoint, such as a user's data, must not be replaced. The format is the first of the
- * metadata, which come first. */
+/* A file that is there and is not a checkpoint, such as a user's data, must not be replaced. */
 static hl_status check_replaced(hl_context *ctx, const char *path)
 {
-    static const char kind[] = "\"hollow-checkpoint ";
-    char start[START] = { 0 };
-    size_t count = 0;
-    ptrdiff_t got = 0;
-    int fd = hl_fd_open(path, O_RDONLY | O_NONBLOCK, 0);
-    if (fd < 0)
-        return HL_OK; /* most often there is none; if there is, writing says what is wrong */
-    while (count < sizeof start && (got = hl_fd_read(fd, start + count, sizeof start - count)) > 0)
-        count += (size_t)got;
-    close(fd);
-    for (size_t i = 0; i + sizeof kind - 1 <= count; i++)
-        if (memcmp(start + i, kind, sizeof kind - 1) == 0)
-            return HL_OK;
-    return count > 0 ? hl_fail(ctx, HL_ERR_IO, "%s exists and is not a checkpoint of hollow; it is not replaced",
-                               hl_path_shown(path))
-                     : HL_OK;
+    hl_file_kind kind = hl_file_identify(path);
+    return kind == HL_FILE_NONE || kind == HL_FILE_CHECKPOINT
+               ? HL_OK
+               : hl_fail(ctx, HL_ERR_IO, "%s exists and is not a checkpoint of hollow; it is not replaced",
+                         hl_path_shown(path));
 }
 
 hl_status hl_checkpoint_write(hl_context *ctx, const char *settings, const char *path, size_t size, const double *state)

@@ -8,9 +8,12 @@
  *
  * A file is believed only as far as its tensors bear it out: memory is allocated after every parameter was found in the file
  * with the shape that the architecture gives it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "io/file.h"
 #include "io/json.h"
@@ -207,18 +210,49 @@ hl_status hl_model_dtype(hl_context *ctx, const char *path, const hl_tensors *t,
     return HL_OK;
 }
 
-/* What a file of another format is, in words; or NULL. */
-static const char *kind_of(const char *format)
+/* A kind of files: the start of its format, and the kind in words. */
+typedef struct file_kind {
+    hl_file_kind kind;
+    const char *format, *words;
+} file_kind;
+
+static const file_kind kinds[] = { { HL_FILE_DENSITY, "hollow-density ", "a density model" },
+                                   { HL_FILE_SDE, "hollow-sde ", "a stochastic equation" },
+                                   { HL_FILE_VAE, "hollow-vae ", "an autoencoder" },
+                                   { HL_FILE_NET, "hollow-net ", "a network" },
+                                   { HL_FILE_CHECKPOINT, "hollow-checkpoint ", "a checkpoint of an unfinished fit" } };
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* NULL: none of them. */
+static const file_kind *kind_of(const char *format)
 {
-    static const char *const kinds[][2] = { { "hollow-density ", "a density model" },
-                                            { "hollow-sde ", "a stochastic equation" },
-                                            { "hollow-vae ", "an autoencoder" },
-                                            { "hollow-net ", "a network" },
-                                            { "hollow-checkpoint ", "a checkpoint of an unfinished fit" } };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strncmp(format, kinds[i][0], strlen(kinds[i][0])) == 0)
-            return kinds[i][1];
+    for (size_t i = 0; i < KINDS; i++)
+        if (strncmp(format, kinds[i].format, strlen(kinds[i].format)) == 0)
+            return &kinds[i];
     return NULL;
+}
+
+/* The format is the first of the metadata, which come first, after the length of the header. */
+hl_file_kind hl_file_identify(const char *path)
+{
+    enum { LENGTH = 8, START = 512 };
+    char start[START] = "";
+    struct stat st;
+    size_t count = 0;
+    ptrdiff_t got;
+    if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return HL_FILE_NONE;
+    int fd = hl_fd_open(path, O_RDONLY | O_NONBLOCK, 0);
+    while (fd >= 0 && count < START - 1 && (got = hl_fd_read(fd, start + count, START - 1 - count)) > 0)
+        count += (size_t)got;
+    if (fd >= 0)
+        close(fd);
+    for (size_t i = LENGTH; i < count; i++) {
+        const file_kind *kind = start[i] == '"' ? kind_of(start + i + 1) : NULL;
+        if (kind)
+            return kind->kind;
+    }
+    return HL_FILE_OTHER;
 }
 
 hl_status hl_model_check_format(hl_context *ctx, const char *path, const hl_tensors *t, const char *newest,
@@ -238,7 +272,7 @@ hl_status hl_model_check_format(hl_context *ctx, const char *path, const hl_tens
                        hl_path_shown(path), found, HL_VERSION, newest);
     if (found && kind_of(found) && strncmp(found, newest, family) != 0)
         return hl_fail(ctx, HL_ERR_FORMAT, "%s: %s, not %s (its format is '%.30s')", hl_path_shown(path),
-                       kind_of(found), what, found);
+                       kind_of(found)->words, what, found);
     return hl_fail(
         ctx, HL_ERR_FORMAT,
         "%s: not %s of hollow: its metadata have no known format; another program wrote it, or it is damaged",

@@ -6,12 +6,8 @@
 Writes DIRECTORY/NAME.npz with the arrays train, valid (a tenth of the rows, at least 30) and test (2,000 rows). Whole numbers and amounts of money have
 uniform noise of one step's width in the file itself. Needs numpy.
 """
-import sys
-from pathlib import Path
-
 import numpy as np
-
-TEST_ROWS = 2000
+from table_files import write
 
 
 def few8(r, n):
@@ -91,13 +87,5 @@ def one1(r, n):
 TABLES = {few8: 300, few12: 450, money4: 2500, heavy5: 2000, spiralring2: 2600, mix15: 3000, clusters3: 3500, curved4: 2400, one1: 1000}
 
 
-def main():
-    directory = Path(sys.argv[1])
-    for k, (make, rows) in enumerate(TABLES.items()):
-        x = make(np.random.default_rng([20261117, k + 1]), rows + TEST_ROWS)
-        first = rows - max(rows // 10, 30)
-        np.savez(directory / f"{make.__name__}.npz", train=x[:first], valid=x[first:rows], test=x[rows:])
-
-
 if __name__ == "__main__":
-    main()
+    write(TABLES, seed=20261117, test_rows=2000)

@@ -6,12 +6,8 @@
 Writes DIRECTORY/NAME.npz with the arrays train, valid (a tenth of the rows, at least 30) and test (4,000 rows). Counts and amounts of money have
 uniform noise of one step's width in the file itself. Needs numpy.
 """
-import sys
-from pathlib import Path
-
 import numpy as np
-
-TEST_ROWS = 4000
+from table_files import write
 
 
 def spread(r, x, steps):
@@ -81,13 +77,5 @@ def labs15(r, n):
 TABLES = {claims6: 1500, sensors9: 6000, angles4: 3000, nested8: 8000, labs15: 400}
 
 
-def main():
-    directory = Path(sys.argv[1])
-    for k, (make, rows) in enumerate(TABLES.items()):
-        x = make(np.random.default_rng([20261118, k + 1]), rows + TEST_ROWS)
-        first = rows - max(rows // 10, 30)
-        np.savez(directory / f"{make.__name__}.npz", train=x[:first], valid=x[first:rows], test=x[rows:])
-
-
 if __name__ == "__main__":
-    main()
+    write(TABLES, seed=20261118, test_rows=4000)

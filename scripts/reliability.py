@@ -45,10 +45,10 @@ def attack_table(rows):
 
 
 def coverage_table(rows):
-    lines = ["| folder | lines | run | branches | run |", "|---|---|---|---|---|"]
+    lines = ["| folder | lines | run | branches | run | commit |", "|---|---|---|---|---|---|"]
     for r in rows:
         shares = [100 * r[k + "_run"] / max(r[k], 1) for k in ("lines", "branches")]
-        lines.append(f"| {r['coverage']}/ | {r['lines']:,} | {shares[0]:.1f} % | {r['branches']:,} | {shares[1]:.1f} % |")
+        lines.append(f"| {r['coverage']}/ | {r['lines']:,} | {shares[0]:.1f} % | {r['branches']:,} | {shares[1]:.1f} % | {r['commit']} |")
     return lines
 
 

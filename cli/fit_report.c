@@ -238,16 +238,17 @@ static void say_untrained(const fit_job *j, const hl_density_outcome *o)
     cli_say(&cli_fit, "the model is a mixture of %zu component%s", o->parts, o->parts == 1 ? "" : "s");
 }
 
-/* What the flow added to the mixtures, and whether more iterations may add more. */
+/* What the flow added to the mixtures, and whether more iterations may add more, which they cannot if the model has no flow. */
 static void say_gain(const fit_job *j, const hl_density_outcome *o)
 {
+    bool has_flow = isnan(o->mixture) || o->best < o->mixture;
     if (o->extensions)
         cli_say(&cli_fit, "the schedule was extended %s, to %zu iterations, as validation was still improving",
                 o->extensions == 1   ? "once"
                 : o->extensions == 2 ? "twice"
                                      : "several times",
                 o->iterations);
-    if (o->fall > STILL_FALLING)
+    if (has_flow && o->fall > STILL_FALLING)
         cli_say(&cli_fit,
                 "validation was still improving at the last iteration, by %.3f nats; try more --iters, --extensions or "
                 "--recipe best",
@@ -256,7 +257,7 @@ static void say_gain(const fit_job *j, const hl_density_outcome *o)
         return;
     if (!o->iteration)
         say_untrained(j, o);
-    else if (!(o->best < o->mixture))
+    else if (!has_flow)
         cli_say(&cli_fit, "the flow does not improve on a mixture of %zu component%s, so the model has no flow",
                 o->parts, plural(o->parts));
     else if (o->gain_rows)

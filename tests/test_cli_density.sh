@@ -581,6 +581,31 @@ stderr_has "the schedule was extended twice, to 120 iterations, as validation wa
 if [ "$(wc -l <"$work/longer.log")" -eq 120 ]; then pass; else fail "$command: not 120 iterations"; fi
 fit 0 "$data" "$work/longer.hollow" --log "$work/longer.log"
 if grep -q "extended" "$err"; then fail "$command: extended"; else pass; fi
+# The default flow of one column is small; alone it is larger.
+awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) { u = -log(1 - rand()); printf "%.9g\n", i % 3 ? u : 5 + u * u } }' >"$work/one.csv"
+expect 0 fit "$work/one.csv" -o "$work/one.hollow" --threads 1 --minutes 1e-9
+expect 0 info "$work/one.hollow"
+stdout_has "iters 500 batch 256 "
+stdout_has "hidden 16x1 features 4 transformer 32x2"
+expect 0 fit "$work/one.csv" -o "$work/one.hollow" --threads 1 --minutes 1e-9 --members flow
+expect 0 info "$work/one.hollow"
+if grep -q "hidden 16x1 features 4" "$out"; then fail "$command: as beside mixtures"; else pass; fi
+# Shapes of images.
+fit 2 "$data" "$none" --conditioner conv --image 2x
+stderr_has "image: '2x' is not of the form HEIGHTxWIDTH or CHANNELSxHEIGHTxWIDTH"
+for image in 1x2 2x1x1; do
+    expect 0 fit "$data" -o "$work/image.hollow" --members flow --conditioner conv --image $image --iters 2 --hidden 4 --threads 1
+    expect 0 info "$work/image.hollow"
+    case $image in 1x2) stdout_has "image 1x1x2 " ;; *) stdout_has "image 2x1x1 " ;; esac
+done
+# More iterations of a flow that is not in the model would change nothing.
+awk 'BEGIN { srand(5); for (i = 0; i < 600; i++) { k = i % 6; u = sqrt(-2 * log(1 - rand())); v = 6.283185307 * rand()
+    printf "%.9g,%.9g\n", (k * 7) % 6 + 0.1 * u * cos(v), (k * k) % 5 + 0.1 * u * sin(v) } }' >"$work/clusters.csv"
+expect 0 fit "$work/clusters.csv" -o "$work/clusters.hollow" --iters 20 --threads 1 --members flow
+stderr_has "validation was still improving at the last iteration"
+expect 0 fit "$work/clusters.csv" -o "$work/clusters.hollow" --iters 20 --threads 1
+stderr_has "so the model has no flow"
+if grep -q "still improving" "$err"; then fail "$command: advises more iterations of a flow that is dropped"; else pass; fi
 fit 0 "$data" "$work/minute.hollow" --minutes 1e-9
 stderr_has "before the first validation"
 

@@ -150,6 +150,7 @@ static void print_json(const job *j, const hl_vae_outcome *o)
     cli_json_count(&json, "valid_rows", o->valid_rows);
     cli_json_count(&json, "parameters", o->parameters);
     cli_json_count(&json, "ode_steps", o->ode_steps);
+    cli_json_count(&json, "constant_columns", o->constant_columns);
     cli_json_real(&json, "seconds", o->seconds);
     cli_json_close(&json, '}');
     printf("\n");
@@ -170,6 +171,17 @@ static void say_gain(const job *j, const hl_vae_outcome *o)
                 "warning: %s has -log p %.3f, lower by %.3f nats per row. -ELBO is only a bound, see 'hollow vae eval "
                 "--iwae'; else train longer (--epochs), or model the density with 'hollow fit'",
                 simple, o->simple, o->best - o->simple);
+}
+
+static void say_constant(const job *j, const hl_vae_outcome *o)
+{
+    const char *name = hl_vae_name(j->vae, o->first_constant);
+    if (o->constant_columns)
+        cli_say(&vae_command_fit,
+                "warning: column %zu%s%s%s is constant%s; it adds a constant to the bound and has the least possible "
+                "noise in samples; leave it out",
+                o->first_constant + 1, name ? " (" : "", name ? name : "", name ? ")" : "",
+                o->constant_columns > 1 ? ", and others are" : "");
 }
 
 static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
@@ -197,6 +209,7 @@ static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
                 : o->end == HL_VAE_END_TIME   ? "; stopped by --minutes"
                                               : "");
     say_gain(j, o);
+    say_constant(j, o);
     if (cli_json_wanted())
         print_json(j, o);
     return CLI_OK;
@@ -205,7 +218,9 @@ static int conclude(job *j, hl_status status, const hl_vae_outcome *o)
 static int train(job *j)
 {
     hl_vae_source source = hl_images_source(j->train); /* read by batches */
-    hl_vae_data data = { .dim = hl_images_dim(j->train), .source = &source, .from = j->from };
+    hl_vae_data data = {
+        .dim = hl_images_dim(j->train), .source = &source, .from = j->from, .names = hl_images_names(j->train)
+    };
     if (j->valid)
         data.valid = hl_images_rows(j->valid);
     hl_images_shape(j->train, data.image);

@@ -181,13 +181,19 @@ static int write_numbers(const job *j)
     const double *shift; /* values in the units of a table may need more digits than those of images */
     hl_vae_columns(j->vae, &shift, NULL);
     const char *path = j->set->out ? j->set->out : "-";
-    hl_status status = hl_table_writer_create(j->ctx, path, hl_vae_dim(j->vae),
-                                              &(hl_table_writer_options){ .rows = j->count, .single = !shift }, &w);
+    const char **names = calloc(hl_vae_dim(j->vae), sizeof *names);
+    if (!names)
+        return no_memory();
+    for (size_t i = 0; i < hl_vae_dim(j->vae); i++)
+        names[i] = hl_vae_name(j->vae, i);
+    hl_table_writer_options o = { .names = names[0] ? names : NULL, .rows = j->count, .single = !shift };
+    hl_status status = hl_table_writer_create(j->ctx, path, hl_vae_dim(j->vae), &o, &w);
     if (status == HL_OK)
         status = hl_table_write_rows(w, j->count, j->x);
     if (status == HL_OK)
         status = hl_table_writer_finish(w);
     hl_table_writer_free(w);
+    free(names);
     return status == HL_OK ? CLI_OK : failed(j, status);
 }
 

@@ -138,7 +138,7 @@ class Parser:
         if match := re.match(r"(.*?)\(\*(\w+)\)\((.*)\)$", text):  # a pointer to a function
             return [(match[2], self.function_type(match[1].strip(), match[3]))]
         parts = text.split(",")
-        base = re.match(r"((?:const |struct )*\w+)(?: const)?\s*(.*)$", parts[0])
+        base = re.match(r"((?:const |struct )*\w+)(?: const\b)?\s*(.*)$", parts[0])
         declared = []
         for part in [base[2], *parts[1:]]:
             stars = re.match(r"[\s*const]*(?=\b(?!const\b)\w)", part.strip())[0]

@@ -68,6 +68,17 @@ expect 0 vae sample "$work/far.hollow" -n 20 --threads 1
 if awk -F, '$1 < 1e12 - 20 || $1 > 1e12 + 30 { bad = 1 } END { exit bad || NR != 20 }' "$out"; then pass; else fail "$command: digits are lost"; fi
 expect 0 vae sample "$work/far.hollow" -n 20 --draw --threads 1
 if awk -F, '$1 < 1e12 - 40 || $1 > 1e12 + 50 { bad = 1 } END { exit bad || NR != 20 }' "$out"; then pass; else fail "$command: draws are not in the units"; fi
+# Samples have the names of the columns. A constant column is named.
+awk 'BEGIN { srand(6); print "a,b,c,d,e"; for (r = 0; r < 60; r++) print rand() "," 7 "," rand() "," rand() "," 8 }' >"$work/named.csv"
+expect 0 vae fit "$work/named.csv" --likelihood gaussian -o "$work/named.hollow" --net linear --iters 30 --latent 1 --threads 1 --json
+stderr_has "column 2 (b) is constant, and others are;"
+json "$out" "j['constant_columns'] == 2"
+expect 0 vae sample "$work/named.hollow" -n 2 --threads 1
+if [ "$(head -1 "$out")" = "a,b,c,d,e" ] && [ "$(wc -l <"$out")" = 3 ]; then pass; else fail "$command: no header"; fi
+cp "$out" "$work/drawn.csv"
+expect 0 vae eval "$work/named.hollow" "$work/drawn.csv" --threads 1
+expect 0 report "$work/named.hollow" "$work/named.csv" --json
+json "$out" "j['trained'] == 54 and 'used to train the model' in j['verdict'] and 'pixel' not in j['verdict']"
 expect 0 vae fit "$data" --image 4x6 --from "$model" --freeze --posterior planar -o "$work/f.hollow" --iters 4 --latent 3 --threads 1 --quiet
 
 # A row that the networks cannot compute with is an error, not a result.

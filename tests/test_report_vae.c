@@ -126,6 +126,34 @@ static void add_to(hl_vae *v, const char *name, double change)
         ((float *)v->params->param[at].values)[k] += (float)change;
 }
 
+/* Nine tenths of the rows were used for training; the file knows them. Other rows are told from them. */
+static void check_training_rows(learned *l)
+{
+    size_t size;
+    hl_vae *again;
+    hl_report *r = NULL;
+    check_verdict(l, HL_REPORT_GOOD, " % of these rows were used to train the model; new rows may fit worse");
+    CHECK_OK(l->ctx, hl_vae_write(l->vae, NULL, 0, &size));
+    void *bytes = malloc(size);
+    CHECK_OK(l->ctx, hl_vae_write(l->vae, bytes, size, &size));
+    CHECK_OK(l->ctx, hl_vae_read(l->ctx, bytes, size, &again));
+    for (int other = 0; other < 2; other++) {
+        for (size_t i = 0; i < MANY * DIM && other; i++)
+            l->x[i] += 1e-9;
+        CHECK_OK(l->ctx, hl_report_vae(again, &l->rows, NULL, &r));
+        const hl_vae_report *v = hl_report_vae_numbers(r);
+        assert_true(v->known > 40 && v->known < 120); /* the file has 64 hashes */
+        if (other)
+            assert_int_equal(v->trained, 0);
+        else
+            assert_true(v->trained == 64 && v->known > 64);
+        CHECK(!other == !!strstr(hl_report_verdict(r), "to train the model"), hl_report_verdict(r));
+        hl_report_free(r);
+    }
+    hl_vae_free(again);
+    free(bytes);
+}
+
 /* Real values of a model that is right: samples have its noise. With more noise they do not look like rows. */
 static void test_gaussian(void **state)
 {
@@ -133,6 +161,8 @@ static void test_gaussian(void **state)
     learned *l = calloc(1, sizeof *l);
     learn(l, "gaussian", "1500");
     check_verdict(l, HL_REPORT_GOOD, "No test finds a difference between samples from the prior and the rows");
+    check_verdict(l, HL_REPORT_GOOD, "nats per row above log p of independent normal values");
+    check_training_rows(l);
     add_to(l->vae, "decoder.log_deviation", log(2.5));
     check_verdict(l, HL_REPORT_MINOR, "Samples from the prior differ a little from the rows");
     add_to(l->vae, "decoder.log_deviation", log(1.3));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hollow/vae_fit.h"
+#include "io/safetensors.h"
 #include "vae/rows.h"
 #include "vae_support.h"
 
@@ -225,6 +226,46 @@ static void test_files(void **state)
     test_context_free(ctx, NULL);
 }
 
+/* Files keep the names of columns; those of older versions have none. What is not a list of texts, one for each column, is refused. */
+static void test_names(void **state)
+{
+    static const char *const names[DIM] = { "height", "", "\"quoted\", x", "\xc3\xa4", "height" };
+    static const char *const wrong[] = { "{}", "[]", "[\"a\", \"b\", \"c\", \"d\", 5]", "[\"a\"" };
+    (void)state;
+    hl_context *ctx = test_context(NULL, 1);
+    hl_vae_spec spec = { .dim = DIM, .likelihood = "gaussian", .net = "linear", .latent = LATENT };
+    hl_vae *v = small_vae(ctx, &spec), *again;
+    size_t size;
+    assert_null(hl_vae_name(v, 0));
+    CHECK_OK(ctx, hl_vae_set_names(v, names));
+    unsigned char *bytes = bytes_of(v, &size);
+    CHECK_OK(ctx, hl_vae_read(ctx, bytes, size, &again));
+    for (size_t i = 0; i < DIM; i++)
+        assert_string_equal(hl_vae_name(again, i), names[i]);
+    assert_null(hl_vae_name(again, DIM));
+    hl_vae_free(again);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hl_tensors *t;
+        CHECK_OK(ctx, hl_tensors_read_memory(ctx, "v.hollow", bytes, size, &t));
+        CHECK_OK(ctx, hl_tensors_set_metadata(t, "names", wrong[i]));
+        size_t changed;
+        CHECK_OK(ctx, hl_tensors_write_memory(t, NULL, 0, &changed));
+        unsigned char *other = test_malloc(changed);
+        CHECK_OK(ctx, hl_tensors_write_memory(t, other, changed, &changed));
+        CHECK_STATUS(ctx, hl_vae_read(ctx, other, changed, &again), HL_ERR_FORMAT);
+        assert_non_null(strstr(hl_context_message(ctx), "the names of its columns are not 5 texts"));
+        test_free(other);
+        hl_tensors_free(t);
+    }
+    CHECK_STATUS(ctx, hl_vae_set_names(v, (const char *const[DIM]){ "a", "b", NULL, "d", "e" }), HL_ERR_INVALID);
+    assert_string_equal(hl_vae_name(v, 0), "height"); /* as before */
+    CHECK_OK(ctx, hl_vae_set_names(v, NULL));
+    assert_null(hl_vae_name(v, 0));
+    test_free(bytes);
+    hl_vae_free(v);
+    test_context_free(ctx, NULL);
+}
+
 /* A column of one value has the unit 1, also if the mean of its values is not that value to the bit; one whose squares are no numbers
  * is refused. */
 static void test_odd_columns(void **state)
@@ -241,7 +282,8 @@ static void test_odd_columns(void **state)
             x[r * DIM + 2] = 1e15 + (double)(r % 2);
             x[r * DIM + 1] = fmin(fmax(x[r * DIM + 1], -1), 1) * factor[k];
         }
-        hl_status status = hl_vae_choose_columns(v, &(hl_vae_rows){ .rows = ROWS, .values = x });
+        size_t constants = 0, first = DIM;
+        hl_status status = hl_vae_choose_columns(v, &(hl_vae_rows){ .rows = ROWS, .values = x }, &constants, &first);
         if (k) {
             assert_int_equal(status, HL_ERR_INVALID);
             assert_non_null(strstr(hl_context_message(ctx),
@@ -249,6 +291,8 @@ static void test_odd_columns(void **state)
         } else {
             CHECK_OK(ctx, status);
             assert_true(v->shift[0] == 0.1 && v->scale[0] == 1);
+            assert_int_equal(constants, 1);
+            assert_int_equal(first, 0);
             assert_true(v->shift[2] == 1e15 + 0.5 && v->scale[2] == 0.5);
         }
         hl_vae_free(v);
@@ -327,9 +371,9 @@ static void test_wrong(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_units),       cmocka_unit_test(test_simple),
-                                        cmocka_unit_test(test_fit),         cmocka_unit_test(test_files),
-                                        cmocka_unit_test(test_odd_columns), cmocka_unit_test(test_draw),
-                                        cmocka_unit_test(test_wrong) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_simple),
+                                        cmocka_unit_test(test_fit),   cmocka_unit_test(test_files),
+                                        cmocka_unit_test(test_names), cmocka_unit_test(test_odd_columns),
+                                        cmocka_unit_test(test_draw),  cmocka_unit_test(test_wrong) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

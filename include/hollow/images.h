@@ -46,7 +46,9 @@ HL_API hl_vae_rows hl_images_rows(const hl_images *images);
 HL_API hl_vae_source hl_images_source(hl_images *images);
 HL_API size_t hl_images_dim(const hl_images *images);                  /* pixels of an image */
 HL_API void hl_images_shape(const hl_images *images, size_t shape[3]); /* zeros if the rows are not images */
-HL_API size_t hl_images_dropped(const hl_images *images);              /* rows skipped because of missing values */
+/* Names of the columns; NULL if the file has none or a column holds 8 pixels. Borrowed until the images are freed. */
+HL_API const char *const *hl_images_names(const hl_images *images);
+HL_API size_t hl_images_dropped(const hl_images *images); /* rows skipped because of missing values */
 
 #ifdef __cplusplus
 }

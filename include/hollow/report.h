@@ -221,14 +221,18 @@ HL_API const hl_sde_report *hl_report_sde_numbers(const hl_report *report); /* a
 typedef struct hl_vae_report {
     size_t total, rows, dim, latent; /* `rows` of `total` rows were used, chosen by hl_report_pick */
     const char *posterior;
+    int gaussian; /* nonzero: real values; 0: bits */
     hl_vae_result result;
-    double over_independent; /* ELBO minus log p of independent pixels, fitted to the other half of the rows */
-    const double *variance;  /* variance of the posterior means over rows, for each latent column, largest first */
-    const size_t *unit;      /* numbers of these columns */
+    /* ELBO minus log p of independent columns, Bernoulli or normal, fitted to the other half of the rows. */
+    double over_independent;
+    const double *variance; /* variance of the posterior means over rows, for each latent column, largest first */
+    const size_t *unit;     /* numbers of these columns */
     /* Rows compared with as many samples, which include the noise of p(x | z). With fewer than 40 rows samples.rows is 0. */
     hl_report_distance samples;
     size_t courses;
     const hl_training_point *course; /* see hl_vae_course */
+    /* As in hl_density_report. Model files have hashes of up to 10,000 training rows; if there were more, `known` is 0. */
+    size_t known, trained;
 } hl_vae_report;
 
 /* Evaluate an autoencoder on at least two rows of data, which are borrowed during the call. */

@@ -91,6 +91,10 @@ HL_API hl_status hl_vae_set_steps(hl_vae *vae, size_t steps);
 HL_API hl_status hl_vae_set_columns(hl_vae *vae, const double *shift, const double *scale);
 /* Borrowed from the autoencoder; NULL if it has none. */
 HL_API void hl_vae_columns(const hl_vae *vae, const double **shift, const double **scale);
+/* Names of the columns, dim texts. Copies; NULL: the columns have no names. hl_vae_name: one of them, borrowed from the autoencoder; NULL if there
+ * is none. */
+HL_API hl_status hl_vae_set_names(hl_vae *vae, const char *const *names);
+HL_API const char *hl_vae_name(const hl_vae *vae, size_t column);
 /* Copy encoder, decoder and units from another autoencoder of the same sizes, except the layers that produce the parameters of the posterior. */
 HL_API hl_status hl_vae_copy_networks(hl_vae *vae, const hl_vae *from);
 

@@ -39,6 +39,8 @@ typedef struct hl_vae_data {
     /* Training rows that are read when needed, in place of `train`; or NULL. Memory is then 16 bytes per row, and a rank (hollow/ranks.h)
      * reads only its own rows. Bitwise the same result as with rows in memory. */
     const hl_vae_source *source;
+    /* Names of the columns, for hl_vae_name; or NULL. */
+    const char *const *names;
 } hl_vae_data;
 
 /* The report passed to the callback of hl_job, once before the first iteration and then after each. */
@@ -76,6 +78,9 @@ typedef struct hl_vae_outcome {
     double seconds; /* duration of this call */
     size_t train_rows, valid_rows, parameters;
     size_t ode_steps; /* ODE steps of training at the end */
+    /* Gaussian likelihood, rows that are not images: columns that have one value in all training rows, or in 10,000 of them if there are more;
+     * the number of the first one, from 0. Such a column has the least possible noise and adds a constant to the bound. */
+    size_t constant_columns, first_constant;
 } hl_vae_outcome;
 
 /* Train. `settings` (of hl_vae_fit_options), `job` and `outcome` may be NULL. HL_STOPPED: the callback or the context stopped the run; *vae is the

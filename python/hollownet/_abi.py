@@ -1269,6 +1269,7 @@ hl_vae_report._fields_ = [
     ("dim", c_size_t),
     ("latent", c_size_t),
     ("posterior", c_char_p),
+    ("gaussian", c_int),
     ("result", hl_vae_result),
     ("over_independent", c_double),
     ("variance", c_void_p),
@@ -1276,6 +1277,8 @@ hl_vae_report._fields_ = [
     ("samples", hl_report_distance),
     ("courses", c_size_t),
     ("course", c_void_p),
+    ("known", c_size_t),
+    ("trained", c_size_t),
 ]
 hl_root_options._fields_ = [
     ("method", c_char_p),
@@ -1372,6 +1375,7 @@ hl_vae_data._fields_ = [
     ("valid", hl_vae_rows),
     ("from", c_void_p),
     ("source", c_void_p),
+    ("names", POINTER(c_char_p)),
 ]
 hl_vae_progress._fields_ = [
     ("iteration", c_size_t),
@@ -1403,6 +1407,8 @@ hl_vae_outcome._fields_ = [
     ("valid_rows", c_size_t),
     ("parameters", c_size_t),
     ("ode_steps", c_size_t),
+    ("constant_columns", c_size_t),
+    ("first_constant", c_size_t),
 ]
 
 STRUCTS: dict[str, Any] = {
@@ -1749,6 +1755,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_vae_set_steps": (c_int, [c_void_p, c_size_t]),
     "hl_vae_set_columns": (c_int, [c_void_p, c_void_p, c_void_p]),
     "hl_vae_columns": (None, [c_void_p, c_void_p, c_void_p]),
+    "hl_vae_set_names": (c_int, [c_void_p, POINTER(c_char_p)]),
+    "hl_vae_name": (c_char_p, [c_void_p, c_size_t]),
     "hl_vae_copy_networks": (c_int, [c_void_p, c_void_p]),
     "hl_vae_course": (POINTER(hl_training_point), [c_void_p, c_void_p]),
     "hl_vae_save": (c_int, [c_void_p, c_char_p]),
@@ -1767,6 +1775,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_images_source": (hl_vae_source, [c_void_p]),
     "hl_images_dim": (c_size_t, [c_void_p]),
     "hl_images_shape": (None, [c_void_p, c_void_p]),
+    "hl_images_names": (POINTER(c_char_p), [c_void_p]),
     "hl_images_dropped": (c_size_t, [c_void_p]),
     "hl_brownian_increment": (None, [c_void_p, c_uint64, c_size_t, c_int, c_uint64, c_void_p, c_void_p]),
     "hl_brownian_value": (c_double, [c_void_p, c_uint64, c_size_t, c_int, c_uint64]),

@@ -205,18 +205,12 @@ static int by_size(const void *a, const void *b)
     return (p > q) - (p < q);
 }
 
-hl_status hl_row_sketch_make(hl_context *ctx, size_t rows, size_t dim, const double *x, size_t context, const double *c,
-                             hl_row_sketch *s)
+hl_status hl_row_sketch_from(hl_context *ctx, size_t rows, uint64_t *hash, hl_row_sketch *s)
 {
-    uint64_t *hash = hl_alloc(ctx, hl_size_mul(rows ? rows : 1, sizeof *hash));
     size_t most = rows / PER < LEAST ? LEAST : rows / PER > MOST ? MOST : rows / PER, kept = 0;
     *s = (hl_row_sketch){ .rows = rows };
-    if (!hash)
-        return HL_ERR_NOMEM;
-    for (size_t r = 0; r < rows; r++) {
-        hash[r] = hl_row_hash(dim, x + r * dim, context, context ? c + r * context : NULL);
+    for (size_t r = 0; r < rows; r++)
         s->sum += hash[r];
-    }
     qsort(hash, rows, sizeof *hash, by_size);
     for (size_t r = 0; r < rows; r++)
         if (!r || hash[r] != hash[r - 1])
@@ -226,8 +220,19 @@ hl_status hl_row_sketch_make(hl_context *ctx, size_t rows, size_t dim, const dou
     s->hash = hl_alloc(ctx, (s->count ? s->count : 1) * sizeof *hash);
     if (s->hash)
         memcpy(s->hash, hash, s->count * sizeof *hash);
-    hl_free(ctx, hash);
     return s->hash ? HL_OK : HL_ERR_NOMEM;
+}
+
+hl_status hl_row_sketch_make(hl_context *ctx, size_t rows, size_t dim, const double *x, size_t context, const double *c,
+                             hl_row_sketch *s)
+{
+    uint64_t *hash = hl_alloc(ctx, hl_size_mul(rows ? rows : 1, sizeof *hash));
+    *s = (hl_row_sketch){ .rows = rows };
+    for (size_t r = 0; hash && r < rows; r++)
+        hash[r] = hl_row_hash(dim, x + r * dim, context, context ? c + r * context : NULL);
+    hl_status status = hash ? hl_row_sketch_from(ctx, rows, hash, s) : HL_ERR_NOMEM;
+    hl_free(ctx, hash);
+    return status;
 }
 
 void hl_row_sketch_free(hl_context *ctx, hl_row_sketch *s)

@@ -45,6 +45,8 @@ typedef struct hl_row_sketch {
 uint64_t hl_row_hash(size_t dim, const double *x, size_t context, const double *c);
 hl_status hl_row_sketch_make(hl_context *ctx, size_t rows, size_t dim, const double *x, size_t context, const double *c,
                              hl_row_sketch *sketch);
+/* The same from hashes of any kind, which it sorts. */
+hl_status hl_row_sketch_from(hl_context *ctx, size_t rows, uint64_t *hash, hl_row_sketch *sketch);
 void hl_row_sketch_free(hl_context *ctx, hl_row_sketch *sketch);
 /* 1: among the rows; 0: not; -1: unknown. */
 int hl_row_sketch_has(const hl_row_sketch *sketch, uint64_t hash);

@@ -72,7 +72,7 @@ hl_status hl_density_study_solver(hl_density *model, hl_report *report);
 hl_report_mean hl_report_mean_of(size_t rows, const double *values);
 /* What the model knows of its training: the course, and which rows it has seen. (training.c) */
 hl_status hl_density_study_training(hl_density *model, hl_report *report);
-void hl_density_tell_training(const hl_report *report, hl_text *text);
+void hl_report_tell_training(size_t known, size_t trained, hl_text *text);
 /* *to becomes a copy that the report owns. */
 hl_status hl_report_copy_course(hl_report *report, size_t points, const hl_training_point *from,
                                 const hl_training_point **to);

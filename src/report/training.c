@@ -38,11 +38,10 @@ hl_status hl_density_study_training(hl_density *m, hl_report *r)
     return HL_OK;
 }
 
-void hl_density_tell_training(const hl_report *r, hl_text *t)
+void hl_report_tell_training(size_t known, size_t trained, hl_text *t)
 {
-    const hl_density_report *d = &r->density;
-    double share = d->known ? (double)d->trained / (double)d->known : 0;
-    if (d->trained && d->trained == d->known)
+    double share = known ? (double)trained / (double)known : 0;
+    if (trained && trained == known)
         hl_text_add(t, ". These rows were used to train the model; new rows may fit worse");
     else if (share > MANY)
         hl_text_add(t, ". About %.0f %% of these rows were used to train the model; new rows may fit worse",

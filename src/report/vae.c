@@ -1,6 +1,6 @@
 /* vae.c - an autoencoder looked at with rows: its bound and parts, active units, samples, reconstructions and traversals.
  *
- * The bound is compared with that of independent pixels (Bernoulli, or normal), fitted to every second row and judged by the others, both ways
+ * The bound is compared with that of independent columns (Bernoulli, or normal), fitted to every second row and judged by the others, both ways
  * round. A latent column is active if the means of its posterior vary over the rows by a variance above 0.01, as hl_vae_result counts. */
 #include <math.h>
 #include <stdlib.h>
@@ -225,14 +225,15 @@ static hl_status compare_samples(hl_vae *v, const hl_vae_rows *d, uint64_t seed,
 static void judge(hl_report *r)
 {
     const hl_vae_report *v = &r->vae;
+    const char *independent = v->gaussian ? "independent normal values" : "independent pixels";
     bool differ = v->samples.rows && v->samples.p < LEVEL;
     hl_text t = hl_text_start(r->verdict, sizeof r->verdict);
     if (!(v->over_independent > 0)) {
         r->level = HL_REPORT_WRONG;
         hl_text_add(&t,
-                    "The ELBO is %.1f nats per row below log p of independent pixels: the autoencoder has learned less "
-                    "than the pixel means",
-                    -v->over_independent);
+                    "The ELBO is %.1f nats per row below log p of %s: the autoencoder has learned less than the means "
+                    "of the %s",
+                    -v->over_independent, independent, v->gaussian ? "values" : "pixels");
     } else if (!v->result.active) {
         r->level = HL_REPORT_WRONG;
         hl_text_add(&t, "No latent column is active: the decoder ignores the code (posterior collapse)");
@@ -244,11 +245,10 @@ static void judge(hl_report *r)
                         r->level == HL_REPORT_WRONG ? "" : " a little", 100 * v->samples.share);
         else if (v->samples.rows)
             hl_text_add(&t, "No test finds a difference between samples from the prior and the rows. ");
-        hl_text_add(
-            &t,
-            "The ELBO is %.1f nats per row above log p of independent pixels, and %zu of %zu latent columns are active",
-            v->over_independent, v->result.active, v->latent);
+        hl_text_add(&t, "The ELBO is %.1f nats per row above log p of %s, and %zu of %zu latent columns are active",
+                    v->over_independent, independent, v->result.active, v->latent);
     }
+    hl_report_tell_training(v->known, v->trained, &t);
 }
 
 hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_options *options, hl_report **out)
@@ -271,7 +271,8 @@ hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_opti
                                   .rows = some.rows,
                                   .dim = v->dim,
                                   .latent = v->spec.latent,
-                                  .posterior = v->spec.posterior };
+                                  .posterior = v->spec.posterior,
+                                  .gaussian = v->gaussian };
         status = hl_vae_evaluate(v, &some, &(hl_vae_eval_options){ .seed = options->seed }, NULL, &r->vae.result);
     }
     if (status == HL_OK)
@@ -292,6 +293,11 @@ hl_status hl_report_vae(hl_vae *v, const hl_vae_rows *data, const hl_report_opti
     r->vae.over_independent =
         r->vae.result.elbo -
         (hl_vae_independent(v, &half[0], &half[1]) + hl_vae_independent(v, &half[1], &half[0])) / 2;
+    for (size_t i = 0; i < some.rows; i++) {
+        int among = hl_row_sketch_has(&v->rows, hl_vae_row_hash(v, &some, i));
+        r->vae.known += among >= 0;
+        r->vae.trained += among > 0;
+    }
     judge(r);
     *out = r;
     return HL_OK;

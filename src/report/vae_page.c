@@ -9,7 +9,9 @@ void hl_vae_page_head(const hl_report *r, hl_page *p)
     hl_page_put(p, "<div class=\"tiles\">\n");
     hl_report_tile(p, (hl_report_mean){ v->result.elbo, v->result.elbo_error },
                    "ELBO, nats per row: a lower bound of log p");
-    hl_report_tile(p, (hl_report_mean){ v->over_independent, NAN }, "nats per row above independent pixels");
+    hl_report_tile(p, (hl_report_mean){ v->over_independent, NAN },
+                   v->gaussian ? "nats per row above independent normal values"
+                               : "nats per row above independent pixels");
     hl_report_tile(p, (hl_report_mean){ v->result.reconstruction, NAN }, "reconstruction: log p(x | z)");
     hl_report_tile(p, (hl_report_mean){ v->result.log_ratio, NAN }, "log p(z) &minus; log q(z | x)");
     hl_page_add(p, "<div class=\"tile\"><b>%zu of %zu</b><span>latent columns are active</span></div>\n</div>\n",
@@ -103,6 +105,8 @@ void hl_vae_put_json(const hl_report *r, hl_json_writer *w)
     const hl_vae_report *v = &r->vae;
     hl_report_put_count(w, "total", v->total);
     hl_report_put_count(w, "rows", v->rows);
+    hl_report_put_count(w, "known", v->known);
+    hl_report_put_count(w, "trained", v->trained);
     hl_report_put_count(w, "dim", v->dim);
     hl_report_put_count(w, "latent", v->latent);
     hl_json_put_text(w, "posterior", v->posterior);

@@ -227,6 +227,6 @@ void hl_density_judge(hl_report *r)
     else
         hl_text_add(&t, "No test finds a difference between these data and samples from the model%s",
                     d->rows < FEW_ROWS ? ", but with so few rows only a large difference would be detected" : "");
-    hl_density_tell_training(r, &t);
+    hl_report_tell_training(r->density.known, r->density.trained, &t);
     tell_gains(r, &t);
 }

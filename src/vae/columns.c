@@ -1,4 +1,4 @@
-/* columns.c - the units of real-valued data. An autoencoder with the Gaussian likelihood sees (x - shift) / scale; what it says of x is in the
+/* columns.c - names of columns, and the units of real-valued data. An autoencoder with the Gaussian likelihood sees (x - shift) / scale; what it says of x is in the
  * units of the data again. And the simple densities that a trained one is compared with. */
 #include <math.h>
 #include <string.h>
@@ -9,6 +9,42 @@
 #define LOG_2PI 1.83787706640934548356
 static const double LEAST_SCALE = 1e-140, MOST_SCALE = 1e140; /* whose squares are numbers, with room */
 enum { MOST_COVARIANCES = 256 };                              /* columns of a normal distribution that is compared */
+
+/* ---- names ---- */
+
+const char **hl_names_copy(hl_context *ctx, size_t count, const char *const *names)
+{
+    size_t bytes = hl_size_mul(count, sizeof *names);
+    for (size_t i = 0; i < count; i++)
+        bytes = hl_size_add(bytes, strlen(names[i]) + 1);
+    const char **copy = hl_alloc(ctx, bytes);
+    char *to = copy ? (char *)(copy + count) : NULL;
+    for (size_t i = 0; copy && i < count; i++) {
+        copy[i] = strcpy(to, names[i]);
+        to += strlen(names[i]) + 1;
+    }
+    return copy;
+}
+
+hl_status hl_vae_set_names(hl_vae *v, const char *const *names)
+{
+    if (!v)
+        return HL_ERR_INVALID;
+    for (size_t i = 0; names && i < v->dim; i++)
+        if (!names[i])
+            return hl_fail(v->ctx, HL_ERR_INVALID, "hl_vae_set_names: the name of column %zu is NULL", i + 1);
+    const char **copy = names ? hl_names_copy(v->ctx, v->dim, names) : NULL;
+    if (names && !copy)
+        return HL_ERR_NOMEM;
+    hl_free(v->ctx, v->names);
+    v->names = copy;
+    return HL_OK;
+}
+
+const char *hl_vae_name(const hl_vae *v, size_t column)
+{
+    return v && v->names && column < v->dim ? v->names[column] : NULL;
+}
 
 /* ---- units ---- */
 
@@ -73,7 +109,7 @@ static bool moments(size_t dim, const hl_vae_part_of *p, size_t column, double *
 }
 
 /* Columns of a table have scales of their own; pixels have one, or pixels that are nearly always the same would weigh most. */
-hl_status hl_vae_choose_columns(hl_vae *v, const hl_vae_rows *rows)
+hl_status hl_vae_choose_columns(hl_vae *v, const hl_vae_rows *rows, size_t *constants, size_t *first)
 {
     double *shift = hl_calloc(v->ctx, hl_size_mul(2, v->dim), sizeof *shift), *scale, square = 0;
     hl_status status = HL_OK;
@@ -88,6 +124,8 @@ hl_status hl_vae_choose_columns(hl_vae *v, const hl_vae_rows *rows)
                              "rescale it",
                              i + 1, scale[i]);
         square += scale[i] * scale[i] / (double)v->dim;
+        if (constant && !v->spec.image[1] && (*constants)++ == 0) /* pixels may well be constant */
+            *first = i;
     }
     for (size_t i = 0; i < v->dim; i++) {
         if (v->spec.image[1])

@@ -73,7 +73,19 @@ static char *training_text(const hl_vae *v)
     hl_json_writer w = { .ctx = v->ctx };
     hl_json_open(&w, NULL, '{');
     hl_curve_put(v->course, &w, "course");
+    if (v->rows.rows)
+        hl_row_sketch_put(&v->rows, &w);
     hl_json_close(&w, '}');
+    return hl_json_finish(&w);
+}
+
+static char *names_text(const hl_vae *v)
+{
+    hl_json_writer w = { .ctx = v->ctx };
+    hl_json_open(&w, NULL, '[');
+    for (size_t i = 0; i < v->dim; i++)
+        hl_json_put_text(&w, NULL, v->names[i]);
+    hl_json_close(&w, ']');
     return hl_json_finish(&w);
 }
 
@@ -85,6 +97,8 @@ static hl_status gather(const void *model, hl_tensors *t)
         status = hl_tensors_set_metadata(t, "format", v->scale ? format_with_columns : format_text);
     if (status == HL_OK)
         status = hl_model_set(v->ctx, t, "architecture", architecture_text(v));
+    if (status == HL_OK && v->names)
+        status = hl_model_set(v->ctx, t, "names", names_text(v));
     if (status == HL_OK && v->course)
         status = hl_model_set(v->ctx, t, "training", training_text(v));
     if (status == HL_OK)
@@ -164,16 +178,43 @@ static hl_status make_vae(hl_context *ctx, const char *path, const hl_tensors *t
     return status == HL_OK && (*vae)->field ? check_field(*vae, path) : status;
 }
 
+/* Files of unnamed columns, and those from before there were names, have none. */
+static hl_status read_names(hl_vae *v, const char *path, const hl_tensors *t)
+{
+    if (!hl_tensors_metadata(t, "names"))
+        return HL_OK;
+    hl_json_document document = { 0 };
+    hl_status status = hl_model_parse(v->ctx, t, "names", &document);
+    const char **names = status == HL_OK ? hl_calloc(v->ctx, v->dim, sizeof *names) : NULL;
+    bool good = hl_json_is_array(document.root, v->dim);
+    size_t i = 0;
+    for (const hl_json *at = good ? document.root->first : NULL; at && good && names; at = at->next)
+        good = (names[i++] = hl_json_text(at)) != NULL;
+    if (status == HL_OK && !names)
+        status = HL_ERR_NOMEM;
+    if (status == HL_OK && !good)
+        status = hl_fail(v->ctx, HL_ERR_FORMAT, "%s: the names of its columns are not %zu texts", hl_path_shown(path),
+                         v->dim);
+    if (status == HL_OK)
+        status = hl_vae_set_names(v, names);
+    hl_free(v->ctx, names);
+    hl_json_free(&document);
+    return status;
+}
+
 static hl_status read_training(hl_vae *v, const char *path, const hl_tensors *t)
 {
     if (!hl_tensors_metadata(t, "training"))
         return HL_OK;
+    bool good = true;
     hl_json_document training = { 0 };
     hl_status status = hl_model_parse(v->ctx, t, "training", &training);
     v->course = status == HL_OK ? hl_calloc(v->ctx, 1, sizeof *v->course) : NULL;
     if (status == HL_OK && !v->course)
         status = HL_ERR_NOMEM;
-    if (status == HL_OK && !hl_curve_read(v->course, hl_json_get(training.root, "course")))
+    if (status == HL_OK && hl_json_get(training.root, "rows"))
+        status = hl_row_sketch_read(v->ctx, training.root, &v->rows, &good);
+    if (status == HL_OK && !(good && hl_curve_read(v->course, hl_json_get(training.root, "course"))))
         status = hl_fail(v->ctx, HL_ERR_FORMAT, "%s: the training history is malformed", hl_path_shown(path));
     hl_json_free(&training);
     return status;
@@ -203,6 +244,8 @@ static hl_status make(hl_context *ctx, const char *path, const hl_tensors *t, vo
         status = read_spec(&r, &spec);
     if (status == HL_OK)
         status = make_vae(ctx, path, t, &spec, with_columns, &vae);
+    if (status == HL_OK)
+        status = read_names(vae, path, t);
     if (status == HL_OK)
         status = read_training(vae, path, t);
     *model = vae;

@@ -180,6 +180,17 @@ static hl_status look_at_rows(job *j)
     return status;
 }
 
+/* So that a report can tell training rows from others. Of more rows than a sample has the model keeps nothing. */
+static hl_status remember(job *j, const hl_vae_rows *rows)
+{
+    uint64_t *hash = hl_calloc(j->ctx, rows->rows, sizeof *hash);
+    for (size_t i = 0; hash && i < rows->rows; i++)
+        hash[i] = hl_vae_row_hash(j->vae, rows, i);
+    hl_status status = hash ? hl_row_sketch_from(j->ctx, rows->rows, hash, &j->vae->rows) : HL_ERR_NOMEM;
+    hl_free(j->ctx, hash);
+    return status;
+}
+
 /* Some of the training rows, from all of them, the same on every rank: the units of columns come from them, and a simple density. */
 static hl_status take_sample(job *j)
 {
@@ -194,8 +205,10 @@ static hl_status take_sample(job *j)
     }
     hl_vae_rows sample = rows_at(j, rows, raw);
     j->outcome.simple = NAN;
+    if (status == HL_OK && rows == j->train_rows)
+        status = remember(j, &sample);
     if (status == HL_OK && j->vae->gaussian && !j->vae->scale)
-        status = hl_vae_choose_columns(j->vae, &sample);
+        status = hl_vae_choose_columns(j->vae, &sample, &j->outcome.constant_columns, &j->outcome.first_constant);
     if (status == HL_OK && j->valid.rows) {
         status = hl_vae_simple(j->vae, &sample, &j->valid, &j->outcome.simple);
         j->outcome.simple *= -1;
@@ -321,6 +334,8 @@ static hl_status create(job *j)
     hl_status status = hl_vae_create(j->ctx, &spec, &j->vae);
     if (status == HL_OK)
         status = hl_vae_init(j->vae, hl_settings_integer(j->settings, "seed", 0) + 1);
+    if (status == HL_OK)
+        status = hl_vae_set_names(j->vae, j->data->names);
     if (status == HL_OK && j->data->from)
         status = hl_vae_copy_networks(j->vae, j->data->from);
     if (status == HL_OK) {

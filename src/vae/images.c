@@ -7,6 +7,7 @@
 #include "hollow/table.h"
 #include "io/file.h"
 #include "io/source.h"
+#include "vae/vae.h"
 
 enum { CHUNK = 256, IDX_HEADER = 16, MOST_PIXELS = 1 << 20 };
 
@@ -18,8 +19,9 @@ struct hl_images {
     bool gray, bits, real;
     hl_table *table; /* where the rows are; NULL for an idx file */
     size_t columns, *column;
-    double *chunk; /* rows of the table */
-    hl_source idx; /* of an idx file whose rows stay in it */
+    const char **names; /* of the columns, or NULL */
+    double *chunk;      /* rows of the table */
+    hl_source idx;      /* of an idx file whose rows stay in it */
 };
 
 /* ---- sizes ---- */
@@ -121,6 +123,16 @@ static hl_status look_at_rows(hl_images *m, bool shared)
     return shared ? hl_ranks_agree(m->ctx, status) : status;
 }
 
+static hl_status take_names(hl_images *m)
+{
+    const char **names = hl_calloc(m->ctx, m->columns, sizeof *names);
+    for (size_t c = 0; names && c < m->columns; c++)
+        names[c] = hl_table_name(m->table, c);
+    m->names = names ? hl_names_copy(m->ctx, m->columns, names) : NULL;
+    hl_free(m->ctx, names);
+    return m->names ? HL_OK : HL_ERR_NOMEM;
+}
+
 static hl_status read_table(hl_images *m, const char *path, const hl_images_options *o)
 {
     size_t columns = m->columns = hl_table_columns(m->table), most = o->bits ? hl_size_mul(8, columns) : columns;
@@ -135,6 +147,8 @@ static hl_status read_table(hl_images *m, const char *path, const hl_images_opti
         return HL_ERR_NOMEM;
     for (size_t c = 0; c < columns; c++)
         m->column[c] = c;
+    if (hl_table_named(m->table) && !o->bits && (status = take_names(m)) != HL_OK)
+        return status;
     if (o->in_file)
         return look_at_rows(m, o->shared);
     status = take_memory(m);
@@ -268,6 +282,7 @@ void hl_images_free(hl_images *m)
     hl_source_close(&m->idx);
     hl_free(m->ctx, m->bytes);
     hl_free(m->ctx, m->values);
+    hl_free(m->ctx, m->names);
     hl_free(m->ctx, m);
 }
 
@@ -304,6 +319,11 @@ hl_vae_source hl_images_source(hl_images *m)
 size_t hl_images_dim(const hl_images *m)
 {
     return m ? m->dim : 0;
+}
+
+const char *const *hl_images_names(const hl_images *m)
+{
+    return m ? m->names : NULL;
 }
 
 size_t hl_images_dropped(const hl_images *m)

@@ -16,6 +16,11 @@ uint64_t hl_vae_row_key(const hl_vae *v, const hl_vae_rows *rows, size_t row)
     return hash;
 }
 
+uint64_t hl_vae_row_hash(const hl_vae *v, const hl_vae_rows *rows, size_t row)
+{
+    return hl_random_bits(hl_vae_row_key(v, rows, row), 0, 0);
+}
+
 hl_status hl_vae_row_keys(const hl_vae *v, const hl_vae_rows *rows, uint64_t *key)
 {
     typedef struct seen {

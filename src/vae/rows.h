@@ -7,6 +7,8 @@
 
 /* A number that depends on the row's contents alone. */
 uint64_t hl_vae_row_key(const hl_vae *vae, const hl_vae_rows *rows, size_t row);
+/* The same with all bits mixed, for hl_row_sketch. */
+uint64_t hl_vae_row_hash(const hl_vae *v, const hl_vae_rows *rows, size_t row);
 /* key[rows]: that number for the first row of these contents, others for the second, third, ... of the same contents. */
 hl_status hl_vae_row_keys(const hl_vae *vae, const hl_vae_rows *rows, uint64_t *key);
 /* Rows that the autoencoder can take: bytes or values, and what they may be. */
@@ -21,8 +23,9 @@ void hl_vae_fetch(const hl_vae *vae, const hl_vae_rows *rows, uint64_t key, size
 /* Value `at` of rows x dim, a gray one as its probability. */
 double hl_vae_value(const hl_vae_rows *rows, size_t at);
 
-/* Shift and scale from mean and deviation of the columns of real-valued rows (columns.c). */
-hl_status hl_vae_choose_columns(hl_vae *vae, const hl_vae_rows *rows);
+/* Shift and scale from mean and deviation of the columns of real-valued rows (columns.c). Adds the number of constant columns to *constants, unless
+ * rows are images, and gives the first one. */
+hl_status hl_vae_choose_columns(hl_vae *vae, const hl_vae_rows *rows, size_t *constants, size_t *first);
 
 /* Rows first, first + step, ... */
 typedef struct hl_vae_part_of {

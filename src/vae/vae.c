@@ -81,7 +81,9 @@ void hl_vae_free(hl_vae *v)
     hl_free(v->ctx, v->deviation);
     hl_free(v->ctx, v->offset);
     hl_free(v->ctx, v->course);
+    hl_row_sketch_free(v->ctx, &v->rows);
     hl_free(v->ctx, v->shift);
+    hl_free(v->ctx, v->names);
     hl_free(v->ctx, v);
 }
 

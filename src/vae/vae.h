@@ -16,7 +16,7 @@ enum {
     HL_VAE_MAX_LAYERS = 8 /* hidden, of ffjord's network */
 };
 #define HL_VAE_LEAST_DEVIATION 1e-3 /* of columns, in their units */
-#define HL_VAE_TOLERANCE 1e-4 /* of the adaptive solver, relative and absolute */
+#define HL_VAE_TOLERANCE 1e-4       /* of the adaptive solver, relative and absolute */
 
 /* Where parts begin among the parameters. */
 typedef enum hl_vae_part { HL_VAE_TRUNK, HL_VAE_HEADS, HL_VAE_FLOW, HL_VAE_DECODER, HL_VAE_END } hl_vae_part;
@@ -48,10 +48,15 @@ struct hl_vae {
     size_t pieces, piece_size[HL_VAE_PIECES];
     hl_vae_plans plans; /* made when first needed */
     hl_curve *course;   /* of its training; NULL: not known */
+    hl_row_sketch rows; /* that trained it, by hl_vae_row_hash; empty: not known */
     /* The networks see (x - shift) / scale ([dim] each, owned by `shift`); NULL: x itself. */
     double *shift, *scale;
-    double log_scale; /* sum of log(scale) */
+    double log_scale;   /* sum of log(scale) */
+    const char **names; /* [dim], or NULL */
 };
+
+/* A copy of names in one piece of memory, which hl_free frees; NULL without memory. */
+const char **hl_names_copy(hl_context *ctx, size_t count, const char *const *names);
 
 /* While an autoencoder is built into a graph. Parameters come in a fixed order; the first building declares them. */
 typedef struct hl_vae_builder {

@@ -260,6 +260,36 @@ static void test_one_path(void **state)
 
 /* One path whose noise is strong in few of its times: held-out errors take a constant diffusion for as good, and the residuals of the
  * steps do not. By held-out errors alone the diffusion of two of these paths had an error of .3 and more. */
+/* Slope of the drift of a linear equation, by the exact likelihood of its steps. */
+static double exact_slope(const hl_sde_data *data, double step)
+{
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (size_t r = 0; r + 1 < data->rows; r++)
+        if (data->trajectory[r] == data->trajectory[r + 1]) {
+            double a = data->x[r], b = data->x[r + 1];
+            n++, x += a, y += b, xx += a * a, xy += a * b;
+        }
+    return log((xy - x * y / n) / (xx - x * x / n)) / step;
+}
+
+/* Few data of a linear equation: where the states of a fold are is no noise of the regressors. Taken out as if it were, slopes are too steep. */
+static void test_few_linear(void **state)
+{
+    hl_context *ctx = *state;
+    const double step = 0.05;
+    for (size_t paths = 1; paths <= 20; paths += 19)
+        for (size_t k = 0; k < 3; k++) {
+            hl_sde_data data = simulate(1, decay, 0.5 + 0.1 * (double)k, 0.4, 0, paths, paths > 1 ? 151 : 2001, step);
+            hl_sde_simple *s;
+            double f[2], g, exact = exact_slope(&data, step);
+            assert_int_equal(hl_sde_regress(ctx, &data, 1, &(hl_sde_regress_options){ .form = "linear" }, &s), HL_OK);
+            values(s, 0, &f[0], &g);
+            values(s, 1, &f[1], &g);
+            hl_sde_simple_free(s);
+            CHECK_LE(fabs(f[1] - f[0] - exact) / fabs(exact), 0.02, "slope");
+        }
+}
+
 static void test_rare_noise(void **state)
 {
     enum { N = 1000, FIRST = 700, PATHS = 6 };
@@ -776,6 +806,7 @@ int main(void)
         cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_one_path),
+        cmocka_unit_test(test_few_linear),
         cmocka_unit_test(test_rare_noise),
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_state_dependent),

@@ -179,6 +179,7 @@ static hl_status conditions(work *w, bool weak, bool steps)
         status = hl_steps_create(p, true, &w->steps);
     size_t first = hl_weak_count(w->weak), count = first + hl_steps_count(w->steps);
     w->all.count = w->group.count = w->drawn.count = count;
+    w->drawn.noisy = first;
     if (status == HL_OK)
         status = make_rows(w, &w->all, HL_REGRESS_FOLDS);
     if (status == HL_OK)

@@ -213,13 +213,17 @@ static hl_status solve(fitter *w)
     for (size_t q = 0; q < HL_REGRESS_FOLDS; q++)
         for (size_t r = 0; r < count; r++) {
             reduce(w, w->rows.rows + (q * count + r) * columns, row);
-            add_square(w, row, 1. / HL_REGRESS_FOLDS, noise);
+            if (r < w->rows.noisy)
+                add_square(w, row, 1. / HL_REGRESS_FOLDS, noise);
             hl_axpy(wide, 1. / HL_REGRESS_FOLDS, row, w->mean + r * wide);
         }
-    for (size_t r = 0; r < count; r++)
+    for (size_t r = 0; r < count; r++) {
         add_square(w, w->mean + r * wide, 1, normal);
+        if (r + 1 == w->rows.noisy)
+            hl_axpy(wide * wide, -1, normal, noise);
+    }
     for (size_t k = 0; k < wide * wide; k++)
-        noise[k] = (noise[k] - normal[k]) / (HL_REGRESS_FOLDS - 1);
+        noise[k] /= HL_REGRESS_FOLDS - 1;
     for (size_t k = 0; k < n; k++) {
         double v = normal[k * wide + k];
         if (!(v > 0))
@@ -308,7 +312,8 @@ static hl_status allocate(fitter *w, bool weak, bool steps)
         status = hl_steps_create(p, true, &w->steps);
     if (status != HL_OK)
         return status;
-    size_t count = w->rows.count = w->groups.count = hl_weak_count(w->weak) + hl_steps_count(w->steps);
+    w->rows.noisy = hl_weak_count(w->weak);
+    size_t count = w->rows.count = w->groups.count = w->rows.noisy + hl_steps_count(w->steps);
     size_t size = hl_size_mul(count, p->columns + 1);
     w->rows.rows = hl_calloc(ctx, hl_size_mul(HL_REGRESS_FOLDS, size), sizeof *w->rows.rows);
     w->groups.rows = hl_calloc(ctx, hl_size_mul(HL_REGRESS_FOLDS * p->groups, size), sizeof *w->groups.rows);

@@ -289,6 +289,7 @@ static hl_status round_of(hl_regress *p, sources *s, bool weak, bool steps)
 {
     hl_status status = HL_OK;
     size_t first = weak ? hl_weak_count(s->weak) : 0;
+    s->rows.noisy = first;
     s->rows.count = first + (steps ? hl_steps_count(s->steps) : 0);
     if (weak)
         status = hl_weak_rows(s->weak, &s->rows, 0);

@@ -155,6 +155,7 @@ bool hl_regress_moments(const hl_regress *p, size_t row, double step, double *sc
 /* Rows of conditions: [HL_REGRESS_FOLDS][count][columns + 1], the last column is y. Of groups: [HL_REGRESS_FOLDS x groups]. */
 typedef struct hl_conditions {
     size_t count;
+    size_t noisy; /* the first so many, of snapshots, have regressors with noise; those of steps have none */
     double *rows;
 } hl_conditions;
 

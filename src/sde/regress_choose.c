@@ -34,7 +34,7 @@ typedef struct work {
     double *mean;    /* for each thread [count][columns + 1] */
     double *normal;  /* [SETS][columns + 1][columns + 1] */
     double *noise;   /* its part that is noise of the regressors */
-    double *square;  /* [folds][columns + 1][columns + 1]: products of the rows of a fold */
+    double *square;  /* [folds][columns + 1][columns + 1]: products of the noisy rows of a fold */
     double *scratch; /* for each thread: matrix, its scaled copy, scale, theta, columns' numbers */
     size_t scratch_size;
     double *score;   /* [candidates][RIDGES][folds]: of each split */
@@ -70,11 +70,11 @@ static void square_job(void *user, int thread)
     work *w = user;
     size_t n = w->p->columns + 1;
     for (size_t q = (size_t)thread; q < HL_REGRESS_FOLDS; q += w->team)
-        add_squares(n, w->c->count, w->c->rows + q * w->c->count * n, w->square + q * n * n);
+        add_squares(n, w->c->noisy, w->c->rows + q * w->c->count * n, w->square + q * n * n);
 }
 
 /* Normal equations of every set; and the part of them that is noise of the regressors: products of a fold with itself in excess of those with
- * others. */
+ * others. Regressors of steps are functions of the states that were observed: what differs from fold to fold is where the states are, not noise. */
 static void normal_job(void *user, int thread)
 {
     work *w = user;
@@ -91,8 +91,9 @@ static void normal_job(void *user, int thread)
                 hl_axpy(size, share, w->c->rows + q * size, mean);
                 hl_axpy(n * n, share / (folds - 1), w->square + q * n * n, noise);
             }
-        add_squares(n, w->c->count, mean, normal);
+        add_squares(n, w->c->noisy, mean, normal);
         hl_axpy(n * n, -1 / (folds - 1), normal, noise);
+        add_squares(n, w->c->count - w->c->noisy, mean + w->c->noisy * n, normal);
     }
 }
 

@@ -290,6 +290,61 @@ static void test_few_linear(void **state)
         }
 }
 
+static void travel(const double *x, double *f, double *g)
+{
+    (void)x;
+    f[0] = 1.5, f[1] = -0.8;
+    g[0] = 0.5, g[1] = 0.3;
+}
+
+/* Constant drifts from snapshots: slopes that the data do not show must not stand in for the diffusion. */
+static void test_constant_drift(void **state)
+{
+    hl_context *ctx = *state;
+    const double at = 1, x[] = { 1, -0.5 };
+    for (size_t paths = 500; paths <= 700; paths += 100) {
+        hl_sde_data data = simulate(2, travel, 0, 0.3, 0, paths, 15, 2. / 14);
+        double f[2], g[2];
+        hl_sde_simple *s;
+        data = unlink(data, 2, paths);
+        assert_int_equal(hl_sde_regress(ctx, &data, 2, NULL, &s), HL_OK);
+        assert_int_equal(hl_sde_simple_eval(s, 1, &at, x, f, g), HL_OK);
+        hl_sde_simple_free(s);
+        CHECK_LE(fabs(f[0] - 1.5), 0.1, "drift");
+        CHECK_LE(fabs(g[0] - 0.5), 0.1, "diffusion");
+        CHECK_LE(fabs(g[1] - 0.3), 0.06, "the smaller diffusion");
+    }
+}
+
+static void bend(const double *x, double *f, double *g)
+{
+    f[0] = 2 * tanh(x[0] + x[1]) - x[0];
+    f[1] = tanh(2 * (x[0] - x[1])) - x[1];
+    g[0] = g[1] = 0.3;
+}
+
+/* 300 steps: the residuals of a linear drift show what it lacks more clearly than held-out errors. */
+static void test_few_steps(void **state)
+{
+    hl_context *ctx = *state;
+    for (size_t paths = 300; paths <= 303; paths++) {
+        hl_sde_data data = simulate(2, bend, 0.05 * (double)(paths - 300), 1.2, 0, paths, 2, 0.138);
+        double f[2], g[2], true_f[2], true_g[2], left = 0, size = 0;
+        hl_sde_simple *s;
+        assert_int_equal(hl_sde_regress(ctx, &data, 2, NULL, &s), HL_OK);
+        for (size_t r = 0; r < data.rows; r++) {
+            bend(data.x + 2 * r, true_f, true_g);
+            assert_int_equal(hl_sde_simple_eval(s, 1, data.t + r, data.x + 2 * r, f, g), HL_OK);
+            for (size_t i = 0; i < 2; i++) {
+                left += (f[i] - true_f[i]) * (f[i] - true_f[i]);
+                size += true_f[i] * true_f[i];
+            }
+        }
+        hl_sde_simple_free(s);
+        CHECK_LE(sqrt(left / size), 0.28, "drift");
+    }
+}
+
 static void test_rare_noise(void **state)
 {
     enum { N = 1000, FIRST = 700, PATHS = 6 };
@@ -807,6 +862,8 @@ int main(void)
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_one_path),
         cmocka_unit_test(test_few_linear),
+        cmocka_unit_test(test_constant_drift),
+        cmocka_unit_test(test_few_steps),
         cmocka_unit_test(test_rare_noise),
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_state_dependent),

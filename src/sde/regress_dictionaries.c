@@ -127,7 +127,8 @@ size_t hl_regress_candidates(const hl_regress *p, hl_candidate *c)
         int degree;
         bool own;
         size_t lines, bumps;
-    } drifts[] = { { "linear", "linear", 1, false, 0, 0 },
+    } drifts[] = { { "constant", "", 0, false, 0, 0 },
+                   { "linear", "linear", 1, false, 0, 0 },
                    { "additive", "poly3", 3, true, 0, 0 },
                    { "cubic", "poly3", 3, false, 0, 0 },
                    { "sum of radial", "radial", 1, false, FEW_LINES, 0 },
@@ -148,8 +149,10 @@ size_t hl_regress_candidates(const hl_regress *p, hl_candidate *c)
             for (int crossed = !off && on; crossed <= (on ? 1 : 0); crossed++) {
                 size_t bumps = drifts[f].bumps < most ? drifts[f].bumps : most;
                 bool twin = p->dim == 1 && (drifts[f].own || noises[g].own || drifts[f].bumps == 16);
-                bool idle = (drifts[f].bumps && !most) || (drifts[f].lines && !p->lines) ||
-                            (noises[g].bumps && !p->basis[1].bumps);
+                /* Snapshots tell diffusion from slopes of the drift poorly, so slopes that are not seen must not stand in for it. Steps tell them apart,
+                 * and weak forces along a path are worth an estimate. */
+                bool idle = (drifts[f].degree == 0 && p->pairs) || (drifts[f].bumps && !most) ||
+                            (drifts[f].lines && !p->lines) || (noises[g].bumps && !p->basis[1].bumps);
                 if (twin || idle || !wanted(p, drifts[f].form) || count == HL_REGRESS_CANDIDATES)
                     continue;
                 c[count++] = (hl_candidate){ .name = { drifts[f].name, noises[g].name },

@@ -23,8 +23,8 @@ static const double far = 3; /* deviations of the noise of an error, see error()
 /* Times the least standard error of a mean over splits, see stable(). The rule was made on snapshots of gbm (bench sde --bands, data sets 1 to 28)
  * and of corr, seeds 31 and 32. */
 static const double most_scatter = 5;
-static const double needed =
-    4; /* deviations of a chi-square variable, see lacks(); a round number, on pairs of tanh2, seeds 1 to 4 */
+/* Deviations of a chi-square variable, see lacks(). A round number; seen on four data sets of 300 pairs of a tanh equation. */
+static const double needed = 4;
 static const double left_share = 0.3; /* of every direction of the equations that is left without noise */
 enum { RIDGES = sizeof ridges / sizeof *ridges };
 

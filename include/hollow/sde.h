@@ -238,6 +238,10 @@ HL_API hl_status hl_sde_set_name(hl_sde *sde, size_t column, const char *name);
 HL_API const char *hl_sde_name(const hl_sde *sde, size_t column); /* borrowed until the model is freed */
 /* Nonzero: the times of the data were dates. */
 HL_API int hl_sde_dates(const hl_sde *sde);
+/* Drift (part 0) or diffusion (part 1) of a column of a regression as text, zero-terminated, in the units of the data, such as "f_x1 = 1.5 - 1.5*x1",
+ * "g_x1 = 0.5" or "g_x1^2 = 0.04 + 0.2*x1": a polynomial, and the number of the other functions. What does not fit ends with "...".
+ * HL_ERR_UNSUPPORTED for networks and expressions. */
+HL_API hl_status hl_sde_equation(const hl_sde *sde, int part, size_t column, char *buffer, size_t size);
 /* An arbitrary text, kept in the model file; initially "". Copied. */
 HL_API hl_status hl_sde_set_note(hl_sde *sde, const char *note);
 HL_API const char *hl_sde_note(const hl_sde *sde);

@@ -1814,6 +1814,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hl_sde_set_name": (c_int, [c_void_p, c_size_t, c_char_p]),
     "hl_sde_name": (c_char_p, [c_void_p, c_size_t]),
     "hl_sde_dates": (c_int, [c_void_p]),
+    "hl_sde_equation": (c_int, [c_void_p, c_int, c_size_t, c_char_p, c_size_t]),
     "hl_sde_set_note": (c_int, [c_void_p, c_char_p]),
     "hl_sde_note": (c_char_p, [c_void_p]),
     "hl_sde_save": (c_int, [c_void_p, c_char_p]),

@@ -24,6 +24,12 @@ hl_status hl_basis_copy(hl_context *ctx, const hl_basis *from, size_t products, 
     memcpy(b->scale, from->scale, bumps * from->inputs * sizeof *b->scale);
     size_t radial = from->bumps - from->ridges;
     b->ridges = bumps > radial ? bumps - radial : 0;
+    if (!from->tangent || !b->ridges)
+        return HL_OK;
+    b->tangent = hl_calloc(ctx, bumps, sizeof *b->tangent);
+    if (!b->tangent)
+        return HL_ERR_NOMEM;
+    memcpy(b->tangent, from->tangent, bumps * sizeof *b->tangent);
     return HL_OK;
 }
 
@@ -32,6 +38,7 @@ void hl_basis_free(hl_context *ctx, hl_basis *b)
     hl_free(ctx, b->factor);
     hl_free(ctx, b->centre);
     hl_free(ctx, b->scale);
+    hl_free(ctx, b->tangent);
     *b = (hl_basis){ 0 };
 }
 
@@ -41,6 +48,36 @@ int hl_basis_degree(const hl_basis *b, size_t product)
     for (size_t k = 0; k < HL_BASIS_FACTORS; k++)
         degree += b->factor[product][k] != 0;
     return degree;
+}
+
+/* u of a ridge: (z - centre) . scale. */
+static double along(const hl_basis *b, size_t bump, const double *z)
+{
+    const double *centre = b->centre + bump * b->inputs, *scale = b->scale + bump * b->inputs;
+    double sum = 0;
+    for (size_t i = 0; i < b->inputs; i++)
+        sum += (z[i] - centre[i]) * scale[i];
+    return sum;
+}
+
+/* Tangents; those of one direction follow each other. */
+static void eval_tangents(const hl_basis *b, const double *z, double *value)
+{
+    size_t before = SIZE_MAX;
+    double slope = 0;
+    for (size_t a = b->bumps - b->ridges; a < b->bumps; a++) {
+        const hl_tangent *t = &b->tangent[a];
+        size_t first = a - t->back;
+        if (!t->back)
+            continue;
+        if (first != before) {
+            slope = 0;
+            for (size_t k = 0; k < HL_RIDGE_EACH; k++)
+                slope -= t->coefficient[k] * along(b, first + k, z) * value[b->products + first + k];
+            before = first;
+        }
+        value[b->products + a] = slope * hl_dot(b->inputs, b->scale + a * b->inputs, z);
+    }
 }
 
 void hl_basis_eval(const hl_basis *b, const double *z, double *value)
@@ -63,6 +100,8 @@ void hl_basis_eval(const hl_basis *b, const double *z, double *value)
         }
         value[b->products + a] = exp(-0.5 * (a + b->ridges < b->bumps ? square : sum * sum));
     }
+    if (b->tangent)
+        eval_tangents(b, z, value);
 }
 
 /* ---- the result ---- */

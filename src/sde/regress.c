@@ -46,6 +46,10 @@ static hl_status set_options(hl_regress *p, const hl_sde_regress_options *given)
                            *texts[k].value);
         *texts[k].value = *c;
     }
+    if (strcmp(p->options.form, "ridge") == 0 && (p->dim < 2 || p->dim > HL_REGRESS_RIDGES || p->options.time))
+        return hl_fail(p->ctx, HL_ERR_UNSUPPORTED,
+                       "form ridge is for two to %d columns, without dependence on time; use form auto or radial",
+                       HL_REGRESS_RIDGES);
     for (size_t i = 0; p->options.known && i < p->dim; i++)
         if ((p->options.known[i].drift && p->options.known[i].drift_form &&
              !hl_sde_forms_has(p->options.forms, 0, i)) ||
@@ -478,6 +482,43 @@ static hl_status bent_estimate(hl_regress *p, const sources *s, sources *other, 
     return status;
 }
 
+/* Turns the directions that were chosen and chooses again; the result is kept if its held-out error is smaller. */
+static hl_status turn_ridges(hl_regress *p, sources *s, const hl_sde_regress_report *report)
+{
+    hl_context *ctx = p->ctx;
+    const hl_candidate c = s->candidate[s->choice.candidate];
+    hl_basis before = { 0 };
+    hl_choice *choice = hl_calloc(ctx, 1, sizeof *choice);
+    double *theta = hl_calloc(ctx, p->columns, sizeof *theta);
+    hl_status status = choice && theta
+                           ? hl_basis_copy(ctx, &p->basis[0], p->basis[0].products, p->basis[0].bumps, &before)
+                           : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        *choice = s->choice;
+        memcpy(theta, p->theta, p->columns * sizeof *theta);
+        free_sources(p, s);
+        status = hl_regress_turn(p, &c, report->snapshots, report->steps);
+    }
+    if (status == HL_OK)
+        status = make_sources(p, report->snapshots, report->steps, s);
+    if (status == HL_OK)
+        status = rounds(p, s, report->snapshots, report->steps);
+    bool better = status == HL_OK && s->choice.score < choice->score && s->candidate[s->choice.candidate].ridges;
+    if (status == HL_ERR_NO_SOLUTION)
+        status = HL_OK;
+    if (!better && status == HL_OK) {
+        hl_basis turned = p->basis[0];
+        p->basis[0] = before;
+        before = turned;
+        s->choice = *choice;
+        memcpy(p->theta, theta, p->columns * sizeof *theta);
+    }
+    hl_basis_free(ctx, &before);
+    hl_free(ctx, choice);
+    hl_free(ctx, theta);
+    return status;
+}
+
 /* Again with functions of the directions in which the estimate bends; kept if a candidate that has them is chosen. */
 static hl_status add_ridges(hl_regress *p, sources *s, const hl_sde_regress_report *report)
 {
@@ -506,6 +547,8 @@ static hl_status add_ridges(hl_regress *p, sources *s, const hl_sde_regress_repo
     bool kept = status == HL_OK && other->candidate[other->choice.candidate].ridges;
     if (status == HL_ERR_NO_SOLUTION) /* the estimate stays */
         status = HL_OK;
+    if (kept)
+        status = turn_ridges(&more, other, report);
     hl_regress rest = kept ? *p : more;
     if (kept) {
         *p = more;

@@ -14,16 +14,28 @@
 #include "hollow/sde_regress.h"
 
 enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3, HL_REGRESS_CANDIDATES = 100 };
-enum { HL_REGRESS_CROSSED = 6 }; /* most columns whose noise may be correlated */
+enum {
+    HL_REGRESS_CROSSED = 6,
+    HL_REGRESS_RIDGES = 6
+}; /* most columns whose noise may be correlated; with directions */
 
 /* ---- dictionaries (basis.c) ---- */
 
+enum { HL_RIDGE_EACH = 6, HL_RIDGE_DIRECTIONS = 2 }; /* Gaussians of a direction; directions of a column */
+
+/* The derivative of a sum of HL_RIDGE_EACH Gaussians of one direction by that direction: d/de sum_k coefficient_k exp(-(u_k + e w . z)^2 / 2) at e = 0. */
+typedef struct hl_tangent {
+    size_t back; /* the first of these Gaussians is so many functions before; 0: this function is no tangent */
+    double coefficient[HL_RIDGE_EACH];
+} hl_tangent;
+
 /* Functions of the inputs: products of at most three of them, then Gaussians of some or all of them. The last `ridges` Gaussians are those of one
- * number, exp(-u^2 / 2) with u = (z - centre) . scale. */
+ * number, exp(-u^2 / 2) with u = (z - centre) . scale; some of them may be tangents, of which scale is w. */
 typedef struct hl_basis {
     size_t inputs, products, bumps, ridges;
     unsigned short (*factor)[HL_BASIS_FACTORS]; /* [products]: number of the input + 1, or 0 */
     double *centre, *scale; /* [bumps][inputs]; scale: 1 / width, 0 for an input that does not count */
+    hl_tangent *tangent;    /* NULL, or [bumps] */
     /* NULL, or what gives the values of all `products` instead */
     void (*custom)(const void *user, const double *z, double *value);
     const void *user;
@@ -102,6 +114,7 @@ typedef struct hl_regress {
     size_t lines; /* Gaussians of the drift that depend on one input; its first */
     /* The drift's Gaussians from ridge_first on belong to single columns, ridge_each of them to each (regress_ridges.c); 0: none */
     size_t ridge_first, ridge_each;
+    size_t ridge_tangents; /* of ridge_each, the last so many are tangents */
     size_t size[2], columns;
     size_t cross_size;  /* functions of an entry off the diagonal: the first of A's */
     size_t (*entry)[2]; /* [entries]: i, j */
@@ -219,6 +232,12 @@ hl_status hl_regress_ridges(const hl_regress *p, const hl_candidate *c, const do
 /* Candidates for that problem p, with the diffusions of those of `from` that have the drift of c; returns their number. */
 size_t hl_regress_ridge_candidates(const hl_regress *p, size_t count, const hl_candidate *from, const hl_candidate *c,
                                    hl_candidate *candidate);
+
+/* A problem with ridges and the tangents of the directions that `ridges` Gaussians of each column have, at the estimate; the caller frees bases and theta. */
+hl_status hl_regress_tangents(const hl_regress *p, size_t ridges, hl_regress *to);
+/* Turns the directions of the candidate to where its conditions are met best, in place. If it has one of each column, more Gaussians of that one take the place
+ * of the second. */
+hl_status hl_regress_turn(hl_regress *p, const hl_candidate *c, bool weak, bool steps);
 
 /* Relative error of g that the residuals of steps show, the largest of the columns (regress_check.c); 0 if it is small or may be chance. */
 hl_status hl_regress_noise_missed(const hl_regress *p, double *effect);

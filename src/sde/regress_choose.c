@@ -109,8 +109,10 @@ static bool has(const hl_regress *p, const hl_candidate *c, size_t part, size_t 
     if ((part == 0 || entry < p->dim) && !p->open[part][entry])
         return false;
     if (function >= b->products && part == 0 && p->ridge_each && function - b->products >= p->ridge_first) {
-        size_t ridge = function - b->products - p->ridge_first;
-        return ridge / p->ridge_each == entry && ridge % p->ridge_each < c->ridges;
+        size_t ridge = function - b->products - p->ridge_first, own = ridge % p->ridge_each;
+        size_t gaussians = p->ridge_each - p->ridge_tangents;
+        size_t of = own < gaussians ? own : (own - gaussians) / (p->dim - 1) * HL_RIDGE_EACH;
+        return ridge / p->ridge_each == entry && of < c->ridges;
     }
     if (function >= b->products)
         return (part == 0 || entry < p->dim) && function - b->products >= c->first[part] &&

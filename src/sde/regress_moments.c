@@ -73,9 +73,9 @@ static void set_bases(closure *c)
         hl_basis *b = &c->basis[part];
         *b = p->basis[part];
         size_t first = 0, end = b->bumps, radial = b->bumps - b->ridges;
-        while (end && !used(p, part, end - 1))
+        while (end && !b->tangent && !used(p, part, end - 1)) /* tangents need their Gaussians */
             end--;
-        while (first < end && !used(p, part, first))
+        while (first < end && !b->tangent && !used(p, part, first))
             first++;
         c->first[part] = first;
         b->bumps = end - first;

@@ -5,7 +5,7 @@
  *    "replicates": {"count": 40, "quantile": 1.7, "radius": 0.2, "points": [[..], ..], "drift": {..}, "diffusion": {..}}}
  *
  * where the last is not there without bands, and has count x dim rows of coefficients. With ridges (regress.h) a part has their number, "ridges": 6, and
- * "directions" instead of "scales". */
+ * "directions" instead of "scales"; with tangents (of replicates alone) "turns" instead, and "tangents": [[function, back, coefficients ..], ..]. */
 #include <math.h>
 #include <string.h>
 
@@ -127,6 +127,29 @@ static void put_rows(hl_json_writer *w, const char *key, size_t rows, size_t col
     hl_json_close(w, ']');
 }
 
+/* Programs that do not know ridges, or tangents, would take them for other functions: they do not find their scales. */
+static const char *scale_key(const hl_basis *b, bool tangents)
+{
+    return tangents ? "turns" : b->ridges ? "directions" : "scales";
+}
+
+static void put_tangents(hl_json_writer *w, const hl_basis *b)
+{
+    hl_json_open(w, "tangents", '[');
+    for (size_t a = 0; a < b->bumps; a++) {
+        const hl_tangent *t = &b->tangent[a];
+        if (!t->back)
+            continue;
+        hl_json_open(w, NULL, '[');
+        hl_json_put_integer(w, NULL, (int64_t)a);
+        hl_json_put_integer(w, NULL, (int64_t)t->back);
+        for (size_t k = 0; k < HL_RIDGE_EACH; k++)
+            hl_json_put_real(w, NULL, t->coefficient[k]);
+        hl_json_close(w, ']');
+    }
+    hl_json_close(w, ']');
+}
+
 /* A dictionary and `rows` lists of coefficients. */
 static void put_part(hl_json_writer *w, const char *key, const hl_basis *b, size_t rows, const double *coefficient)
 {
@@ -140,10 +163,11 @@ static void put_part(hl_json_writer *w, const char *key, const hl_basis *b, size
     }
     hl_json_close(w, ']');
     put_rows(w, "centres", b->bumps, b->inputs, b->centre);
-    /* an older version, which would take ridges for radial functions, does not find its scales */
-    put_rows(w, b->ridges ? "directions" : "scales", b->bumps, b->inputs, b->scale);
+    put_rows(w, scale_key(b, b->tangent != NULL), b->bumps, b->inputs, b->scale);
     if (b->ridges)
         hl_json_put_integer(w, "ridges", (int64_t)b->ridges);
+    if (b->tangent)
+        put_tangents(w, b);
     put_rows(w, "coefficients", rows, hl_basis_size(b), coefficient);
     hl_json_close(w, '}');
 }
@@ -223,7 +247,7 @@ static bool get_products(const hl_json *j, hl_basis *b)
 /* One for each input, or, in files of earlier versions, one width for all. */
 static bool get_scales(const hl_json *j, hl_basis *b)
 {
-    const hl_json *width = hl_json_get(j, "width"), *scales = hl_json_get(j, b->ridges ? "directions" : "scales");
+    const hl_json *width = hl_json_get(j, "width"), *scales = hl_json_get(j, scale_key(b, b->tangent != NULL));
     if (scales || b->ridges)
         return get_rows(scales, b->bumps, b->inputs, b->scale);
     if (!hl_json_is_number(width) || !(width->number > 0))
@@ -231,6 +255,40 @@ static bool get_scales(const hl_json *j, hl_basis *b)
     for (size_t k = 0; k < b->bumps * b->inputs; k++)
         b->scale[k] = 1 / width->number;
     return true;
+}
+
+static bool get_tangent(const hl_json *row, hl_basis *b)
+{
+    double value[2 + HL_RIDGE_EACH];
+    size_t first = b->bumps - b->ridges;
+    if (!get_reals(row, 2 + HL_RIDGE_EACH, value) || !(value[0] >= (double)first && value[0] < (double)b->bumps) ||
+        value[0] != floor(value[0]))
+        return false;
+    size_t at = (size_t)value[0]; /* its Gaussians are ridges before it */
+    if (!(value[1] >= HL_RIDGE_EACH && value[1] <= (double)(at - first)) || value[1] != floor(value[1]))
+        return false;
+    b->tangent[at].back = (size_t)value[1];
+    memcpy(b->tangent[at].coefficient, value + 2, sizeof b->tangent[at].coefficient);
+    return true;
+}
+
+static hl_status get_tangents(hl_context *ctx, const hl_json *j, hl_basis *b)
+{
+    if (!j)
+        return HL_OK;
+    if (j->kind != HL_JSON_ARRAY)
+        return HL_ERR_FORMAT;
+    b->tangent = hl_calloc(ctx, b->bumps, sizeof *b->tangent);
+    if (!b->tangent)
+        return HL_ERR_NOMEM;
+    for (const hl_json *row = j->first; row; row = row->next)
+        if (!get_tangent(row, b))
+            return HL_ERR_FORMAT;
+    for (size_t a = 0; a < b->bumps; a++)
+        for (size_t k = 0; k < HL_RIDGE_EACH && b->tangent[a].back; k++)
+            if (b->tangent[a - b->tangent[a].back + k].back)
+                return HL_ERR_FORMAT; /* tangents of tangents */
+    return HL_OK;
 }
 
 /* HL_ERR_FORMAT without a message if it is wrong. */
@@ -253,6 +311,9 @@ static hl_status get_part(hl_context *ctx, const hl_json *j, size_t inputs, size
     if (ridges && (!hl_json_is_integer(ridges) || ridges->integer < 0 || ridges->integer > (int64_t)b->bumps))
         return HL_ERR_FORMAT;
     b->ridges = ridges ? (size_t)ridges->integer : 0;
+    status = get_tangents(ctx, hl_json_get(j, "tangents"), b);
+    if (status != HL_OK)
+        return status;
     bool good = get_products(products, b) && get_rows(centres, b->bumps, b->inputs, b->centre) && get_scales(j, b) &&
                 get_rows(hl_json_get(j, "coefficients"), rows, hl_basis_size(b), *coefficient);
     return good ? HL_OK : HL_ERR_FORMAT;
@@ -311,6 +372,8 @@ static hl_status get_simple(const hl_json *j, hl_sde_simple *s)
     for (size_t part = 0; part < 2 && status == HL_OK; part++)
         status = get_part(s->ctx, hl_json_get(j, part ? "diffusion" : "drift"), s->inputs, d, &s->basis[part],
                           &s->coefficient[part]);
+    for (size_t part = 0; part < 2 && status == HL_OK; part++)
+        status = s->basis[part].tangent ? HL_ERR_FORMAT : HL_OK; /* only replicates have tangents */
     const hl_json *replicates = hl_json_get(j, "replicates");
     return status == HL_OK && replicates ? get_replicates(replicates, s) : status;
 }

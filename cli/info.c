@@ -15,7 +15,8 @@ static const char text[] =
     "Prints the contents of a model file: the architecture of its networks, and name, shape,\n"
     "size and number of masked values of each parameter. For density models also the members,\n"
     "the columns with their means and standard deviations, the solver and the settings; for\n"
-    "stochastic differential equations the networks, known parts, times, columns and settings.\n";
+    "stochastic differential equations drift and diffusion (as equations where they are regressions), known\n"
+    "parts, times, columns and settings.\n";
 
 static int run(int argc, char **argv);
 const cli_command cli_info = {
@@ -259,6 +260,36 @@ static void put_forms(cli_json *json, const hl_sde_forms *forms)
     sde_print_constants(json, forms);
 }
 
+/* Is the model a regression alone? Its networks are then single units that stay at 0. */
+static bool is_regression(const hl_sde_spec *p)
+{
+    return p->simple && p->hidden == 1 && p->layers == 1;
+}
+
+static void put_equations(cli_json *json, const hl_sde *sde, const hl_sde_spec *p)
+{
+    char equation[4000];
+    cli_json_text(json, "form", hl_sde_simple_report(p->simple).form);
+    cli_json_open(json, "equations", '[');
+    for (size_t i = 0; i < p->dim; i++)
+        for (int part = 0; part < 2; part++)
+            if (hl_sde_equation(sde, part, i, equation, sizeof equation) == HL_OK)
+                cli_json_text(json, NULL, equation);
+    cli_json_close(json, ']');
+    cli_json_open(json, "correlations", '[');
+    for (size_t i = 0; i < p->dim; i++)
+        for (size_t j = i + 1; j < p->dim; j++)
+            if (hl_sde_simple_correlation(p->simple, i, j) != 0) {
+                cli_json_open(json, NULL, '{');
+                cli_json_text(json, "columns", hl_sde_name(sde, i));
+                cli_json_text(json, "and", hl_sde_name(sde, j));
+                cli_json_exact(json, "value", hl_sde_simple_correlation(p->simple, i, j));
+                cli_json_close(json, '}');
+            }
+    cli_json_close(json, ']');
+    cli_json_count(json, "replicates", hl_sde_replicates(sde));
+}
+
 static void put_sde(cli_json *json, const hl_sde *sde, const subject *nets, double *scale)
 {
     static const char *const names[] = { "drift", "diffusion", "density" };
@@ -266,7 +297,11 @@ static void put_sde(cli_json *json, const hl_sde *sde, const subject *nets, doub
     double first, last;
     hl_sde_get_scale(sde, &first, &last, scale, scale + p.dim);
     cli_json_text(json, "kind", "sde");
-    cli_json_text(json, "network", p.network);
+    bool regression = is_regression(&p);
+    if (!regression)
+        cli_json_text(json, "network", p.network);
+    if (p.simple)
+        put_equations(json, sde, &p);
     cli_json_bool(json, "time", p.time != 0);
     cli_json_text(json, "dtype", hl_dtype_name(p.dtype));
     cli_json_text(json, "density", p.density);
@@ -295,7 +330,7 @@ static void put_sde(cli_json *json, const hl_sde *sde, const subject *nets, doub
     cli_json_text(json, "method", hl_sde_method_name(hl_sde_trained_by(sde)));
     cli_json_text(json, "note", hl_sde_note(sde));
     cli_json_open(json, "networks", '[');
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = regression ? 2 : 0; i < 3; i++) {
         cli_json_open(json, NULL, '{');
         cli_json_text(json, "name", names[i]);
         put_params(json, &nets[i]);

@@ -452,8 +452,12 @@ static int write_all(job *j)
         size_t count = j->rows - first < chunk ? j->rows - first : chunk;
         status = j->given ? simulate_given(j) : simulate(j, first, count);
         if (status == HL_ERR_NOT_FINITE)
-            return cli_fail(me, CLI_FAILED, "the simulation failed: %s; try a larger --level or --steps",
-                            hl_context_message(j->ctx));
+            return cli_fail(
+                me, CLI_FAILED,
+                "the simulation failed: %s (--level, --steps). If that does not help, paths leave the region "
+                "of the data, where the equation is extrapolated: start inside it (--start), stop earlier "
+                "(--times), or fit a model with another --form, such as radial",
+                hl_context_message(j->ctx));
         if (j->set->intervals && status == HL_OK)
             gather(j, first, count);
         for (size_t k = 0; k < count * j->times && status == HL_OK && !j->set->intervals; k++) {

@@ -216,6 +216,23 @@ int cli_fail_job(const cli_command *command, const hl_context *ctx, hl_status st
     return cli_fail_library(command, ctx, status);
 }
 
+/* A file for results by a name that the command does not have: says where they go. CLI_OK if it is something else. */
+static int unknown_output(const cli_command *command, const char *given, const char *name, const hl_option *all)
+{
+    const char *const names[] = { "out", "o", "output" };
+    bool asked = false;
+    for (size_t k = 0; k < 3; k++)
+        asked = asked || strcmp(name, names[k]) == 0;
+    for (size_t k = 0; k < 2 && asked; k++)
+        if (hl_option_find(all, names[k]))
+            return cli_fail(command, CLI_WRONG, "unknown option '%s'; did you mean '-%s%s'?", given, k ? "" : "-",
+                            names[k]);
+    return asked
+               ? cli_fail(command, CLI_WRONG,
+                          "unknown option '%s': results are written to standard output; redirect it with > FILE", given)
+               : CLI_OK;
+}
+
 /* Unknown; but perhaps there is one like it. */
 static int unknown(const cli_command *command, const char *given, const char *start, size_t length)
 {
@@ -227,6 +244,9 @@ static int unknown(const cli_command *command, const char *given, const char *st
         all[count++].name = o->name;
     for (const hl_option *o = job_options(command); o && o->name && count < MOST_OPTIONS; o++)
         all[count++].name = o->name;
+    int said = unknown_output(command, given, name, all);
+    if (said != CLI_OK)
+        return said;
     const char *nearest = hl_option_nearest(all, name);
     if (!nearest)
         return wrong(command, "unknown option", given);

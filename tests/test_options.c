@@ -74,6 +74,12 @@ static void wrong_values_are_refused(void **state)
             fail_msg("'%s' does not say '%s'", hl_context_message(ctx), bad[i][2]);
     }
     assert_null(strstr(hl_context_message(ctx), "did you mean"));
+    CHECK_STATUS(ctx, hl_settings_set(s, "rat", "1"), HL_ERR_INVALID);
+    assert_non_null(strstr(hl_context_message(ctx), "did you mean 'rate'?"));
+    CHECK_STATUS(ctx, hl_settings_set(s, "ab", "1"), HL_ERR_INVALID); /* two letters of two are no misspelling */
+    assert_null(strstr(hl_context_message(ctx), "did you mean"));
+    CHECK_STATUS(ctx, hl_settings_set(s, "tae", "1"), HL_ERR_INVALID); /* rate has two changes of three letters */
+    assert_null(strstr(hl_context_message(ctx), "did you mean"));
     assert_string_equal(hl_settings_text(s, "rate"), "3");
     hl_settings_free(s);
     assert_int_equal(hl_settings_set(NULL, "rate", "1"), HL_ERR_INVALID);

@@ -45,7 +45,7 @@ typedef enum hl_sde_finding_kind {
     HL_SDE_FINDING_SAME_TIMES,
     /* The time `value` of row `row` is not later than `other`. */
     HL_SDE_FINDING_TIME_ORDER,
-    /* pseudo-ml: every trajectory has one observation only. */
+    /* pseudo-ml: there are `value` steps along trajectories, fewer than ten. */
     HL_SDE_FINDING_NO_STEPS,
     /* No observations in an interval of length `value` before row `row`, the fraction `other` of the whole time. */
     HL_SDE_FINDING_TIME_GAP,

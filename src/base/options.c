@@ -70,7 +70,7 @@ static size_t distance(const char *a, const char *b)
 const char *hl_option_nearest(const hl_option *table, const char *name)
 {
     const char *nearest = NULL;
-    size_t best = name ? strlen(name) / 3 + 1 : 0; /* more changes than this make another word */
+    size_t length = name ? strlen(name) : 0, best = length > 3 ? length / 3 + 1 : 1; /* more make another word */
     for (const hl_option *o = table; o && name && o->name; o++) {
         size_t d = o->name[1] ? distance(name, o->name) : SIZE_MAX; /* one letter is near to anything */
         if (d <= best && (!nearest || d < best)) {

@@ -652,6 +652,8 @@ hl_verdict hl_judge_verdict(const hl_judge *j)
                                (j->sde->simple && v.steps && !(v.band > widest_band)));
     if (stepwise) /* steps do not need a density that moves */
         v.reasons &= ~still;
+    if (j->sde && j->sde->simple && v.steps) /* what steps leave open is the width of the bands */
+        v.reasons &= ~(uint32_t)HL_REASON_TIME_DEPENDENT;
     bool tested = v.steps || (isfinite(left) && !(v.reasons & HL_REASON_FEW_TRAJECTORIES));
     uint32_t open = j->sde && all_known(j->sde) && tested ? v.reasons & ~still : v.reasons;
     v.answer = against ? HL_CONTRADICTED : open ? HL_NOT_DETERMINED : HL_CONSISTENT;

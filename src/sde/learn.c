@@ -303,7 +303,8 @@ static hl_status check_arguments(hl_context *ctx, const hl_sde_observations *dat
         return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_learn: at least two rows of t and x are needed");
     if (job && job->resume && !job->checkpoint)
         return hl_fail(ctx, HL_ERR_INVALID, "hl_sde_learn: a job that resumes needs a checkpoint");
-    return hl_settings_check(ctx, settings, hl_sde_learn_options());
+    hl_status status = hl_settings_check(ctx, settings, hl_sde_learn_options());
+    return status == HL_OK ? hl_learner_check_settings(ctx, settings) : status;
 }
 
 hl_status hl_sde_learn(hl_context *ctx, const hl_sde_observations *data, const hl_settings *settings, const hl_job *job,

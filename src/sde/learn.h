@@ -62,6 +62,8 @@ hl_status hl_learner_constant_loss(const hl_learner *l, double *constant);
 
 /* ---- settings (learn_options.c) ---- */
 
+/* Options of networks are errors with a form that has none. */
+hl_status hl_learner_check_settings(hl_context *ctx, const hl_settings *settings);
 /* Method, options of training and specification, what is known included. */
 hl_status hl_learner_read_settings(hl_learner *l);
 /* Drift and diffusion by regression, if the settings mean it and the data allow it; the model is then made of it. */

@@ -131,6 +131,47 @@ static bool is_scale(double size)
     return size > 1e-140 && size < 1e140;
 }
 
+/* Is column j of the data column i times a number plus another? mean and deviation: of all columns. */
+static bool same_column(const hl_sde_data *data, size_t d, size_t i, size_t j, const double *mean,
+                        const double *deviation)
+{
+    const double close = 1e-6; /* rounding of a table to seven digits */
+    double sign = 0;
+    for (size_t r = 0; r < data->rows; r++) {
+        double a = (data->x[r * d + i] - mean[i]) / deviation[i], b = (data->x[r * d + j] - mean[j]) / deviation[j];
+        if (sign == 0 && fabs(a) > 0.1)
+            sign = a * b < 0 ? -1 : 1;
+        if (sign != 0 && !(fabs(a - sign * b) <= close * (1 + fabs(a))))
+            return false;
+    }
+    return sign != 0;
+}
+
+/* Of two columns that are functions of each other, the data do not tell which one drift and diffusion depend on. */
+static hl_status check_twins(hl_learner *l)
+{
+    const hl_sde_data *data = &l->data;
+    size_t d = l->given->dim;
+    double *mean = hl_calloc(l->ctx, 2 * d, sizeof *mean), *deviation = mean + d;
+    if (!mean)
+        return HL_ERR_NOMEM;
+    for (size_t i = 0; i < d; i++)
+        hl_sde_column_scale(data->rows, d, i, data->x, &mean[i], &deviation[i]);
+    hl_status status = HL_OK;
+    for (size_t i = 0; i < d && status == HL_OK; i++)
+        for (size_t j = i + 1; j < d && status == HL_OK; j++)
+            if (same_column(data, d, i, j, mean, deviation)) {
+                bool equal = mean[i] == mean[j] && deviation[i] == deviation[j] && data->x[i] == data->x[j];
+                status = hl_fail(l->ctx, HL_ERR_INVALID,
+                                 "columns '%s' and '%s' are %s, so the data do not tell their equations apart; leave "
+                                 "one of them out with option columns",
+                                 l->learned->name[i], l->learned->name[j],
+                                 equal ? "equal in every row" : "linear functions of each other");
+            }
+    hl_free(l->ctx, mean);
+    return status;
+}
+
 /* All constant columns are named, not only the first. */
 static hl_status check_columns(hl_learner *l)
 {
@@ -196,6 +237,8 @@ static hl_status check_gaps(hl_learner *l)
                                                         .other = longest / span });
 }
 
+enum { LEAST_STEPS = 10 }; /* fewer do not tell a drift from noise */
+
 hl_status hl_learner_check_data(hl_learner *l)
 {
     const hl_sde_data *data = &l->data;
@@ -218,12 +261,15 @@ hl_status hl_learner_check_data(hl_learner *l)
                        l->learned->name[l->given->dim], first, last);
     if (status == HL_OK)
         status = check_gaps(l);
-    if (status != HL_OK || hl_learner_matching(l) || steps)
+    if (status == HL_OK)
+        status = check_twins(l);
+    if (status != HL_OK || hl_learner_matching(l) || steps >= LEAST_STEPS)
         return status;
     for (size_t r = 1; r < data->rows && !l->outcome->paired; r++)
         if (!(data->t[r] > data->t[r - 1]))
             return refuse_order(l, r);
     finding.kind = HL_SDE_FINDING_NO_STEPS;
+    finding.value = (double)steps;
     return hl_learned_refuse(l->learned, finding);
 }
 

@@ -20,6 +20,7 @@ static const char *const curvatures[] = { "exact", "projected", "propagated", NU
 static const char *const penalties[] = { "l1", "l2", "huber", NULL };
 static const char *const dtypes[] = { "f32", "f64", NULL };
 
+#define NETWORK "form=auto|network"
 #define MATCHING "method=fp"
 #define STEPS "method=pseudo-ml"
 #define MIXTURE "density=mixture"
@@ -47,9 +48,9 @@ static const hl_option options[] = {
       "diffusion that is not learned, such as 'x1=0;x2=0.2'", NULL },
     { "time-dependent", HL_OPTION_FLAG, NULL, 0, 0, NULL, NULL, "drift and diffusion depend on time", NULL },
     { "network", HL_OPTION_CHOICE, "NAME", 0, 0, networks, "hollow", "type of the networks of drift and diffusion",
-      NULL },
+      NETWORK },
     { "hidden", HL_OPTION_INTEGER, "N", 1, 100000, NULL, "32 up to 3 columns, else 64; mlp: 64", "units of each layer",
-      NULL },
+      NETWORK },
     { "density", HL_OPTION_CHOICE, "NAME", 0, 0, densities, "mixture",
       "p(t, x): mixture of Gaussians or normalizing flow", NULL },
     { "components", HL_OPTION_INTEGER, "N", 1, 1000, NULL, "1, 2, 5 or 10, chosen on held-out data",
@@ -194,6 +195,19 @@ static hl_status read_known(hl_learner *l)
 }
 
 /* ---- regression ---- */
+
+hl_status hl_learner_check_settings(hl_context *ctx, const hl_settings *s)
+{
+    static const char *const of_networks[] = { "lambda", "between",       "pointwise",      "penalty",
+                                               "p-form", "stop-gradient", "variance-floor", NULL };
+    const char *form = hl_settings_text(s, "form");
+    bool regression = form && strcmp(form, "auto") != 0 && strcmp(form, "network") != 0;
+    for (const char *const *name = of_networks; *name && regression; name++)
+        if (hl_settings_given(s, *name))
+            return hl_fail(ctx, HL_ERR_INVALID, "option '%s' has no effect with form=%s; it is for %s", *name, form,
+                           NETWORK);
+    return HL_OK;
+}
 
 /* Is drift and diffusion by regression what the settings mean? Not if one of them is of networks or of their training. */
 static bool regression(const hl_learner *l)

@@ -87,8 +87,6 @@ static const char *simple_text(hl_sde_finding_kind kind)
     switch (kind) {
     case HL_SDE_FINDING_SAME_TIMES:
         return "all observations have the same time %g";
-    case HL_SDE_FINDING_NO_STEPS:
-        return "every trajectory has only one observation, but pseudo-ml needs steps; use option method fp";
     case HL_SDE_FINDING_LITTLE_MOVEMENT:
         return "the density of x moves by only %.2g of its spread, so drift and diffusion will be less accurate";
     case HL_SDE_FINDING_TIME_DEPENDENT:
@@ -223,6 +221,14 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
                  100 * f->value);
     else if (share_text(f->kind))
         snprintf(buffer, size, share_text(f->kind), 100 * f->value);
+    else if (f->kind == HL_SDE_FINDING_NO_STEPS && f->value > 0)
+        snprintf(
+            buffer, size,
+            "there %s only %.0f step%s along trajectories; pseudo-ml needs at least 10 to learn drift and diffusion",
+            f->value == 1 ? "is" : "are", f->value, f->value == 1 ? "" : "s");
+    else if (f->kind == HL_SDE_FINDING_NO_STEPS)
+        snprintf(buffer, size,
+                 "every trajectory has only one observation, but pseudo-ml needs steps; use option method fp");
     else if (f->kind == HL_SDE_FINDING_CONSTANT)
         snprintf(buffer, size, "column '%s' is constant (%g)", l->name[f->column], f->value);
     else if (f->kind == HL_SDE_FINDING_TIME_ORDER)

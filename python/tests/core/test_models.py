@@ -475,6 +475,13 @@ class TestSDE(unittest.TestCase):
             warnings.simplefilter("ignore")
             cls.model = hollownet.SDE(iters=20, random_state=1).fit(cls.t, cls.X, cls.groups)
 
+    def test_too_few_steps(self):
+        with self.assertRaisesRegex(hollownet.InvalidError, "only 1 step"):
+            hollownet.SDE(iters=20).fit([0.0, 1.0], [[1.0], [2.0]])
+        X = np.column_stack([self.X[:, 0], 2 * self.X[:, 0]])
+        with self.assertRaisesRegex(hollownet.InvalidError, "'x1' and 'x2' are linear functions of each other"):
+            hollownet.SDE(iters=20).fit(self.t, X, self.groups)
+
     def test_evaluation(self):
         model, X, t = self.model, self.X, self.t
         for values in (model.drift(X, t), model.diffusion(X, t), model.score_gradient(X, t)):

@@ -250,7 +250,7 @@ static hl_sde_data simulate_wide(uint64_t seed, double *x)
     return (hl_sde_data){ row, t_all, x, id_all };
 }
 
-/* Replicates turn the directions, and bands are widened for the lack of fit: without both they hold .73 of the truth. Files keep the tangents. */
+/* Replicates turn the directions, and have more Gaussians than the estimate: without both, bands hold .73 of the truth. Files keep the tangents. */
 static void test_directions(void **state)
 {
     enum { SETS = 3, VALUES = 2 * WIDE_POINTS };

@@ -89,6 +89,14 @@ static void find_rivals(size_t candidates, const hl_candidate *candidate, const 
     }
 }
 
+/* Few Gaussians of a direction are an approximation that is chosen for its small variance. Replicates have all of them, so that their distance from the estimate
+ * tells what it misses. */
+static void widen_ridges(rivals *r)
+{
+    for (size_t k = 0; k < r->count; k++)
+        r->candidate[k].ridges = r->candidate[k].ridges ? HL_RIDGE_DIRECTIONS * HL_RIDGE_EACH : 0;
+}
+
 /* Which has all of their functions. */
 static hl_candidate union_of(const rivals *r)
 {
@@ -233,19 +241,8 @@ static void draw(work *w, size_t number)
 
 /* ---- results ---- */
 
-/* What the estimate misses because its dictionary lacks functions, as a factor of its errors, at least 1. A held-out error is that of three of five folds: it has
- * the mean 5/3 for each coefficient if the dictionary is right. */
-static double lack_of_fit(const work *w, double score)
-{
-    const double held = HL_REGRESS_FOLDS / (HL_REGRESS_FOLDS - 2.0);
-    double count = 0;
-    for (size_t k = 0; k < w->p.columns; k++)
-        count += w->estimate[k] != 0;
-    return count > 0 && score > held * count ? sqrt(score / (held * count)) : 1;
-}
-
-/* The coefficients in p->theta as replicate `number`, farther from the estimate by the factors of drift and diffusion; known parts from s. */
-static void keep(const work *w, const hl_sde_simple *s, const double *factors, size_t number, hl_replicates *r)
+/* The coefficients in p->theta as replicate `number`, farther from the estimate by `factor`; known parts from s. */
+static void keep(const work *w, const hl_sde_simple *s, double factor, size_t number, hl_replicates *r)
 {
     const hl_regress *p = &w->p;
     for (size_t part = 0; part < 2; part++)
@@ -254,7 +251,7 @@ static void keep(const work *w, const hl_sde_simple *s, const double *factors, s
             double *to = r->coefficient[part] + (number * p->dim + i) * size;
             const double *known = s->coefficient[part] + i * hl_basis_size(&s->basis[part]);
             for (size_t a = 0; a < size; a++)
-                to[a] = w->estimate[at + a] + factors[part] * (p->theta[at + a] - w->estimate[at + a]);
+                to[a] = w->estimate[at + a] + factor * (p->theta[at + a] - w->estimate[at + a]);
             for (size_t a = 0; a < size && a <= (part ? 0 : p->dim) && !p->open[part][i]; a++)
                 to[a] = known[a];
         }
@@ -379,19 +376,16 @@ static hl_status drop_absurd(hl_context *ctx, const hl_sde_simple *s)
     return HL_OK;
 }
 
-static hl_status resample(work *w, const rivals *c, double score, size_t count, hl_sde_simple *s)
+static hl_status resample(work *w, const rivals *c, size_t count, hl_sde_simple *s)
 {
     hl_regress *p = &w->p;
     size_t groups = p->groups;
-    double factor = sqrt((double)groups / (double)(groups - 1)), factors[2] = { factor, factor };
+    double factor = sqrt((double)groups / (double)(groups - 1));
     w->estimate = hl_calloc(p->ctx, p->columns, sizeof *w->estimate);
     w->copies = hl_calloc(p->ctx, HL_REGRESS_FOLDS * groups, sizeof *w->copies);
     hl_status status = w->estimate && w->copies ? make_replicates(p, count, &s->replicates) : HL_ERR_NOMEM;
-    if (status == HL_OK) {
+    if (status == HL_OK)
         memcpy(w->estimate, p->theta, p->columns * sizeof *p->theta);
-        if (c->candidate[0].ridges) /* few Gaussians of a direction are an approximation in general */
-            factors[0] *= lack_of_fit(w, score);
-    }
     for (size_t b = 0; b < count && status == HL_OK; b++) {
         hl_choice choice;
         draw(w, b);
@@ -399,7 +393,7 @@ static hl_status resample(work *w, const rivals *c, double score, size_t count, 
         if (status == HL_OK)
             status = hl_check_stop(p->ctx);
         if (status == HL_OK)
-            keep(w, s, factors, b, s->replicates);
+            keep(w, s, factor, b, s->replicates);
     }
     return status == HL_OK ? drop_absurd(p->ctx, s) : status;
 }
@@ -417,13 +411,14 @@ hl_status hl_regress_resample(const hl_regress *p, size_t candidates, const hl_c
     hl_status status = r ? HL_OK : HL_ERR_NOMEM;
     if (status == HL_OK) {
         find_rivals(candidates, candidate, choice, p->dim == 1 ? HL_REGRESS_CANDIDATES : MOST_RIVALS, r);
+        widen_ridges(r);
         hl_candidate all = union_of(r);
         status = narrowed(p, &all, candidate[choice->candidate].ridges, &w->p);
     }
     if (status == HL_OK)
         status = conditions(w, weak, steps);
     if (status == HL_OK)
-        status = resample(w, r, choice->score, count, s);
+        status = resample(w, r, count, s);
     hl_weak_free(w->weak);
     hl_steps_free(w->steps);
     hl_basis_free(ctx, &w->p.basis[0]);

@@ -219,6 +219,26 @@ static void test_file(void **state)
     hl_context_free(team);
 }
 
+/* Over steps in which the drift pulls noise back, bands of a constant diffusion have the width of a sample of as many squares. Without the slope of
+ * variances in regress_pairs.c they have .8 of it. */
+static void test_long_steps(void **state)
+{
+    enum { SETS = 12, PATHS = 100, TIMES = 20 };
+    hl_context *ctx = *state;
+    double ratio = 0;
+    for (uint64_t seed = 1; seed <= SETS; seed++) {
+        hl_sde_data data = simulate(seed, PATHS, TIMES, 0.25, 2);
+        hl_sde *sde;
+        bands b;
+        CHECK_OK(ctx, make(ctx, &data, &(hl_sde_regress_options){ .form = "linear", .replicates = 40 }, &sde));
+        get(ctx, sde, point, &b);
+        double half = (b.g_high[2] - b.g_low[2]) / (b.g_high[2] + b.g_low[2]);
+        ratio += half / (1.645 * sqrt(0.5 / (PATHS * (TIMES - 1)))) / SETS;
+        hl_sde_free(sde);
+    }
+    CHECK_NEAR(ratio, 1.02, 0.12, "width of the band of g");
+}
+
 /* ---- directions ---- */
 
 enum { WIDE_PATHS = 250, WIDE_TIMES = 20, WIDE_POINTS = 40 };
@@ -368,9 +388,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cover),  cmocka_unit_test(test_shrink),     cmocka_unit_test(test_inside),
-        cmocka_unit_test(test_known),  cmocka_unit_test(test_replicates), cmocka_unit_test(test_file),
-        cmocka_unit_test(test_memory), cmocka_unit_test(test_snapshots),  cmocka_unit_test(test_directions),
+        cmocka_unit_test(test_cover),      cmocka_unit_test(test_shrink),     cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_known),      cmocka_unit_test(test_replicates), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_memory),     cmocka_unit_test(test_snapshots),  cmocka_unit_test(test_directions),
+        cmocka_unit_test(test_long_steps),
     };
     return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

@@ -197,6 +197,14 @@ static void add_pair(hl_steps *s, const hl_pair *q, double *value)
     }
 }
 
+/* How much less a variance P changes with A than h A does, as f pulls what the noise moves back. The estimate needs no such slope: it is found in several rounds. A replicate
+ * has one, and without it would stay too close to the estimate. */
+static double slope_of(const hl_steps *s, double variance, double plain, double least)
+{
+    const double low = 0.5, high = 2;
+    return s->grouped && plain > least ? fmax(low, fmin(high, variance / plain)) : 1;
+}
+
 /* The same with the estimate's moments of the transition. */
 static void add_transition(hl_steps *s, const hl_pair *q, double *value)
 {
@@ -223,8 +231,10 @@ static void add_transition(hl_steps *s, const hl_pair *q, double *value)
             size_t i = p->entry[b->entry][0], j = p->entry[b->entry][1];
             double vi = fmax(m.covariance[i * (d + 1)], s->least[i] * h), vij = m.covariance[i * d + j];
             double vj = fmax(m.covariance[j * (d + 1)], s->least[j] * h), size = vi * vj + vij * vij;
-            double y = e[i] * e[j] - vij + 0.5 * h * (a[b->entry] + m.a[b->entry]);
-            add(b, part, m.function + p->size[0], 0.5 * h / size, m.function + p->size[0], 0.5 * h, y,
+            double plain = 0.5 * h * (a[b->entry] + m.a[b->entry]);
+            double slope = i == j ? slope_of(s, vij, plain, s->least[i] * h) : 1;
+            double y = e[i] * e[j] - vij + slope * plain;
+            add(b, part, m.function + p->size[0], 0.5 * h / size, m.function + p->size[0], 0.5 * h * slope, y,
                 seen_variance(size, e[i] * e[j] - vij));
         }
     }

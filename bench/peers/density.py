@@ -40,8 +40,9 @@ class Table:
     def __init__(self, path: Path) -> None:
         arrays = np.load(path)
         self.path, self.name = path, path.stem
-        mean, deviation = arrays["train"].mean(0), arrays["train"].std(0)
-        self.train, self.valid, self.test = ((arrays[k] - mean) / deviation for k in ("train", "valid", "test"))
+        rows = {k: arrays[k].astype(np.float64) for k in ("train", "valid", "test")}
+        mean, deviation = rows["train"].mean(0), rows["train"].std(0)
+        self.train, self.valid, self.test = ((x - mean) / deviation for x in rows.values())
         self.scale = -float(np.log(deviation).sum())
         self.truth = arrays["truth"].ravel() if "truth" in arrays else None
 

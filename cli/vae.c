@@ -67,6 +67,13 @@ int vae_open(const cli_command *command, hl_context *ctx, const char *path, cons
                         hl_images_dim(*images), hl_vae_dim(model),
                         !input->bits && hl_images_dim(*images) * 8 == hl_vae_dim(model) ? "; are they packed (--bits)?"
                                                                                         : "");
+    const char *const *names = model ? hl_images_names(*images) : NULL;
+    for (size_t c = 0; names && hl_vae_name(model, 0) && c < hl_vae_dim(model); c++)
+        if (strcmp(names[c], hl_vae_name(model, c)) != 0)
+            return cli_fail(
+                command, CLI_WRONG,
+                "%s: column %zu is '%s', but that of the model is '%s'; give the columns in the order of the model",
+                path, c + 1, names[c], hl_vae_name(model, c));
     return CLI_OK;
 }
 

@@ -77,6 +77,16 @@ expect 0 vae sample "$work/named.hollow" -n 2 --threads 1
 if [ "$(head -1 "$out")" = "a,b,c,d,e" ] && [ "$(wc -l <"$out")" = 3 ]; then pass; else fail "$command: no header"; fi
 cp "$out" "$work/drawn.csv"
 expect 0 vae eval "$work/named.hollow" "$work/drawn.csv" --threads 1
+# Columns in another order are not those of the model.
+awk -F, '{ print $1 "," $2 "," $4 "," $3 "," $5 }' "$work/drawn.csv" >"$work/turned.csv"
+expect 2 vae eval "$work/named.hollow" "$work/turned.csv" --threads 1
+stderr_has "column 3 is 'd', but that of the model is 'c'"
+stdout_empty
+# Four columns of real numbers are no image of 2 x 2 pixels: each has its own scale.
+awk 'BEGIN { srand(8); for (r = 0; r < 60; r++) print 100 * rand() "," .01 * rand() "," rand() "," 5 + rand() }' >"$work/four.csv"
+expect 0 vae fit "$work/four.csv" --likelihood gaussian -o "$work/four.hollow" --net linear --iters 30 --latent 1 --threads 1 --quiet
+expect 0 vae sample "$work/four.hollow" -n 50 --draw --threads 1
+if awk -F, '{ s += $2 * $2 } END { exit !(sqrt(s / NR) < .03) }' "$out"; then pass; else fail "$command: columns share a scale"; fi
 expect 0 report "$work/named.hollow" "$work/named.csv" --json
 json "$out" "j['trained'] == 54 and 'used to train the model' in j['verdict'] and 'pixel' not in j['verdict']"
 expect 0 vae fit "$data" --image 4x6 --from "$model" --freeze --posterior planar -o "$work/f.hollow" --iters 4 --latent 3 --threads 1 --quiet
@@ -151,7 +161,7 @@ awk 'BEGIN { for (i = 0; i < 20; i++) print "0,1,0.5,1" }' >"$work/half.csv"
 expect 2 vae fit "$work/half.csv" -o "$none"
 refused "0.5 is not a pixel" "if gray values are between 0 and 1, scale them to 0..255"
 expect 2 vae fit "$data" -o "$none" --net small
-refused "rows of 24 values are not square" "--image HxW"
+refused "rows of 24 values have no shape" "--image HxW"
 expect 2 vae fit "$data" -o "$none" --image 5x5
 refused "24 pixels"
 expect 2 vae fit "$data" -o "$none" --image 24

@@ -23,7 +23,8 @@ typedef struct hl_images_options {
     int bits;
     /* Nonzero: values are arbitrary finite numbers, for the Gaussian likelihood. */
     int real;
-    /* Channels, height, width. Default: those of an idx file; else 1 x n x n if the number of pixels is n^2; else the rows are not images. */
+    /* Channels, height, width. Default: those of an idx file; else 1 x n x n if the number of pixels is n^2 and they are not
+     * real; else the rows are not images. */
     size_t image[3];
     /* npz: the array to read. */
     const char *array;

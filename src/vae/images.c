@@ -43,7 +43,7 @@ static hl_status set_shape(hl_images *m, const char *path, const size_t *asked, 
     }
     size_t side = (size_t)(sqrt((double)most) + 0.5);
     m->dim = most;
-    if (side * side == most && side > 1) {
+    if (side * side == most && side > 1 && !m->real) { /* columns of real numbers have units of their own */
         m->shape[0] = 1;
         m->shape[1] = m->shape[2] = side;
     }

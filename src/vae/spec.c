@@ -69,10 +69,9 @@ static hl_status set_dim(hl_vae *v)
         return hl_fail(v->ctx, HL_ERR_INVALID, "dim is %zu, but the image has %zu pixels", s->dim, pixels);
     s->dim = v->dim;
     if (v->net->images && !image)
-        return hl_fail(
-            v->ctx, HL_ERR_INVALID,
-            "net %s needs images, but rows of %zu values are not square; give the shape with --image HxW or CxHxW",
-            v->net->name, v->dim);
+        return hl_fail(v->ctx, HL_ERR_INVALID,
+                       "net %s needs images, but rows of %zu values have no shape; give it with --image HxW or CxHxW",
+                       v->net->name, v->dim);
     if (v->net->images && (s->image[1] < 4 || s->image[2] < 4))
         return hl_fail(v->ctx, HL_ERR_INVALID, "net %s needs images of at least 4 x 4 pixels", v->net->name);
     return HL_OK;

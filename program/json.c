@@ -29,10 +29,10 @@ static void put_plain(FILE *file, const char *text)
         fputc(*c < 0x20 || *c == 0x7f ? ' ' : *c, file);
 }
 
-/* What stands before a member of plain text. */
-static void plain_member(cli_json *json, const char *key, bool object)
+/* What stands before a member of plain text. Objects and sentences of a list have lines of their own. */
+static void plain_member(cli_json *json, const char *key, bool own_line)
 {
-    bool line = json->depth > 1 && !key && object;
+    bool line = json->depth > 1 && !key && own_line;
     if (line)
         fprintf(json->file, "\n%*s", json->depth / 2 * 2, "");
     else if (json->depth > 1 && json->comma)
@@ -44,10 +44,10 @@ static void plain_member(cli_json *json, const char *key, bool object)
         fprintf(json->file, "%s ", key);
 }
 
-static void member(cli_json *json, const char *key, bool object)
+static void member(cli_json *json, const char *key, bool own_line)
 {
     if (json->plain) {
-        plain_member(json, key, object);
+        plain_member(json, key, own_line);
         return;
     }
     if (json->comma)
@@ -86,7 +86,7 @@ void cli_json_close(cli_json *json, char bracket)
 
 void cli_json_text(cli_json *json, const char *key, const char *value)
 {
-    member(json, key, false);
+    member(json, key, strchr(value, ' '));
     (json->plain ? put_plain : quoted)(json->file, value);
     end(json);
 }

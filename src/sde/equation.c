@@ -1,7 +1,5 @@
 /* equation.c - drift and diffusion of a regression as text: polynomials in the user's units, and which other functions there are. */
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,29 +15,6 @@ typedef struct term {
     unsigned short factor[HL_BASIS_FACTORS]; /* numbers of inputs + 1, rising, after zeros */
     double value, size;
 } term;
-
-/* Text that is cut where the buffer ends. */
-typedef struct text {
-    char *to;
-    size_t size, used;
-    bool full;
-} text;
-
-static void put(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(text *t, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int length = t->full ? -1 : vsnprintf(t->to + t->used, t->size - t->used, format, list);
-    va_end(list);
-    if (length >= 0 && (size_t)length < t->size - t->used) {
-        t->used += (size_t)length;
-        return;
-    }
-    t->full = true;
-    t->to[t->used] = 0;
-}
 
 static int degree_of(const term *t)
 {
@@ -112,12 +87,12 @@ static size_t merge(size_t count, term *t)
     return count;
 }
 
-static void put_number(text *to, bool first, double value)
+static void put_number(hl_text *to, bool first, double value)
 {
     if (first)
-        put(to, "%.5g", value);
+        hl_text_add(to, "%.5g", value);
     else
-        put(to, value < 0 ? " - %.5g" : " + %.5g", fabs(value));
+        hl_text_add(to, value < 0 ? " - %.5g" : " + %.5g", fabs(value));
 }
 
 static const char *name_of(const hl_sde *sde, size_t input)
@@ -125,20 +100,20 @@ static const char *name_of(const hl_sde *sde, size_t input)
     return hl_sde_name(sde, input);
 }
 
-static void put_term(const hl_sde *sde, text *to, bool first, const term *t)
+static void put_term(const hl_sde *sde, hl_text *to, bool first, const term *t)
 {
     put_number(to, first, t->value);
     for (size_t k = 0; k < HL_BASIS_FACTORS; k++) {
         size_t power = 1;
         if (!t->factor[k])
             continue;
-        put(to, "*%s", name_of(sde, t->factor[k] - 1u));
+        hl_text_add(to, "*%s", name_of(sde, t->factor[k] - 1u));
         while (k + 1 < HL_BASIS_FACTORS && t->factor[k + 1] == t->factor[k]) {
             k++;
             power++;
         }
         if (power > 1)
-            put(to, "^%zu", power);
+            hl_text_add(to, "^%zu", power);
     }
 }
 
@@ -151,7 +126,7 @@ static bool parallel(const hl_basis *b, size_t j, size_t k)
 }
 
 /* The combination of columns that a ridge is a function of, its largest coefficient 1. */
-static void put_direction(const hl_sde *sde, text *to, const double *scale)
+static void put_direction(const hl_sde *sde, hl_text *to, const double *scale)
 {
     const hl_sde_simple *s = sde->simple;
     double largest = 0, shift, unit;
@@ -166,32 +141,32 @@ static void put_direction(const hl_sde *sde, text *to, const double *scale)
         if (fabs(value) < 1e-3)
             continue;
         if (value == 1)
-            put(to, "%s%s", first ? "" : " + ", name_of(sde, i));
+            hl_text_add(to, "%s%s", first ? "" : " + ", name_of(sde, i));
         else
             put_term(sde, to, first, &(term){ .factor = { 0, 0, (unsigned short)(i + 1) }, .value = value });
         first = false;
     }
 }
 
-static void put_gaussians(const hl_sde *sde, text *to, const hl_basis *b, const double *coefficient)
+static void put_gaussians(const hl_sde *sde, hl_text *to, const hl_basis *b, const double *coefficient)
 {
     size_t radial = 0, ridges = b->bumps - b->ridges;
     for (size_t k = 0; k < ridges; k++)
         radial += coefficient[b->products + k] != 0;
     if (radial)
-        put(to, " + %zu Gaussian%s", radial, radial == 1 ? "" : "s");
+        hl_text_add(to, " + %zu Gaussian%s", radial, radial == 1 ? "" : "s");
     for (size_t k = ridges, next; k < b->bumps; k = next) {
         size_t count = 0;
         for (next = k; next < b->bumps && parallel(b, k, next); next++)
             count += coefficient[b->products + next] != 0;
         if (!count)
             continue;
-        put(to, " + %zu Gaussian%s of ", count, count == 1 ? "" : "s");
+        hl_text_add(to, " + %zu Gaussian%s of ", count, count == 1 ? "" : "s");
         put_direction(sde, to, b->scale + k * b->inputs);
     }
 }
 
-static hl_status put_sum(const hl_sde *sde, size_t part, size_t column, text *to)
+static hl_status put_sum(const hl_sde *sde, size_t part, size_t column, hl_text *to)
 {
     const hl_sde_simple *s = sde->simple;
     const hl_basis *b = &s->basis[part];
@@ -206,7 +181,7 @@ static hl_status put_sum(const hl_sde *sde, size_t part, size_t column, text *to
             count += expand(s, b->factor[a], coefficient[a] * (part ? d * d : d) / unit, t + count);
     count = merge(count, t);
     if (!count)
-        put(to, "0");
+        hl_text_add(to, "0");
     for (size_t k = 0; k < count; k++)
         put_term(sde, to, k == 0, &t[k]);
     put_gaussians(sde, to, b, coefficient);
@@ -234,16 +209,18 @@ hl_status hl_sde_equation(const hl_sde *sde, int part, size_t column, char *buff
     const hl_sde_simple *s = sde->simple;
     if (!s || hl_sde_forms_has(sde->forms, part, column))
         return hl_fail(sde->ctx, HL_ERR_UNSUPPORTED, "hl_sde_equation: this part of the model is not a regression");
-    text to = { .to = buffer, .size = size - 4 };
+    hl_text to = hl_text_start(buffer, size - 3);
     hl_status status = HL_OK;
     if (part && is_constant(s, 1, column)) {
-        put(&to, "g_%s = %.5g", name_of(sde, column),
-            hl_sde_simple_value(s, 1, column, s->coefficient[1][column * hl_basis_size(&s->basis[1])]));
+        hl_text_add(&to, "g_%s = %.5g", name_of(sde, column),
+                    hl_sde_simple_value(s, 1, column, s->coefficient[1][column * hl_basis_size(&s->basis[1])]));
     } else {
-        put(&to, part ? "g_%s^2 = " : "f_%s = ", name_of(sde, column));
+        hl_text_add(&to, part ? "g_%s^2 = " : "f_%s = ", name_of(sde, column));
         status = put_sum(sde, (size_t)part, column, &to);
     }
-    if (to.full)
-        strcpy(buffer + to.used, "...");
+    if (to.length > to.used) { /* cut after a whole word */
+        char *space = strrchr(buffer, ' ');
+        strcpy(space ? space + 1 : buffer, "...");
+    }
     return status;
 }

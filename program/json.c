@@ -29,7 +29,7 @@ static void put_plain(FILE *file, const char *text)
         fputc(*c < 0x20 || *c == 0x7f ? ' ' : *c, file);
 }
 
-/* What stands before a member of plain text. Objects and sentences of a list have lines of their own. */
+/* What stands before a member of plain text. Objects of a list, and sentences of an outermost one, have lines of their own. */
 static void plain_member(cli_json *json, const char *key, bool own_line)
 {
     bool line = json->depth > 1 && !key && own_line;
@@ -86,7 +86,7 @@ void cli_json_close(cli_json *json, char bracket)
 
 void cli_json_text(cli_json *json, const char *key, const char *value)
 {
-    member(json, key, strchr(value, ' '));
+    member(json, key, json->depth == 2 && strchr(value, ' '));
     (json->plain ? put_plain : quoted)(json->file, value);
     end(json);
 }

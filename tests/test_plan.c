@@ -840,7 +840,8 @@ static void test_deep(void **state)
     hl_context_free(ctx);
 }
 
-/* When a plan goes back to one thread: after a shared run that gained nothing, and after waking threads twice in a row without a shared run. */
+/* When a plan goes back to one thread: after a shared run that gained nothing, and after waking threads twice without a shared run between, unless
+ * the second run began while they may still have been waking. */
 static void test_sharing(void **state)
 {
     hl_sharing s = { 0 };
@@ -848,6 +849,8 @@ static void test_sharing(void **state)
     hl_share_learn(&s, 2, 1, 1.5, 0.1);
     assert_true(s.alone_until == 0);
     hl_share_woke(&s, 2, 2.5);
+    assert_true(s.alone_until == 0);
+    hl_share_woke(&s, 2.002, 2.003);
     assert_true(s.alone_until == 0);
     hl_share_learn(&s, 2, 3, 3.5, 0.1);
     hl_share_woke(&s, 4, 4.5);

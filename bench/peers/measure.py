@@ -37,10 +37,14 @@ class Bench:
 
     def settle(self, run: Callable[[], Any]) -> None:
         """Before a slice with several threads: idle threads of the other side spin for some milliseconds after their last
-        work and would take a processor from this side. Wait until they sleep, then wake this side's threads by one call."""
+        work and would take a processor from this side. Wait until they sleep, then wake this side's threads by calls:
+        an idle processor of a virtual machine may need milliseconds."""
         if self.threads > 1:
             time.sleep(0.02)
+            end = time.perf_counter() + 0.005
             run()
+            while time.perf_counter() < end:
+                run()
 
     def pair(self, ours: Callable[[], Any], peer: Callable[[], Any]) -> dict[str, float]:
         """Both in turn, in rounds of at least 10 ms each; medians over rounds, and the median of the rounds' ratios."""

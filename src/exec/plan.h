@@ -90,7 +90,7 @@ typedef struct hl_port {
 /* Result of recent timings with several threads: when to try again, and the back-off factor (share.c). */
 typedef struct hl_sharing {
     double alone_until, backoff;
-    bool woke; /* the last run woke the threads */
+    double woke; /* when the first of the last runs woke the threads; 0 if they shared the last run */
 } hl_sharing;
 
 struct hl_plan {

@@ -6,7 +6,8 @@
 #include "exec/plan.h"
 
 #define STAGE_FLOPS 2e4 /* work of a processor in the time of one synchronisation */
-#define LONG_FLOPS 2e8  /* a run with more work than this waits for threads to wake */
+#define LONG_FLOPS 4e8  /* a run with more work than this waits for threads to wake */
+#define WAKING 5e-3     /* seconds in which a thread should be awake */
 #define WORTH 1.15      /* smallest useful speed-up */
 #define PATIENCE 16     /* after a run without speed-up, use one thread for this many times its duration ... */
 #define MAX_BACKOFF 16  /* ... and up to this many times longer after several such runs */
@@ -33,14 +34,17 @@ static void back_off(hl_sharing *s, double start, double end)
 
 void hl_share_woke(hl_sharing *s, double start, double end)
 {
-    if (s->woke)
+    if (s->woke == 0)
+        s->woke = start;
+    else if (start - s->woke > WAKING) {
         back_off(s, start, end); /* they fell asleep again before this run */
-    s->woke = !s->woke;
+        s->woke = 0;
+    }
 }
 
 void hl_share_learn(hl_sharing *s, int threads, double start, double end, double waited)
 {
-    s->woke = false;
+    s->woke = 0;
     if ((double)threads * (end - start) - waited > WORTH * (end - start))
         s->backoff = s->backoff > 1 ? s->backoff / 2 : 0; /* one success on a busy machine does not reset it */
     else

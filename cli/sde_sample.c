@@ -59,7 +59,10 @@ static const char text[] =
     "--intervals prints t,x1_low,x1_median,x1_high,...: 90 % forecast intervals, in which each trajectory\n"
     "uses drift and diffusion of one bootstrap replicate of the model (sde fit --bands). --given draws\n"
     "bridges, paths of the model through given states, and reports the effective fraction of the proposed\n"
-    "paths.\n";
+    "paths.\n"
+    "\n"
+    "A trajectory that leaves the region of the data and does not stay finite has nan from there on; the\n"
+    "status is then 1, and a message says how many there are. Intervals are of the others.\n";
 
 static int run(int argc, char **argv);
 const cli_command sde_command_sample = {
@@ -82,6 +85,7 @@ typedef struct job {
     double *x, *t, *saved, *line; /* a chunk */
     double effective;             /* --given: share of the proposals */
     double *all;                  /* --intervals: [times][dim][rows] */
+    size_t escaped;               /* trajectories that are not finite at their end */
     bool dates;                   /* times are written as dates */
 } job;
 
@@ -349,9 +353,10 @@ static int prepare(job *j)
     if (status == HL_OK && s->method && strcmp(s->method, "sra") == 0)
         status = check_method(j);
     if (status == HL_OK)
-        status = hl_simulator_create(j->ctx, &system,
-                                     &(hl_simulator_options){ .method = s->method, .seed = s->seed, .level = level },
-                                     &j->simulator);
+        status = hl_simulator_create(
+            j->ctx, &system,
+            &(hl_simulator_options){ .method = s->method, .seed = s->seed, .level = level, .escapes = 1 },
+            &j->simulator);
     return status == HL_OK ? open_output(j) : cli_fail_library(me, j->ctx, status);
 }
 
@@ -409,7 +414,17 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Quantiles of all trajectories, a line for each time. */
+/* The finite values to the front; returns their number. */
+static size_t keep_finite(size_t count, double *v)
+{
+    size_t kept = 0;
+    for (size_t k = 0; k < count; k++)
+        if (isfinite(v[k]))
+            v[kept++] = v[k];
+    return kept;
+}
+
+/* Quantiles of all trajectories that are finite, a line for each time. */
 static hl_status put_intervals(job *j)
 {
     static const double at[] = { 0.05, 0.5, 0.95 };
@@ -418,11 +433,12 @@ static hl_status put_intervals(job *j)
         j->line[0] = j->time[k];
         for (size_t i = 0; i < j->dim; i++) {
             double *v = j->all + (k * j->dim + i) * j->rows;
-            qsort(v, j->rows, sizeof *v, ascending);
+            size_t count = keep_finite(j->rows, v);
+            qsort(v, count, sizeof *v, ascending);
             for (size_t q = 0; q < 3; q++) {
-                double place = at[q] * (double)(j->rows - 1);
-                size_t low = (size_t)place, high = low + 1 < j->rows ? low + 1 : low;
-                j->line[1 + 3 * i + q] = v[low] + (place - (double)low) * (v[high] - v[low]);
+                double place = at[q] * (double)(count - 1);
+                size_t low = (size_t)place, high = low + 1 < count ? low + 1 : low;
+                j->line[1 + 3 * i + q] = count ? v[low] + (place - (double)low) * (v[high] - v[low]) : NAN;
             }
         }
         status = put_line(j);
@@ -458,6 +474,8 @@ static int write_all(job *j)
                 "of the data, where the equation is extrapolated: start inside it (--start), stop earlier "
                 "(--times), or fit a model with another --form, such as radial",
                 hl_context_message(j->ctx));
+        for (size_t r = 0; r < count && status == HL_OK; r++)
+            j->escaped += isfinite(j->saved[((r + 1) * j->times - 1) * d]) ? 0 : 1;
         if (j->set->intervals && status == HL_OK)
             gather(j, first, count);
         for (size_t k = 0; k < count * j->times && status == HL_OK && !j->set->intervals; k++) {
@@ -475,6 +493,13 @@ static int write_all(job *j)
         status = close_output(j);
     if (status == HL_ERR_NOMEM)
         return cli_no_memory(me);
+    if (status == HL_OK && j->escaped)
+        return cli_fail(
+            me, CLI_FAILED,
+            "%zu of %zu trajectories leave the region of the data and do not stay finite: their later rows are nan%s. "
+            "Smaller steps may help (--level); otherwise start inside the data (--start), stop earlier (--times), "
+            "or fit a model with another --form, such as radial",
+            j->escaped, j->rows, j->set->intervals ? ", and the intervals are of the other trajectories" : "");
     return status == HL_OK ? CLI_OK : cli_fail_library(me, j->ctx, status);
 }
 

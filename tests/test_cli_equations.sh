@@ -86,10 +86,14 @@ stderr_lacks "densities do not identify"
 
 # ---- paths that diverge; a file of results that a command does not have ----
 
-printf 't,x\n0,90\n' >"$work/far.csv"
-expect 1 sde sample "$work/x.hollow" -n 5 --start "$work/far.csv"
-stderr_has "paths leave the region of the data"
+printf 't,x\n0,90\n0,0\n' >"$work/far.csv"
+expect 1 sde sample "$work/x.hollow" -n 5 --start "$work/far.csv" --steps 2 --t1 .5
+stderr_has "3 of 5 trajectories leave the region of the data"
 stderr_has "(--start)"
+if [ "$(grep -c nan "$out")" = 6 ] && [ "$(wc -l <"$out")" = 16 ]; then pass; else fail "rows of trajectories that diverge"; fi
+expect 1 sde sample "$work/x.hollow" -n 5 --start "$work/far.csv" --steps 2 --t1 .5 --intervals
+stderr_has "the intervals are of the other trajectories"
+if [ "$(tail -1 "$out" | grep -c nan)" = 0 ]; then pass; else fail "intervals of trajectories that diverge"; fi
 expect 2 sde eval "$work/x.hollow" "$work/w.csv" --out "$work/results"
 stderr_has "unknown option '--out': results are written to standard output"
 expect 2 report "$work/x.hollow" "$work/w.csv" --out "$work/page.html"

@@ -205,7 +205,9 @@ static double strong_error(hl_context *ctx, const problem *p, const char *method
     hl_noise_system system = { 1, p->coefficients, 1, p->stratonovich, NULL, NULL };
     hl_simulator *simulator;
     double sum = 0;
-    CHECK_OK(ctx, hl_simulator_create(ctx, &system, &(hl_simulator_options){ method, 5, level }, &simulator));
+    CHECK_OK(ctx,
+             hl_simulator_create(ctx, &system, &(hl_simulator_options){ .method = method, .seed = 5, .level = level },
+                                 &simulator));
     for (size_t r = 0; r < PATHS; r++) {
         t[r] = 0;
         y[r] = p->solution(0, 0);
@@ -459,7 +461,9 @@ static void test_runs(void **state)
     for (int level = 0; level < 6; level++) {
         memset(y, 0, sizeof y);
         memset(t, 0, sizeof t);
-        CHECK_OK(ctx, hl_simulator_create(ctx, &system, &(hl_simulator_options){ "euler", 9, level }, &simulator));
+        CHECK_OK(ctx, hl_simulator_create(ctx, &system,
+                                          &(hl_simulator_options){ .method = "euler", .seed = 9, .level = level },
+                                          &simulator));
         CHECK_OK(ctx, hl_simulator_run(simulator, ROWS, 40, t, 0.25, ENDS - 1, y, saved));
         if (level == 0)
             memcpy(first, saved, sizeof saved);
@@ -483,6 +487,19 @@ static int refusing(void *user, const hl_rows *at, double *f, double *g, double 
 }
 
 COEFFICIENTS(explosive, x *x *x, 0, 0)
+
+/* Of three rows the middle one escapes within the first interval: it is NaN from then on, and the others are as without it. */
+static void check_escape(hl_context *ctx, const hl_noise_system *system)
+{
+    hl_simulator *s = NULL;
+    double t[3] = { 0 }, y[3] = { 0.5, 100, -0.5 }, saved[9], alone_t = 0, alone = -0.5;
+    CHECK_OK(ctx, hl_simulator_create(ctx, system, &(hl_simulator_options){ .level = 6, .escapes = 1 }, &s));
+    CHECK_OK(ctx, hl_simulator_run(s, 3, 0, t, 0.25, 2, y, saved));
+    CHECK_OK(ctx, hl_simulator_run(s, 1, 2, &alone_t, 0.25, 2, &alone, NULL));
+    assert_true(saved[3] == 100 && isnan(saved[4]) && isnan(saved[5]) && isnan(y[1]));
+    assert_true(y[0] > 0.5 && y[0] == saved[2] && y[2] == alone && isfinite(alone));
+    hl_simulator_free(s);
+}
 
 static void test_wrong_uses(void **state)
 {
@@ -514,6 +531,7 @@ static void test_wrong_uses(void **state)
     CHECK_STATUS(ctx, hl_simulator_run(s, 1, 0, &t, 1, 1, &y, NULL), HL_ERR_NOT_FINITE);
     check_message(ctx, "row 0");
     hl_simulator_free(s);
+    check_escape(ctx, &system);
     hl_simulator_free(NULL);
     CHECK_STATUS(ctx, hl_simulator_orders("none", NULL, NULL), HL_ERR_INVALID);
     test_context_free(ctx, NULL);

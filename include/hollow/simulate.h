@@ -69,6 +69,8 @@ typedef struct hl_simulator_options {
     const char *method;
     uint64_t seed;
     int level; /* an interval consists of 2^level steps; 0..20 */
+    /* nonzero: a row that is no longer finite at the end of an interval is NaN from then on, and the others go on */
+    int escapes;
 } hl_simulator_options;
 
 typedef struct hl_simulator hl_simulator; /* opaque; use one from one thread at a time */
@@ -77,7 +79,7 @@ HL_API hl_status hl_simulator_create(hl_context *context, const hl_noise_system 
 HL_API void hl_simulator_free(hl_simulator *simulator); /* takes NULL */
 /* Advance y (rows x n) and t (rows) in place over `intervals` intervals of length `interval` (> 0). Row r uses path first_path + r, on the span
  * interval x (the smallest power of two >= intervals). If saved is not NULL, it receives rows x (intervals + 1) x n states: the start and the
- * end of each interval. Allocates nothing. Returns HL_ERR_NOT_FINITE if a row is no longer finite. */
+ * end of each interval. Allocates nothing. Returns HL_ERR_NOT_FINITE if a row is no longer finite, unless `escapes` is set. */
 HL_API hl_status hl_simulator_run(hl_simulator *simulator, size_t rows, uint64_t first_path, double *t, double interval,
                                   size_t intervals, double *y, double *saved);
 /* Names of the methods; the list ends with NULL. */

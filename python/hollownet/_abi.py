@@ -891,6 +891,7 @@ hl_simulator_options._fields_ = [
     ("method", c_char_p),
     ("seed", c_uint64),
     ("level", c_int),
+    ("escapes", c_int),
 ]
 hl_fp_nodes._fields_ = [
     ("f", c_int32),

@@ -283,7 +283,8 @@ class SDE(Fitted):
         Returns
         -------
         t : array of steps + 1 times
-        x : array, paths x (steps + 1) x columns
+        x : array, paths x (steps + 1) x columns. A path that leaves the region of the data and does not stay finite is NaN
+            from there on, with a RuntimeWarning.
         """
         model = self._fitted()
         first, last = model.times
@@ -306,7 +307,7 @@ class SDE(Fitted):
             saved = np.empty((count, steps + 1, model.dim))
             system = abi.hl_noise_system()
             owner.check(lib.hl_sde_system(model._handle.value, ctypes.byref(system)))
-            options = abi.hl_simulator_options(method=method.encode(), seed=seed, level=level)
+            options = abi.hl_simulator_options(method=method.encode(), seed=seed, level=level, escapes=1)
             simulator = Handle(
                 owner,
                 lib.hl_simulator_create,
@@ -318,6 +319,11 @@ class SDE(Fitted):
             interval = (times[-1] - times[0]) / steps
             run = lib.hl_simulator_run
             owner.check(run(simulator.value, count, 0, pointer(clock), interval, steps, pointer(x), pointer(saved)))
+        escaped = int(np.isnan(saved[:, -1, 0]).sum())
+        if escaped:
+            warnings.warn(
+                f"{escaped} of {count} paths leave the region of the data and do not stay finite", RuntimeWarning, stacklevel=2
+            )
         return times, saved
 
     def bridge(

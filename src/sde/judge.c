@@ -25,7 +25,7 @@ enum {
 };
 /* Limits of the verdict. */
 static const double stationary = 0.01, density_misses = 0.1, simulations_miss = 0.25, most_unexplained = 0.1,
-                    most_speed = 0.5, widest_band = 0.25, most_difference = 0.25;
+                    most_speed = 0.5, widest_band = 0.25, most_difference = 0.25, most_escaped = 0.05;
 /* Of tests: the effect from which on it matters, and how many standard errors it must be away from chance. */
 static const double limits[HL_RESIDUAL_TESTS][2] = { { 0.15, 4 }, { 0.12, 4 }, { 0.15, 4 }, { 0.12, 4 },
                                                      { 0.15, 5 }, { 0.1, 5 },  { 1, 5 } };
@@ -56,7 +56,8 @@ struct hl_judge {
     double spread;          /* twice the mean distance of two observations */
     hl_sde *sde;            /* with which the observations were compared */
     double interval;        /* of a path's steps */
-    bool lost;              /* simulations failed */
+    size_t *whole, wholes;  /* paths that stay finite, in order */
+    bool lost;              /* too few do */
     double speed;           /* the share of the speed along trajectories that the drift leaves */
     hl_residuals residuals;
     hl_weak_tests weak;
@@ -132,8 +133,9 @@ static hl_status make_arrays(hl_judge *j)
     j->sorted = hl_calloc(ctx, rows, 2 * sizeof *j->sorted);
     j->change = hl_calloc(ctx, rows, sizeof *j->change);
     j->path = hl_calloc(ctx, hl_size_mul(hl_size_mul(paths, j->options.steps + 1), d), sizeof *j->path);
-    if (!j->t || !j->x || !j->trajectory || !j->mean || !j->order || !j->picks || !j->group || !j->columns || !j->a ||
-        !j->b || !j->sorted || !j->change || !j->path)
+    j->whole = hl_calloc(ctx, paths, sizeof *j->whole);
+    if (!j->whole || !j->t || !j->x || !j->trajectory || !j->mean || !j->order || !j->picks || !j->group ||
+        !j->columns || !j->a || !j->b || !j->sorted || !j->change || !j->path)
         return HL_ERR_NOMEM;
     j->deviation = j->mean + d;
     return HL_OK;
@@ -329,7 +331,7 @@ void hl_judge_free(hl_judge *j)
     if (!j)
         return;
     void *const blocks[] = { j->trajectory, j->t, j->x, j->mean,   j->order,  j->picks, j->group,
-                             j->columns,    j->a, j->b, j->sorted, j->change, j->path };
+                             j->columns,    j->a, j->b, j->sorted, j->change, j->path,  j->whole };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hl_free(j->ctx, blocks[i]);
     hl_free(j->ctx, j);
@@ -353,10 +355,16 @@ static hl_status simulate(hl_judge *j, hl_sde *sde)
         t[p] = j->t[row];
     }
     if (status == HL_OK)
-        status = hl_simulator_create(j->ctx, &system,
-                                     &(hl_simulator_options){ .method = "euler", .seed = j->options.seed }, &simulator);
+        status = hl_simulator_create(
+            j->ctx, &system, &(hl_simulator_options){ .method = "euler", .seed = j->options.seed, .escapes = 1 },
+            &simulator);
     if (status == HL_OK && j->interval > 0)
         status = hl_simulator_run(simulator, paths, 0, t, j->interval, j->options.steps, start, j->path);
+    j->wholes = 0;
+    for (size_t p = 0; p < paths && status == HL_OK; p++)
+        if (isfinite(start[p * d])) /* a path that escapes is NaN to its end */
+            j->whole[j->wholes++] = p;
+    j->lost = (double)(paths - j->wholes) > most_escaped * (double)paths;
     hl_simulator_free(simulator);
     hl_free(j->ctx, start);
     return status;
@@ -404,10 +412,8 @@ hl_status hl_judge_rows(hl_judge *j, size_t k, hl_judge_source source, double *x
         if (source == HL_JUDGE_DATA)
             memcpy(x + r * d, j->x + g->pick[r] * d, d * sizeof *x);
         else if (source == HL_JUDGE_SIMULATED)
-            look_up(j, r, j->t[g->pick[r]], x + r * d);
+            look_up(j, j->lost ? r : j->whole[r % j->wholes], j->t[g->pick[r]], x + r * d);
     }
-    for (size_t i = 0; i < n * d && source == HL_JUDGE_SIMULATED && j->lost; i++)
-        x[i] = NAN;
     if (source != HL_JUDGE_DENSITY)
         return HL_OK;
     return hl_sde_sample(j->sde, n, j->sorted, j->options.seed, k * j->options.rows, x);
@@ -465,10 +471,7 @@ hl_status hl_judge_model(hl_judge *j, hl_sde *sde)
         return hl_fail(j->ctx, HL_ERR_INVALID,
                        "hl_judge_model: the model is NULL or has other dimensions than the data");
     hl_status status = simulate(j, sde);
-    j->lost = status == HL_ERR_NOT_FINITE;
     j->sde = sde;
-    if (j->lost)
-        status = HL_OK;
     for (size_t k = 0; k < j->groups && status == HL_OK; k++) {
         status = compare_group(j, k);
         if (status == HL_OK)

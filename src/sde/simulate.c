@@ -12,6 +12,7 @@ struct hl_simulator {
     const hl_stepper *method;
     uint64_t seed;
     int level;
+    bool escapes;
     size_t index[CHUNK];
     double time[CHUNK];
     hl_span *stack; /* [CHUNK * n][MOST_DEPTH + 1] */
@@ -61,6 +62,7 @@ hl_status hl_simulator_create(hl_context *ctx, const hl_noise_system *system, co
     s->method = m;
     s->seed = o->seed;
     s->level = o->level;
+    s->escapes = o->escapes != 0;
     size_t size = hl_size_mul(CHUNK, system->n);
     s->stack = hl_calloc(ctx, size, (MOST_DEPTH + 1) * sizeof *s->stack);
     s->dw = hl_calloc(ctx, size, sizeof *s->dw);
@@ -113,11 +115,14 @@ static void draw(hl_simulator *s, const hl_brownian *b, size_t rows, uint64_t fi
     }
 }
 
-static hl_status check_finite(const hl_simulator *s, size_t first, size_t rows, const double *y, const double *t)
+static hl_status check_finite(const hl_simulator *s, size_t first, size_t rows, double *y, const double *t)
 {
     size_t n = s->system.n;
     for (size_t k = 0; k < rows * n; k++)
-        if (!isfinite(y[k]))
+        if (!isfinite(y[k]) && s->escapes)
+            for (size_t i = 0; i < n; i++)
+                y[k / n * n + i] = NAN;
+        else if (!isfinite(y[k]))
             return hl_fail_at(s->ctx, HL_ERR_NOT_FINITE, hl_at(first + k / n, k % n),
                               "not finite at time %g; use smaller steps", t[k / n]);
     return HL_OK;

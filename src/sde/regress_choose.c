@@ -284,11 +284,11 @@ static double score_error(const work *w, size_t k)
     return isfinite(mean) ? sqrt(square / (splits * (splits - 1))) : INFINITY;
 }
 
-/* No misfit is negative. From snapshots, a mean error below zero that scatters over the splits far more than others do is that of an unstable
- * solution: as the best of all it would make every other as good within its own scatter. least: the smallest standard error. */
+/* From snapshots, an error that scatters over the splits far more than others do is that of an unstable solution: as the best of all, by chance, it
+ * would make every other as good within its own scatter. least: the smallest standard error. */
 static bool stable(const work *w, size_t k, double least)
 {
-    return w->p->rate > 0 || !(mean_score(w, k) < 0) || score_error(w, k) <= most_scatter * least;
+    return w->p->rate > 0 || score_error(w, k) <= most_scatter * least;
 }
 
 /* Is k as good as the best, as far as the splits tell? A large deviation of one split is not enough. */

@@ -316,6 +316,30 @@ static void test_constant_drift(void **state)
     }
 }
 
+static void return_to_one(const double *x, double *f, double *g)
+{
+    f[0] = 2 * (1 - x[0]);
+    g[0] = 0.5 * sqrt(fmax(x[0], 0));
+}
+
+/* Few snapshots: an unstable candidate that is the best by chance must not make a drift of nearly zero as good as any. */
+static void test_few_snapshots(void **state)
+{
+    hl_context *ctx = *state;
+    for (size_t paths = 500; paths <= 600; paths += 100) {
+        hl_sde_data data = simulate(1, return_to_one, 1.6, 0.5, 0, paths, 12, 3. / 11);
+        double f[2], g;
+        hl_sde_simple *s;
+        data = unlink(data, 1, paths);
+        assert_int_equal(hl_sde_regress(ctx, &data, 1, NULL, &s), HL_OK);
+        values(s, 0.7, &f[0], &g);
+        values(s, 1.3, &f[1], &g);
+        hl_sde_simple_free(s);
+        CHECK_NEAR((f[1] - f[0]) / 0.6, -2, 0.6, "slope");
+        CHECK_NEAR(g, 0.57, 0.12, "diffusion");
+    }
+}
+
 static void bend(const double *x, double *f, double *g)
 {
     f[0] = 2 * tanh(x[0] + x[1]) - x[0];
@@ -863,6 +887,7 @@ int main(void)
         cmocka_unit_test(test_one_path),
         cmocka_unit_test(test_few_linear),
         cmocka_unit_test(test_constant_drift),
+        cmocka_unit_test(test_few_snapshots),
         cmocka_unit_test(test_few_steps),
         cmocka_unit_test(test_rare_noise),
         cmocka_unit_test(test_known),

@@ -322,7 +322,9 @@ class SDE(Fitted):
         escaped = int(np.isnan(saved[:, -1, 0]).sum())
         if escaped:
             warnings.warn(
-                f"{escaped} of {count} paths leave the region of the data and do not stay finite", RuntimeWarning, stacklevel=2
+                f"{escaped} of {count} paths leave the region of the data and do not stay finite",
+                RuntimeWarning,
+                stacklevel=2,
             )
         return times, saved
 

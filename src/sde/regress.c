@@ -718,17 +718,6 @@ static hl_status pack_noise(const hl_regress *p, hl_sde_simple *s)
     return HL_OK;
 }
 
-/* From snapshots, cross terms may stand in for errors of the drift. Correlations of (nearly) one are a sign of it: if the choice was free, it is
- * made again without them. */
-static bool impossible(const hl_regress *p, const hl_sde_simple *s)
-{
-    static const double most_correlated = 0.98;
-    bool beyond = false;
-    for (size_t k = 0; k < p->dim * p->dim; k++)
-        beyond = beyond || (k / p->dim != k % p->dim && fabs(s->correlation[k]) > most_correlated);
-    return beyond && !s->report.steps && strcmp(p->options.noise, "auto") == 0;
-}
-
 static void release(hl_regress *p, sources *s)
 {
     free_sources(p, s);
@@ -772,20 +761,13 @@ hl_status hl_regress_run(hl_context *ctx, const hl_sde_data *data, size_t dim, c
         status = pack_noise(&p, to);
     if (status == HL_OK)
         pack_known(&p, to);
-    bool again = status == HL_OK && impossible(&p, to);
-    if (status == HL_OK && p.options.replicates && !again)
+    if (status == HL_OK && p.options.replicates)
         status = hl_regress_resample(&p, s->candidates, s->candidate, &s->choice, to->report.snapshots,
                                      to->report.steps, p.options.replicates, to);
-    if (status == HL_OK && after && !again)
+    if (status == HL_OK && after)
         status = after(user, &p, &s->candidate[s->choice.candidate], to);
-    hl_sde_regress_options diagonal = p.options;
-    diagonal.noise = "diagonal";
     release(&p, s);
     hl_free(ctx, s);
-    if (again) {
-        hl_sde_simple_free(to);
-        return hl_regress_run(ctx, data, dim, &diagonal, after, user, simple);
-    }
     if (status != HL_OK) {
         hl_sde_simple_free(to);
         return status;

@@ -99,19 +99,37 @@ static hl_status evaluate(const residuals *r, size_t shift, double *f, double *g
     return status;
 }
 
-/* Euler's error of a step, in deviations of its noise: half the change of f over it. */
-static double step_error(const residuals *r)
+/* Where the model's noise is correlated: C^-1 z, which is independent if the model is right. */
+static void decorrelate(const residuals *r, double *z)
+{
+    const hl_sde_simple *s = r->sde->simple;
+    size_t d = r->dim;
+    for (size_t i = 0; i < d && hl_sde_simple_correlated(s); i++) {
+        double sum = z[i];
+        for (size_t j = 0; j < i; j++)
+            sum -= isfinite(z[j]) ? s->factor[i * d + j] * z[j] : 0;
+        z[i] = sum / s->factor[i * d + i];
+    }
+}
+
+/* Euler's error of a step, in deviations of its noise: half the change of f over it. What correlated columns share is taken out as it is of the
+ * residuals, of which the error becomes a larger part. */
+static double step_error(residuals *r)
 {
     double sum = 0, count = 0;
-    for (size_t k = 0; k < r->count; k++)
+    for (size_t k = 0; k < r->count; k++) {
+        double *error = r->z + k * r->dim;
         for (size_t i = 0; i < r->dim; i++) {
             size_t at = k * r->dim + i;
-            if (!(r->g[at] > 0))
-                continue;
-            double error = 0.5 * (r->end[at] - r->f[at]) * sqrt(step_of(r, k)) / r->g[at];
-            sum += fmin(error * error, 100);
-            count++;
+            error[i] = r->g[at] > 0 ? 0.5 * (r->end[at] - r->f[at]) * sqrt(step_of(r, k)) / r->g[at] : NAN;
         }
+        decorrelate(r, error);
+        for (size_t i = 0; i < r->dim; i++)
+            if (isfinite(error[i])) {
+                sum += fmin(error[i] * error[i], 100);
+                count++;
+            }
+    }
     return count > 0 ? sqrt(sum / count) : 0;
 }
 
@@ -124,21 +142,10 @@ static void euler(residuals *r)
             r->s[at] = r->g[at] * sqrt(h);
             r->z[at] = r->s[at] > 0 ? (x[r->dim + i] - x[i] - r->f[at] * h) / r->s[at] : NAN;
         }
+        decorrelate(r, r->z + k * r->dim);
+        for (size_t i = 0; i < r->dim && hl_sde_simple_correlated(r->sde->simple); i++)
+            r->s[k * r->dim + i] *= r->sde->simple->factor[i * r->dim + i]; /* of the noise that is its own */
     }
-}
-
-/* Where the model's noise is correlated: C^-1 z, which is independent if the model is right. */
-static void decorrelate(residuals *r)
-{
-    const hl_sde_simple *s = r->sde->simple;
-    size_t d = r->dim;
-    for (size_t k = 0; k < r->count && hl_sde_simple_correlated(s); k++)
-        for (size_t i = 0; i < d; i++) {
-            double *z = r->z + k * d, sum = z[i];
-            for (size_t j = 0; j < i; j++)
-                sum -= isfinite(z[j]) ? s->factor[i * d + j] * z[j] : 0;
-            z[i] = sum / s->factor[i * d + i];
-        }
 }
 
 /* ---- simulated steps ---- */
@@ -548,7 +555,6 @@ static hl_status score(residuals *r, size_t all)
     double error = step_error(r);
     if (error <= short_step) {
         euler(r);
-        decorrelate(r);
         return HL_OK;
     }
     r->substeps = error < short_step * MOST_SUBSTEPS ? (size_t)ceil(error / short_step) : MOST_SUBSTEPS;

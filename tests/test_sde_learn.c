@@ -292,6 +292,44 @@ static void test_findings(void **state)
 }
 
 /* A time that is far from all others. */
+/* Steps of strongly correlated columns: Euler's error is no error of the drift. */
+static void test_correlated_steps(void **state)
+{
+    enum { WIDE = 300, LONG = 20, SUB = 30 };
+    static double t[WIDE * LONG], x[2 * WIDE * LONG];
+    static size_t trajectory[WIDE * LONG];
+    const double h = 2. / (LONG - 1) / SUB, correlation = 0.95, rest = sqrt(1 - correlation * correlation);
+    hl_context *ctx = test_context(NULL, 1);
+    for (size_t p = 0, row = 0; p < WIDE; p++) {
+        double a = 2 + 0.3 * hl_random_normal(3, 0, p), b = -1 + 0.3 * hl_random_normal(3, 1, p);
+        for (size_t k = 0; k < LONG; k++, row++) {
+            t[row] = (double)k * SUB * h;
+            trajectory[row] = p;
+            x[2 * row] = a;
+            x[2 * row + 1] = b;
+            for (size_t step = 0; step < SUB; step++) {
+                double v = hl_random_normal(4, 0, row * SUB + step), w = hl_random_normal(4, 1, row * SUB + step);
+                double fa = -1.2 * a + 0.3, fb = -0.6 * b + 0.4 * a;
+                a += fa * h + 0.6 * sqrt(h) * v;
+                b += fb * h + 0.4 * sqrt(h) * (correlation * v + rest * w);
+            }
+        }
+    }
+    const hl_sde_observations data = { .rows = WIDE * LONG, .dim = 2, .t = t, .x = x, .trajectory = trajectory };
+    hl_settings *s = settings_of(ctx, "iters 40 components 1 bands 0");
+    hl_sde_outcome *outcome = NULL;
+    hl_sde *sde = NULL;
+    CHECK_OK(ctx, hl_sde_learn(ctx, &data, s, NULL, &sde, &outcome));
+    hl_verdict v = outcome->verdict;
+    (void)state;
+    CHECK_LE(v.test[HL_RESIDUAL_DRIFT].effect, 0.1, "missing drift");
+    CHECK_LE(v.test[HL_RESIDUAL_DIFFUSION].effect, 0.1, "missing diffusion");
+    hl_sde_outcome_free(outcome);
+    hl_sde_free(sde);
+    hl_settings_free(s);
+    hl_context_free(ctx);
+}
+
 static void test_gap(void **state)
 {
     static observations o;
@@ -429,6 +467,7 @@ int main(void)
         cmocka_unit_test_teardown(test_stop, empty_directory),
         cmocka_unit_test_teardown(test_order, empty_directory),
         cmocka_unit_test_teardown(test_findings, empty_directory),
+        cmocka_unit_test(test_correlated_steps),
         cmocka_unit_test_teardown(test_gap, empty_directory),
         cmocka_unit_test_teardown(test_identification, empty_directory),
         cmocka_unit_test_teardown(test_wrong, empty_directory),

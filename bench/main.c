@@ -8,7 +8,7 @@ static const char *const case_names[] = { "a", "b", "c", "d", "all", NULL };
 static const char *const dtype_names[] = { "f32", "f64", NULL };
 static const char *const clock_names[] = { "wall", "cpu", NULL };
 static const char *const method_names[] = { "fit", "regression", "fp", "pseudo-ml", NULL };
-static const char *const observed_names[] = { "all", "snapshots", "sparse", "full", "few", "gaps", NULL };
+static const char *const observed_names[] = { "all", "snapshots", "sparse", "full", "few", "gaps", "scarce", NULL };
 static const char *const density_names[] = { "mixture", "flow", NULL };
 static const char *const network_names[] = { "mlp", "hollow", NULL };
 
@@ -45,9 +45,9 @@ static const cli_option options[] = {
       "sde: fit (default), as 'hollow sde fit'; regression, without the density; fp or pseudo-ml, networks", 0, 0,
       method_names },
     { "observed", CLI_CHOICE, offsetof(settings, observed), "NAME",
-      "sde: observations: snapshots, sparse (5 % of the states, with trajectories), full, few (100 trajectories) or "
+      "sde: observations: snapshots, sparse (5 % of the states, with trajectories), full, few (100 trajectories), "
       "gaps "
-      "(200 trajectories with gaps); default all",
+      "(200 trajectories with gaps) or scarce (600 rows at 10 times, unpaired); default all",
       0, 0, observed_names },
     { "network", CLI_CHOICE, offsetof(settings, network), "mlp|hollow", "sde: type of the networks; default hollow", 0,
       0, network_names },

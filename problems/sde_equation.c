@@ -6,6 +6,7 @@
 #include "sde_equation.h"
 
 enum { SUBSTEPS = 60 };
+enum { SCARCE_TIMES = 10, SCARCE_ROWS = 60 };
 enum { STREAM_START = 40, STREAM_NOISE, STREAM_KEPT };
 
 static double normal(uint64_t seed, size_t row, size_t dim, size_t column)
@@ -630,12 +631,15 @@ hl_status sde_equation_simulate(const sde_equation *e, hl_context *ctx, size_t r
     return HL_OK;
 }
 
-const char *const sde_view_names[] = { "snapshots", "sparse", "full", "few", "gaps", NULL };
+const char *const sde_view_names[] = { "snapshots", "sparse", "full", "few", "gaps", "scarce", NULL };
 
 /* Is state k of all trajectories seen? In gaps it is not: one of the states before it, or itself, starts one. */
 static bool seen(sde_view view, uint64_t seed, size_t k)
 {
     bool yes = view != SDE_SPARSE || hl_random_uniform(seed, STREAM_KEPT, k) < 0.05;
+    size_t row = k / SDE_TIMES, slot = row / SCARCE_ROWS;
+    if (view == SDE_SCARCE)
+        return slot < SCARCE_TIMES && k % SDE_TIMES == (SDE_TIMES - 1) * slot / (SCARCE_TIMES - 1);
     for (size_t back = 0; view == SDE_GAPS && back < 10 && back < k % SDE_TIMES && yes; back++)
         yes = hl_random_uniform(seed, STREAM_KEPT, k - back) >= 0.03;
     return yes;
@@ -649,8 +653,9 @@ hl_status sde_equation_observe(const sde_equation *e, size_t rows, const double 
                                       : rows,
            most = SDE_TIMES * (paths < rows ? paths : rows);
     double *t = calloc(most, sizeof *t), *x = calloc(most, e->dim * sizeof *x);
-    size_t *trajectory = view == SDE_SNAPSHOTS ? NULL : calloc(most, sizeof *trajectory), n = 0;
-    bool good = t && x && (trajectory || view == SDE_SNAPSHOTS);
+    bool unpaired = view == SDE_SNAPSHOTS || view == SDE_SCARCE;
+    size_t *trajectory = unpaired ? NULL : calloc(most, sizeof *trajectory), n = 0;
+    bool good = t && x && (trajectory || unpaired);
     for (size_t k = 0; k < most && good; k++)
         if (seen(view, seed, k)) {
             t[n] = time_of(e, k % SDE_TIMES);

@@ -35,8 +35,8 @@ void sde_equation_values(const sde_equation *e, size_t rows, const double *t, co
 hl_status sde_equation_simulate(const sde_equation *e, hl_context *ctx, size_t rows, uint64_t seed, double *states);
 
 /* How trajectories are observed: all states without trajectories; a twentieth of them with; all with; those of the first 100 trajectories; those of the
- * first 200, with gaps of ten times, about a quarter of all. */
-typedef enum sde_view { SDE_SNAPSHOTS, SDE_SPARSE, SDE_FULL, SDE_FEW, SDE_GAPS, SDE_VIEWS } sde_view;
+ * first 200, with gaps of ten times, about a quarter of all; at ten times 60 states each, no trajectory twice, without trajectories. */
+typedef enum sde_view { SDE_SNAPSHOTS, SDE_SPARSE, SDE_FULL, SDE_FEW, SDE_GAPS, SDE_SCARCE, SDE_VIEWS } sde_view;
 extern const char *const sde_view_names[]; /* ends with NULL */
 /* Arrays that sde_problem_forget frees. */
 hl_status sde_equation_observe(const sde_equation *e, size_t rows, const double *states, sde_view view, uint64_t seed,

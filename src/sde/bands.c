@@ -389,7 +389,7 @@ static hl_status resample(work *w, const rivals *c, size_t count, hl_sde_simple 
     for (size_t b = 0; b < count && status == HL_OK; b++) {
         hl_choice choice;
         draw(w, b);
-        status = hl_regress_choose(p, &w->drawn, c->count, c->candidate, &choice);
+        status = hl_regress_choose(p, &w->drawn, c->count, c->candidate, SIZE_MAX, &choice);
         if (status == HL_OK)
             status = hl_check_stop(p->ctx);
         if (status == HL_OK)

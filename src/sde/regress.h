@@ -186,6 +186,9 @@ void hl_weak_free(hl_weak *weak);
 size_t hl_weak_count(const hl_weak *weak);
 /* Weighted by the covariance that the estimate implies. */
 hl_status hl_weak_rows(hl_weak *weak, hl_conditions *c, size_t first);
+/* What the estimate leaves of the conditions in units of its noise (a chi-square variable if it is right), and -2 log likelihood of the scatter of the folds:
+ * for rows that are independent, and for rows of different times that are of the same trajectories. The rows of c are overwritten. */
+void hl_weak_misfit(hl_weak *weak, hl_conditions *c, double left[2], double scatter[2]);
 /* After hl_weak_rows: what the rows of a fold gain by every further copy of a group, to first order; the sum over the groups of a fold is 0. */
 hl_status hl_weak_groups(hl_weak *weak, hl_conditions *c, size_t first);
 
@@ -212,15 +215,39 @@ typedef struct hl_choice {
     double score;
     size_t candidate;
     double ridge;
+    size_t functions; /* coefficients of the candidate */
     double excess[HL_REGRESS_CANDIDATES]; /* of each candidate: its score beyond the best one, in standard errors */
 } hl_choice;
 /* p->basis and all that depends on it; theta is zero (regress_dictionaries.c). */
 hl_status hl_regress_dictionaries(hl_regress *p);
 /* Drifts times diffusions times with and without correlations, to c; returns their number. */
 size_t hl_regress_candidates(const hl_regress *p, hl_candidate *c);
-/* The best of at most HL_REGRESS_CANDIDATES candidates to p->theta. */
+/* The best of at most HL_REGRESS_CANDIDATES candidates to p->theta; `fixed`: this one is, or SIZE_MAX. */
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
-                            hl_choice *best);
+                            size_t fixed, hl_choice *best);
+/* A number that is larger for larger dictionaries of the diffusion: 0 constant, 2 linear. */
+static inline size_t hl_candidate_noise(const hl_candidate *c)
+{
+    return (c->degree[1] > 1 && !c->own[1]) + (size_t)c->degree[1] * 2 + c->bumps[1] * 2;
+}
+
+/* ---- iterations (regress_estimate.c) ---- */
+
+typedef struct hl_sources {
+    hl_weak *weak;
+    hl_steps *steps;
+    hl_conditions rows;
+    hl_candidate candidate[HL_REGRESS_CANDIDATES];
+    size_t candidates;
+    size_t fixed; /* the candidate to take, or SIZE_MAX */
+    hl_choice choice;
+} hl_sources;
+void hl_sources_free(hl_regress *p, hl_sources *s); /* what it points to */
+/* Conditions weighted by the estimate, and the next estimate from them. */
+hl_status hl_regress_round(hl_regress *p, hl_sources *s, bool weak, bool steps);
+hl_status hl_regress_estimate(hl_regress *p, hl_sources *s, bool ridges, hl_sde_regress_report *report);
+/* The first estimate from snapshots (regress_contest.c). */
+hl_status hl_regress_contest(hl_regress *p, hl_sources *s);
 
 /* ---- functions of what the estimate depends on (regress_ridges.c) ---- */
 

@@ -350,6 +350,15 @@ static bool lacks(const work *w, size_t k, size_t best, double left)
     return !w->c->noisy && !same && fewer > 0 && squares_left(w, k) - left > fewer + needed * sqrt(2 * fewer);
 }
 
+/* Of the ridges of a candidate the best. */
+static size_t best_ridge(const work *w, size_t candidate)
+{
+    size_t best = candidate * RIDGES;
+    for (size_t k = best; k < (candidate + 1) * RIDGES; k++)
+        best = mean_score(w, k) < mean_score(w, best) ? k : best;
+    return best;
+}
+
 /* The one of the fewest functions among those that are as good as the best; of its ridges the best. */
 static size_t best_of(const work *w)
 {
@@ -376,10 +385,8 @@ static void set_excess(const work *w, size_t best, hl_choice *to)
 {
     const double *b = w->score + best * MOST_SPLITS;
     for (size_t c = 0; c < w->candidates; c++) {
-        size_t own = c * RIDGES;
+        size_t own = best_ridge(w, c);
         double square = 0;
-        for (size_t k = own; k < (c + 1) * RIDGES; k++)
-            own = mean_score(w, k) < mean_score(w, own) ? k : own;
         const double *a = w->score + own * MOST_SPLITS;
         double gap = mean_score(w, own) - mean_score(w, best);
         for (size_t set = 0; set < HL_REGRESS_FOLDS; set++)
@@ -388,12 +395,14 @@ static void set_excess(const work *w, size_t best, hl_choice *to)
     }
 }
 
-static void take_best(const work *w, hl_regress *p, hl_choice *best)
+static void take_best(const work *w, hl_regress *p, size_t fixed, hl_choice *best)
 {
     const size_t *index;
     const double *theta;
-    size_t at = best_of(w), n = solve_all(w, at, &index, &theta);
-    *best = (hl_choice){ .score = mean_score(w, at), .candidate = at / RIDGES, .ridge = ridges[at % RIDGES] };
+    size_t at = fixed < SIZE_MAX ? best_ridge(w, fixed) : best_of(w), n = solve_all(w, at, &index, &theta);
+    *best = (hl_choice){
+        .score = mean_score(w, at), .candidate = at / RIDGES, .ridge = ridges[at % RIDGES], .functions = n
+    };
     set_excess(w, at, best);
     memset(p->theta, 0, p->columns * sizeof *p->theta);
     for (size_t k = 0; k < n; k++)
@@ -402,7 +411,7 @@ static void take_best(const work *w, hl_regress *p, hl_choice *best)
 }
 
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
-                            hl_choice *best)
+                            size_t fixed, hl_choice *best)
 {
     hl_context *ctx = p->ctx;
     size_t wide = p->columns + 1;
@@ -428,7 +437,7 @@ hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candid
             status = hl_fail(ctx, HL_STOPPED, "stopped on request");
     }
     if (status == HL_OK) {
-        take_best(&w, p, best);
+        take_best(&w, p, fixed, best);
         if (!isfinite(best->score))
             status = hl_fail(ctx, HL_ERR_NO_SOLUTION, "hl_sde_regress: no candidate has a finite error");
     }

@@ -344,7 +344,7 @@ static hl_status turn_once(hl_regress *p, const hl_candidate *c, bool weak, bool
     if (status == HL_OK && pairs)
         status = hl_steps_rows(pairs, &rows, first);
     if (status == HL_OK)
-        status = hl_regress_choose(&t, &rows, 1, c, choice);
+        status = hl_regress_choose(&t, &rows, 1, c, SIZE_MAX, choice);
     if (status == HL_OK)
         *largest = turn(p, &t, scratch);
     hl_weak_free(means);

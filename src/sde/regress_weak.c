@@ -437,7 +437,7 @@ static void turn(const hl_regress *p, const double *a, const double *slope, doub
     }
 }
 
-/* phi and L phi of all tests at row r, to v [2 tests]; their gradients, and A times them, to `gradient` [2][tests][dim]. */
+/* phi and L phi of all tests at row r, to v [2 tests]; their gradients to `gradient` [tests][dim], and A times them to what follows, [dim][tests]. */
 static void row_values(const hl_weak *w, size_t r, double *v, double *gradient, double *value)
 {
     const hl_regress *p = w->p;
@@ -454,7 +454,9 @@ static void row_values(const hl_weak *w, size_t r, double *v, double *gradient, 
         v[w->tests + k] = sum;
         memcpy(gradient + k * p->dim, slope, p->dim * sizeof *slope);
         if (p->started)
-            turn(p, a, slope, gradient + (w->tests + k) * p->dim);
+            turn(p, a, slope, bend);
+        for (size_t i = 0; p->started && i < p->dim; i++)
+            gradient[(p->dim + i) * w->tests + k] = bend[i];
     }
 }
 
@@ -478,9 +480,9 @@ static void covariance_job(void *user, int thread)
         memset(bracket, 0, w->tests * w->tests * sizeof *bracket);
         for (size_t q = w->start[t]; q < w->start[t + 1]; q += stride, n++) {
             row_values(w, w->index[q], v, gradient, value);
-            for (size_t k = 0; k < w->tests * w->tests && p->started; k++)
-                bracket[k] +=
-                    hl_dot(p->dim, gradient + k / w->tests * p->dim, gradient + (w->tests + k % w->tests) * p->dim);
+            for (size_t k = 0; k < w->tests * p->dim && p->started; k++)
+                hl_axpy(w->tests, gradient[k], gradient + (p->dim + k % p->dim) * w->tests,
+                        bracket + k / p->dim * w->tests);
             for (size_t k = 0; k < r2; k++) {
                 mean[k] += v[k];
                 hl_axpy(k + 1, v[k], v, s + k * r2);
@@ -650,6 +652,12 @@ static double left(hl_weak *w)
     return hl_dot(n, e, e) / (double)n;
 }
 
+/* Of the rows of a time, the share that may be of the same trajectories as those of another. */
+static double most_share(const hl_weak *w)
+{
+    return w->p->shared > 0 ? fmin(w->p->shared / (double)w->times, most_shared) : most_shared;
+}
+
 /* That of independent rows. */
 static hl_status factor_apart(hl_weak *w)
 {
@@ -664,8 +672,7 @@ static hl_status factor(hl_weak *w)
 {
     hl_regress *p = w->p;
     size_t n = w->waves * w->tests;
-    double most = p->shared > 0 ? fmin(p->shared / (double)w->times, most_shared) : most_shared;
-    double *other = w->factor + n * n;
+    double most = most_share(w), *other = w->factor + n * n;
     run(w, covariance_job);
     shrink(w);
     if (!p->started || p->apart)
@@ -682,6 +689,23 @@ static hl_status factor(hl_weak *w)
         w->share = most;
     }
     return status;
+}
+
+void hl_weak_misfit(hl_weak *w, hl_conditions *c, double to[2], double scattered[2])
+{
+    const double share[] = { 0, most_share(w) };
+    w->rows = c->rows;
+    w->total = c->count;
+    w->first = 0;
+    run(w, rows_job);
+    run(w, covariance_job);
+    shrink(w);
+    set_residuals(w);
+    for (int same = 0; same < 2; same++) {
+        bool good = factor_share(w, share[same]);
+        to[same] = good ? (double)(w->waves * w->tests) * left(w) : INFINITY;
+        scattered[same] = good ? scatter(w) : INFINITY;
+    }
 }
 
 hl_status hl_weak_rows(hl_weak *w, hl_conditions *c, size_t first)

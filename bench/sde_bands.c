@@ -1,4 +1,5 @@
-/* sde_bands.c - `hollow bench sde --bands`: do the bands of a regression hold the true drift and diffusion as often as they say?
+/* sde_bands.c - `hollow bench sde --bands`: do the bands of a regression hold the true drift and diffusion as often as they say? By default four
+ * equations; with --problem any of sde_equation.h.
  *
  * Each data set, 400 trajectories at 50 times or as many snapshots, each of a trajectory of its own, gets a regression with bands, which
  * are compared with the truth at nine of its observations: at the quantiles .1 to .9 of the first column. One line of JSON for each
@@ -7,13 +8,12 @@
 #include <string.h>
 
 #include "bench.h"
-#include "problems/sde_problem.h"
+#include "problems/sde_equation.h"
 
 enum { TRAJECTORIES = 400, POINTS = 9, REPLICATES = 40, LINE = 400, MOST_SETS = 10000 };
-static const char *const problems[] = { "ou", "well", "gbm", "vanderpol" };
+static const char default_problems[] = "ou,well,gbm,vanderpol";
 static const double longest_step = 0.025;
 static const uint64_t first_seed = 7000; /* the constants of bands.c were chosen on the first 15 data sets */
-enum { PROBLEMS = sizeof problems / sizeof *problems };
 
 /* What one data set shows: shares of the points whose band holds the truth, and the mean half-width over the mean size. */
 typedef struct coverage {
@@ -51,19 +51,36 @@ static hl_status snapshots_of(const job *j, const sde_problem *p, uint64_t seed,
     return status;
 }
 
+/* The same of an equation that has no simulator of its own. */
+static hl_status snapshots_by_euler(const job *j, const sde_equation *e, uint64_t seed, double *x)
+{
+    hl_status status = HL_OK;
+    double *states = calloc(TRAJECTORIES * SDE_TIMES, e->dim * sizeof *states);
+    if (!states)
+        return HL_ERR_NOMEM;
+    for (size_t k = 0; k < SDE_TIMES && status == HL_OK; k++) {
+        status = sde_equation_simulate(e, j->ctx, TRAJECTORIES, seed * 1000 + k, states);
+        for (size_t r = 0; r < TRAJECTORIES; r++)
+            memcpy(x + (k * TRAJECTORIES + r) * e->dim, states + (r * SDE_TIMES + k) * e->dim, e->dim * sizeof *x);
+    }
+    free(states);
+    return status;
+}
+
 /* Whole trajectories, or rows that each have a trajectory of their own. */
-static hl_status observe(const job *j, const sde_problem *p, bool snapshots, uint64_t seed, hl_sde_data *data)
+static hl_status observe(const job *j, const sde_equation *e, bool snapshots, uint64_t seed, hl_sde_data *data)
 {
     size_t rows = TRAJECTORIES * SDE_TIMES;
-    double *t = calloc(rows, sizeof *t), *x = calloc(rows, p->dim * sizeof *x);
+    double *t = calloc(rows, sizeof *t), *x = calloc(rows, e->dim * sizeof *x);
     size_t *trajectory = snapshots ? NULL : calloc(rows, sizeof *trajectory);
     *data = (hl_sde_data){ rows, t, x, trajectory };
     if (!t || !x || (!snapshots && !trajectory))
         return HL_ERR_NOMEM;
-    hl_status status =
-        snapshots ? snapshots_of(j, p, seed, x, t) : sde_problem_simulate(p, j->ctx, TRAJECTORIES, seed, x);
+    hl_status status = !snapshots ? sde_equation_simulate(e, j->ctx, TRAJECTORIES, seed, x)
+                       : e->with  ? snapshots_of(j, e->with, seed, x, t)
+                                  : snapshots_by_euler(j, e, seed, x);
     for (size_t k = 0; k < rows; k++) {
-        t[k] = sde_problem_time(snapshots ? k / TRAJECTORIES : k % SDE_TIMES);
+        t[k] = e->end / (SDE_TIMES - 1) * (double)(snapshots ? k / TRAJECTORIES : k % SDE_TIMES);
         if (trajectory)
             trajectory[k] = k / SDE_TIMES;
     }
@@ -111,16 +128,16 @@ static void measure(size_t count, const double *low, const double *high, const d
     *wide = half / size;
 }
 
-static hl_status compare(const sde_problem *p, hl_sde *sde, const hl_sde_data *data, coverage *c)
+static hl_status compare(const sde_equation *e, hl_sde *sde, const hl_sde_data *data, coverage *c)
 {
-    size_t d = p->dim, n = POINTS * d;
+    size_t d = e->dim, n = POINTS * d;
     double t[POINTS], *x = calloc(7 * n, sizeof *x);
     hl_status status = x ? choose_points(data, d, t, x) : HL_ERR_NOMEM;
     double *low = x + n, *high = low + n, *g_low = high + n, *g_high = g_low + n, *f = g_high + n, *g = f + n;
     if (status == HL_OK)
         status = hl_sde_bands(sde, POINTS, t, x, &(hl_sde_band_values){ low, high, g_low, g_high, NULL });
     if (status == HL_OK) {
-        p->coefficients(NULL, &(hl_rows){ .count = POINTS, .t = t, .y = x }, f, g, NULL);
+        sde_equation_values(e, POINTS, t, x, f, g);
         measure(n, low, high, f, &c->f, &c->wide_f);
         measure(n, g_low, g_high, g, &c->g, &c->wide_g);
     }
@@ -139,21 +156,21 @@ static void print(const job *j, const char *key, const hl_sde_simple *simple, co
     fflush(j->out ? j->out : stdout);
 }
 
-static hl_status one(const job *j, const sde_problem *p, bool snapshots, uint64_t seed, const char *key)
+static hl_status one(const job *j, const sde_equation *e, bool snapshots, uint64_t seed, const char *key)
 {
     hl_sde_data data = { 0 };
     hl_sde_simple *simple = NULL;
     hl_sde *sde = NULL;
     coverage c;
-    hl_status status = observe(j, p, snapshots, first_seed + seed, &data);
+    hl_status status = observe(j, e, snapshots, first_seed + seed, &data);
     hl_sde_regress_options o = { .seed = seed, .replicates = REPLICATES };
     if (status == HL_OK)
-        status = hl_sde_regress(j->ctx, &data, p->dim, &o, &simple);
+        status = hl_sde_regress(j->ctx, &data, e->dim, &o, &simple);
     if (status == HL_OK)
         status = hl_sde_create(
-            j->ctx, &(hl_sde_spec){ .dim = p->dim, .simple = simple, .hidden = 1, .layers = 1, .components = 1 }, &sde);
+            j->ctx, &(hl_sde_spec){ .dim = e->dim, .simple = simple, .hidden = 1, .layers = 1, .components = 1 }, &sde);
     if (status == HL_OK)
-        status = compare(p, sde, &data, &c);
+        status = compare(e, sde, &data, &c);
     if (status == HL_OK)
         print(j, key, simple, &c);
     hl_sde_free(sde);
@@ -181,25 +198,26 @@ static int open_file(job *j)
 
 int bench_sde_bands(const bench_sde_options *b)
 {
+    const char *list = b->problem ? b->problem : default_problems;
+    char word[80];
+    if (sde_equation_unknown(list, word, sizeof word))
+        return cli_fail(&bench_command, CLI_WRONG, "--problem: unknown problem '%s'", word);
     job j = { .options = b };
     int result = open_file(&j);
     hl_status status =
         result == CLI_OK ? hl_context_create(&(hl_context_options){ .threads = b->threads }, &j.ctx) : HL_STOPPED;
     for (uint64_t seed = 1; seed <= b->seeds && status == HL_OK; seed++)
-        for (size_t k = 0; k < 2 * PROBLEMS && status == HL_OK; k++) {
-            const char *name = problems[k / 2];
-            bool snapshots = k % 2;
-            char key[LINE / 2];
-            size_t i = 0;
-            while (strcmp(sde_problems[i]->name, name) != 0)
-                i++;
-            snprintf(key, sizeof key, "\"bench\": \"sde bands\", \"problem\": \"%s\", \"data\": \"%s\", \"seed\": %llu",
-                     name, snapshots ? "snapshots" : "trajectories", (unsigned long long)seed);
-            char with_comma[LINE / 2 + 2];
-            snprintf(with_comma, sizeof with_comma, "%s,", key);
-            if (!(j.done && strstr(j.done, with_comma)) && (!b->problem || strcmp(b->problem, name) == 0))
-                status = one(&j, sde_problems[i], snapshots, seed, key);
-        }
+        for (const sde_equation *e = sde_equations; e->name && status == HL_OK; e++)
+            for (int snapshots = 0; snapshots < 2 && status == HL_OK; snapshots++) {
+                char key[LINE / 2];
+                snprintf(key, sizeof key,
+                         "\"bench\": \"sde bands\", \"problem\": \"%s\", \"data\": \"%s\", \"seed\": %llu", e->name,
+                         snapshots ? "snapshots" : "trajectories", (unsigned long long)seed);
+                char with_comma[LINE / 2 + 2];
+                snprintf(with_comma, sizeof with_comma, "%s,", key);
+                if (sde_equation_listed(e, list) && !(j.done && strstr(j.done, with_comma)))
+                    status = one(&j, e, snapshots, seed, key);
+            }
     if (result == CLI_OK && status != HL_OK)
         result = status == HL_STOPPED ? CLI_STOPPED : cli_fail_library(&bench_command, j.ctx, status);
     if (j.out && fclose(j.out) != 0 && result == CLI_OK)

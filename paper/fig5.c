@@ -1,16 +1,18 @@
 /* fig5.c - `hollow paper fig5`: errors of learned drift and diffusion against the share of the observations that is kept, by
- * Fokker-Planck matching and by pseudo-maximum likelihood.
+ * Fokker-Planck matching, by pseudo-maximum likelihood, and by what `hollow sde fit` does without options, a regression.
  *
- * A seed makes the trajectories, which of their states are kept, and the networks' first weights; both methods see the same
+ * A seed makes the trajectories, which of their states are kept, and the networks' first weights; all methods see the same
  * observations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "hollow/sde_learn.h"
 #include "paper.h"
+#include "problems/numbers.h"
 #include "problems/sde_problem.h"
 
-enum { MATCHING, PSEUDO, METHODS, MOST_SHARES = 5, MOST_SEEDS = 3 };
+enum { MATCHING, PSEUDO, REGRESSION, METHODS, MOST_SHARES = 5, MOST_SEEDS = 3 };
 
 /* How each method trains. Those of Fokker-Planck matching are the library's defaults, but with the residual
  * of each point, as in the paper; docs/paper.md tells how those of
@@ -30,6 +32,7 @@ static const struct {
       CLI_ORANGE,
       { .network = "mlp" },
       { .method = HL_SDE_PSEUDO_LIKELIHOOD, .variance_floor = 1e-4 } },
+    { "regression", "regression (hollow sde fit)", CLI_GREEN, { 0 }, { 0 } },
 };
 
 typedef struct fig5 {
@@ -44,6 +47,29 @@ typedef struct fig5 {
 
 /* ---- the work ---- */
 
+/* As `hollow sde fit --bands 0`: regression, density and verdict. */
+static hl_status learn_default(fig5 *a, const hl_sde_data *data, size_t seed, hl_sde **sde, sde_outcome *o)
+{
+    hl_sde_observations given = { .rows = data->rows, .dim = 2, .t = data->t, .x = data->x, .trajectory = data->trajectory };
+    char text[24];
+    hl_settings *settings = NULL;
+    double start = cli_now(), cpu = numbers_cpu_time();
+    *o = (sde_outcome){ 0 };
+    *sde = NULL;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)(a->set->seed + seed));
+    hl_status status = hl_settings_create(a->ctx, hl_sde_learn_options(), &settings);
+    if (status == HL_OK)
+        status = hl_settings_set(settings, "seed", text);
+    if (status == HL_OK)
+        status = hl_settings_set(settings, "bands", "0");
+    if (status == HL_OK)
+        status = hl_sde_learn(a->ctx, &given, settings, NULL, sde, NULL);
+    hl_settings_free(settings);
+    o->seconds = cli_now() - start;
+    o->cpu_seconds = numbers_cpu_time() - cpu;
+    return status;
+}
+
 static hl_status learn(fig5 *a, const hl_sde_data *data, size_t share, int method, size_t seed)
 {
     hl_sde_fit_options fit = methods[method].fit;
@@ -52,7 +78,9 @@ static hl_status learn(fig5 *a, const hl_sde_data *data, size_t share, int metho
     fit.seed = a->set->seed + seed;
     if (a->iterations)
         fit.iterations = a->iterations;
-    hl_status status = sde_problem_learn(&sde_pendulum, a->ctx, &methods[method].spec, &fit, data, &sde, o);
+    hl_status status = method == REGRESSION
+                           ? learn_default(a, data, seed, &sde, o)
+                           : sde_problem_learn(&sde_pendulum, a->ctx, &methods[method].spec, &fit, data, &sde, o);
     if (status == HL_OK)
         status = sde_problem_judge(&sde_pendulum, sde, a->fresh, a->judge, o);
     hl_sde_free(sde);
@@ -173,6 +201,7 @@ static void draw_panel(FILE *g, int panel)
             "set ylabel 'mean absolute error of %s' offset 0\n%splot ",
             left, left + .39, panel ? "Diffusion" : "Drift", panel ? "{/:Italic g}" : "{/:Italic f}",
             panel ? "unset key\n" : "set key bottom right\n");
+    static const int point[METHODS] = { 7, 5, 9 };
     for (int m = 0; m < METHODS; m++) {
         int value = panel ? 4 : 2;
         double low = 1e-4; /* an axis of logarithms has no room for less */
@@ -181,7 +210,7 @@ static void draw_panel(FILE *g, int panel)
                 "rgb '%s' notitle, $m%d using 1:%d with linespoints linewidth 2.5 pointtype %d pointsize 1.4 linecolor "
                 "rgb '%s' title '%s'",
                 m ? ", " : "", m, value, value, value + 1, low, value, value + 1, low, value, value + 1,
-                methods[m].colour, m, value, m ? 5 : 7, methods[m].colour, methods[m].title);
+                methods[m].colour, m, value, point[m], methods[m].colour, methods[m].title);
     }
     fputc('\n', g);
 }
@@ -242,5 +271,5 @@ static int run(const paper_settings *set)
     return result;
 }
 
-const paper_item paper_fig5 = { "fig5", "errors with sparse observations: Fokker-Planck matching and pseudo-likelihood",
+const paper_item paper_fig5 = { "fig5", "errors with sparse observations: Fokker-Planck matching, pseudo-likelihood and regression",
                                 run };

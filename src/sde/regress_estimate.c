@@ -8,7 +8,7 @@
 
 #include "sde/regress.h"
 
-enum { ROUNDS = 4, RIDGE_ROUNDS = 2 /* of steps, with an estimate to start with */, RATE_ROWS = 400, LEAST_PAIRS = 30 };
+enum { ROUNDS = 4, FURTHER_ROUNDS = 2 /* with an estimate to start with */, RATE_ROWS = 400, LEAST_PAIRS = 30 };
 static const double longest_step = 0.5, close_step = 0.25, longest_transition = 0.5;
 static const double much_less = 0.7; /* see enrich() */
 
@@ -58,7 +58,7 @@ static hl_status rounds(hl_regress *p, hl_sources *s, bool weak, bool steps)
 {
     hl_status status = HL_OK;
     bool started = p->started, apart = p->apart;
-    const size_t count = p->ridge_each && !weak ? RIDGE_ROUNDS : ROUNDS;
+    const size_t count = started && steps && (p->ridge_each || weak) ? FURTHER_ROUNDS : ROUNDS;
     for (size_t k = 0; k < count && status == HL_OK; k++) {
         p->last = weak || k + 1 == count;
         p->settled = k + 1 == count;

@@ -50,7 +50,9 @@ typedef struct fig5 {
 /* As `hollow sde fit --bands 0`: regression, density and verdict. */
 static hl_status learn_default(fig5 *a, const hl_sde_data *data, size_t seed, hl_sde **sde, sde_outcome *o)
 {
-    hl_sde_observations given = { .rows = data->rows, .dim = 2, .t = data->t, .x = data->x, .trajectory = data->trajectory };
+    hl_sde_observations given = {
+        .rows = data->rows, .dim = 2, .t = data->t, .x = data->x, .trajectory = data->trajectory
+    };
     char text[24];
     hl_settings *settings = NULL;
     double start = cli_now(), cpu = numbers_cpu_time();
@@ -271,5 +273,6 @@ static int run(const paper_settings *set)
     return result;
 }
 
-const paper_item paper_fig5 = { "fig5", "errors with sparse observations: Fokker-Planck matching, pseudo-likelihood and regression",
-                                run };
+const paper_item paper_fig5 = {
+    "fig5", "errors with sparse observations: Fokker-Planck matching, pseudo-likelihood and regression", run
+};

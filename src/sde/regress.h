@@ -176,10 +176,11 @@ typedef struct hl_conditions {
 
 typedef struct hl_weak hl_weak; /* weak form (regress_weak.c) */
 
-enum { HL_WEAK_NODES = 4 }; /* times of a quadrature; 2 if there are fewer */
+enum { HL_WEAK_NODES = 4, HL_WEAK_MOST_NODES = 6 }; /* times of a quadrature; 4 or 2 if there are fewer */
 /* Of conditions d E[phi] = E[L phi] dt between `times` rising times, times `waves` cosines of time: the weights of the right sides and of the
- * left ones, added to [waves][times] each. wave, if not NULL: [waves][times], the cosine of each interval. */
-void hl_weak_waves(size_t times, const double *at, size_t waves, double *weight, double *jump, double *wave);
+ * left ones, added to [waves][times] each. nodes: times of a quadrature. wave, if not NULL: [waves][times], the cosine of each interval. */
+void hl_weak_waves(size_t times, const double *at, size_t nodes, size_t waves, double *weight, double *jump,
+                   double *wave);
 /* NULL if there are too few times or rows for it. Sums over the data; borrows the problem. */
 hl_status hl_weak_create(hl_regress *p, hl_weak **weak);
 void hl_weak_free(hl_weak *weak);
@@ -215,7 +216,7 @@ typedef struct hl_choice {
     double score;
     size_t candidate;
     double ridge;
-    size_t functions; /* coefficients of the candidate */
+    size_t functions;                     /* coefficients of the candidate */
     double excess[HL_REGRESS_CANDIDATES]; /* of each candidate: its score beyond the best one, in standard errors */
 } hl_choice;
 /* p->basis and all that depends on it; theta is zero (regress_dictionaries.c). */

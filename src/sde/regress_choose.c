@@ -291,19 +291,28 @@ static bool stable(const work *w, size_t k, double least)
     return w->p->rate > 0 || score_error(w, k) <= most_scatter * least;
 }
 
+/* By how much k is worse than `best`, and the standard error of that. */
+static double gap_of(const work *w, size_t k, size_t best, double *error)
+{
+    const double *a = w->score + k * MOST_SPLITS, *b = w->score + best * MOST_SPLITS;
+    double gap = mean_score(w, k) - mean_score(w, best), square = 0, splits = (double)w->splits;
+    for (size_t set = 0; set < w->splits; set++)
+        square += (a[set] - b[set] - gap) * (a[set] - b[set] - gap);
+    *error = sqrt(square / (splits * (splits - 1)));
+    return gap;
+}
+
 /* Is k as good as the best, as far as the splits tell? A large deviation of one split is not enough. */
 static bool equals(const work *w, size_t k, size_t best)
 {
     const double *a = w->score + k * MOST_SPLITS, *b = w->score + best * MOST_SPLITS;
-    double gap = mean_score(w, k) - mean_score(w, best), square = 0, splits = (double)w->splits;
+    double error, gap = gap_of(w, k, best, &error);
     size_t worse = 0;
-    for (size_t set = 0; set < w->splits; set++) {
-        square += (a[set] - b[set] - gap) * (a[set] - b[set] - gap);
+    for (size_t set = 0; set < w->splits; set++)
         worse += a[set] > b[set];
-    }
     double fewer = (double)w->columns[best / RIDGES] - (double)w->columns[k / RIDGES];
-    return gap <= per_function * fewer || (gap <= tolerance[w->p->last] * sqrt(square / (splits * (splits - 1))) &&
-                                           (double)worse <= most_worse[w->p->last] * splits);
+    return gap <= per_function * fewer ||
+           (gap <= tolerance[w->p->last] * error && (double)worse <= most_worse[w->p->last] * (double)w->splits);
 }
 
 /* The solution of a candidate and ridge k from all folds, its columns and number to the scratch of the first thread. */
@@ -350,12 +359,17 @@ static bool lacks(const work *w, size_t k, size_t best, double left)
     return !w->c->noisy && !same && fewer > 0 && squares_left(w, k) - left > fewer + needed * sqrt(2 * fewer);
 }
 
-/* Of the ridges of a candidate the best. */
+/* Of the ridges of a candidate the smallest that is as good as the best. */
 static size_t best_ridge(const work *w, size_t candidate)
 {
     size_t best = candidate * RIDGES;
     for (size_t k = best; k < (candidate + 1) * RIDGES; k++)
         best = mean_score(w, k) < mean_score(w, best) ? k : best;
+    for (size_t k = candidate * RIDGES; k < best; k++) {
+        double error, gap = gap_of(w, k, best, &error);
+        if (gap <= tolerance[w->p->last] * error)
+            return k;
+    }
     return best;
 }
 

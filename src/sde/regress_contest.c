@@ -10,8 +10,8 @@
  * The least J + price x functions wins. Where even the largest dictionary leaves more than the noise explains, such as errors of the quadrature between
  * few times, the price rises by that factor.
  *
- * In one column each candidate is a part of its own. In several, parts are the drifts of one kind with constant, linear or larger diffusions,
- * of which held-out folds choose one. */
+ * In one column each candidate is a part of its own. In several, parts are the drifts of one kind with constant diffusions, independent or correlated, and with
+ * linear or larger ones; held-out folds choose within a part. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +39,8 @@ typedef struct contest {
     size_t number[HL_REGRESS_CANDIDATES]; /* of the candidates of the present part in the whole list */
     size_t count;
     finalist finalist[HL_REGRESS_CANDIDATES];
-    double *first; /* estimate of the first part of a kind of drift, with constant diffusions */
+    double *
+        first; /* estimate of the last part that began without one: of the same kind of drift, with constant diffusions */
 } contest;
 
 /* Are the drifts of one kind? */
@@ -56,7 +57,8 @@ static bool same_part(const hl_regress *p, const hl_candidate *a, const hl_candi
 {
     const size_t large = p->dim == 1 ? SIZE_MAX : 3;
     size_t noise[] = { hl_candidate_noise(a), hl_candidate_noise(b) };
-    return alike(p, a, b) && (noise[0] == noise[1] || (noise[0] >= large && noise[1] >= large));
+    bool same = noise[0] == noise[1] && (noise[0] || a->crossed == b->crossed);
+    return alike(p, a, b) && (same || (noise[0] >= large && noise[1] >= large));
 }
 
 /* The part that candidate `at` belongs to becomes the list of s. */
@@ -81,7 +83,7 @@ static hl_status run_rounds(contest *c, size_t count)
     return status;
 }
 
-/* Solves a part. `begins`: it is the first of its kind of drift; later ones start from its estimate. */
+/* Solves a part. `begins`: it has no estimate to start from; its own is that of the parts that follow. */
 static hl_status run_part(contest *c, size_t at, bool begins)
 {
     hl_regress *p = c->p;
@@ -157,7 +159,7 @@ hl_status hl_regress_contest(hl_regress *p, hl_sources *s)
         const hl_candidate *own = &c->all.candidate[at];
         if (c->done[at])
             continue;
-        bool begins = !kind || !alike(p, kind, own);
+        bool begins = !kind || !alike(p, kind, own) || hl_candidate_noise(own) == 0;
         if (begins)
             memset(c->first, 0, p->columns * sizeof *c->first);
         status = run_part(c, at, begins);

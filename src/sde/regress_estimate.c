@@ -331,4 +331,3 @@ hl_status hl_regress_estimate(hl_regress *p, hl_sources *s, bool ridges, hl_sde_
         snprintf(report->form, sizeof report->form, "%s, %s", c->name[0], c->name[1]);
     return status;
 }
-

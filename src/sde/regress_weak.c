@@ -2,7 +2,7 @@
  *
  *   E[phi](t_j+1) - E[phi](t_j) = integral from t_j to t_j+1 of E[L phi],   L phi = f . grad phi + A : Hess phi / 2
  *
- * with means over the observations of each time, and the integral by the cubic through four times. Both sides are multiplied
+ * with means over the observations of each time, and the integral by the polynomial through four or six times. Both sides are multiplied
  * by cosines c_k(t) and summed over the intervals: sum_l d_kl E[phi](t_l) = sum_l w_kl E[L phi](t_l). Few cosines see all of a
  * smooth change, and average the noise of the regressors, whose squares would make the estimate too small.
  *
@@ -19,12 +19,18 @@
 #include "sde/regress.h"
 
 enum { MOST_TIMES = 60, LEAST_TIMES = 3, LEAST_ROWS = 40, MOST_WAVES = 12 };
-enum { TRIAL_BUMPS = 60, MOST_TESTS = 56, NARROW_DIM = 2, TRIAL_ROWS = 4000, COVARIANCE_ROWS = 400, STREAM_TEST = 31 };
+enum { TRIAL_BUMPS = 60, MOST_TESTS = 56, NARROW_DIM = 2, TRIAL_ROWS = 4000, STREAM_TEST = 31 };
 static const double test_width = 0.7, narrow = 0.5, test_variance = 1e-4, covariance_floor = 1e-3, least_seen = 1e-5;
 /* Cosines as a share of the intervals. Faster ones see a time or two each, and their noise in the regressors makes estimates too small: with 20 times,
  * 12 cosines gave .33 for cir and 4.1 for two columns with tanh where 8 give .02 and .12 (one set of 600 rows a time each). */
 static const double waves_share = 0.4;
 enum { LEAST_WAVES = 3 };
+/* Rows of a time from which on the polynomial through six times is better than that through four, whose error then exceeds the noise: 600 rows at each of 12 times, CIR, slope -1.1 -> -1.9 for
+ * -2; with 60 rows errors grow by 7 % (scarce, as in regress_contest.c). */
+enum { MANY_ROWS = 200 };
+/* Rows of a time that the covariances are found from, in one column and in more. With 200 of 2,000 weights are too noisy (toggle .08 -> .42, corr .05 -> .10, snapshots); 1,200 are little
+ * better than 400 but in one column, where they cost little (cir, seed 1002: .05 -> .01). */
+enum { COVARIANCE_ROWS_ONE = 1200, COVARIANCE_ROWS = 400 };
 static const double most_shared = 0.95; /* the rest stands for errors of the quadrature */
 /* Mean square of what is left of the whitened rows: .7 to 1.4 for bist, toggle, corr, lv and hopf, 2.8 for brusselator and morse, whose quadrature
  * is too coarse (seed 51 of the benchmark). */
@@ -141,10 +147,10 @@ static hl_status find_times(hl_weak *w)
 static size_t interval_weights(size_t times, const double *at, size_t nodes, size_t j, double *weight)
 {
     static const double point[] = { 0.1127016653792583, 0.5, 0.8872983346207417 }, share[] = { 5, 8, 5 };
-    size_t low = nodes == 2 ? j : j ? j - 1 : 0;
+    size_t low = j + 1 > nodes / 2 ? j + 1 - nodes / 2 : 0;
     double h = at[j + 1] - at[j];
     low = low + nodes > times ? times - nodes : low;
-    for (size_t n = 0; n < nodes; n++) { /* Gauss' three points are exact for the cubic */
+    for (size_t n = 0; n < nodes; n++) { /* Gauss' three points are exact for the fifth degree */
         double sum = 0;
         for (size_t q = 0; q < 3; q++) {
             double place = at[j] + h * point[q], value = share[q] / 18;
@@ -157,11 +163,13 @@ static size_t interval_weights(size_t times, const double *at, size_t nodes, siz
     return low;
 }
 
-void hl_weak_waves(size_t times, const double *at, size_t waves, double *weight, double *jump, double *wave)
+void hl_weak_waves(size_t times, const double *at, size_t nodes, size_t waves, double *weight, double *jump,
+                   double *wave)
 {
     const double pi = 3.14159265358979323846;
-    size_t m = times, nodes = m < HL_WEAK_NODES ? 2 : HL_WEAK_NODES;
-    double interval[HL_WEAK_NODES], span = at[m - 1] - at[0];
+    size_t m = times;
+    nodes = m < HL_WEAK_NODES ? 2 : m < nodes ? HL_WEAK_NODES : nodes;
+    double interval[HL_WEAK_MOST_NODES], span = at[m - 1] - at[0];
     for (size_t j = 0; j + 1 < m; j++) {
         size_t low = interval_weights(m, at, nodes, j, interval);
         double middle = (0.5 * (at[j] + at[j + 1]) - at[0]) / span;
@@ -307,40 +315,71 @@ static hl_status find_tests(hl_weak *w)
 
 /* ---- sums over the data ---- */
 
-/* Adds row r to a cell. value: functions of both dictionaries, slope, bend. */
-static void add_row(const hl_weak *w, size_t r, double *to, double *value)
+enum { ROWS = 4 }; /* that are added to a cell together */
+
+typedef struct rows {
+    size_t count, row[ROWS];
+} rows;
+
+/* Adds rows to a cell, and forgets them. value: scratch. */
+static void add_rows(const hl_weak *w, rows *from, double *to, double *value)
 {
     const hl_regress *p = w->p;
-    const double *z = p->z + r * p->inputs, *known = p->known + r * 2 * p->dim;
-    double *noise = value + p->size[0], *slope = noise + p->size[1], *bend = slope + p->dim;
-    size_t common = p->size[0] - p->dim * p->ridge_each;
-    hl_basis_eval(&p->basis[0], z, value);
-    hl_basis_eval(&p->basis[1], z, noise);
+    size_t wide = p->size[0] + p->size[1], common = p->size[0] - p->dim * p->ridge_each;
+    double *slope = value + ROWS * wide, *bend = slope + p->dim,
+           *factor = bend + p->entries; /* [dim + entries][ROWS] */
+    memset(factor, 0, ROWS * (p->dim + p->entries) * sizeof *factor);
+    for (size_t n = 0; n < ROWS; n++) {
+        const double *z = n < from->count ? p->z + from->row[n] * p->inputs : NULL;
+        if (!z)
+            memset(value + n * wide, 0, wide * sizeof *value);
+        if (z)
+            hl_basis_eval(&p->basis[0], z, value + n * wide);
+        if (z)
+            hl_basis_eval(&p->basis[1], z, value + n * wide + p->size[0]);
+    }
     for (size_t k = 0; k < w->tests; k++, to += cell_width(w)) {
-        double phi = eval_test(w, &w->test[k], z, slope, bend);
+        for (size_t n = 0; n < from->count; n++) {
+            const double *known = p->known + from->row[n] * 2 * p->dim;
+            to[p->columns + 1] += eval_test(w, &w->test[k], p->z + from->row[n] * p->inputs, slope, bend);
+            for (size_t i = 0; i < p->dim; i++)
+                to[p->columns] += slope[i] * known[i] + 0.5 * bend[i] * known[p->dim + i];
+            for (size_t i = 0; i < p->dim; i++)
+                factor[i * ROWS + n] = slope[i];
+            for (size_t e = 0; e < p->entries; e++)
+                factor[(p->dim + e) * ROWS + n] = e < p->dim ? 0.5 * bend[e] : bend[e];
+        }
         for (size_t i = 0; i < p->dim; i++) {
             size_t own = common + i * p->ridge_each; /* no candidate has the ridges of other columns */
-            hl_axpy(common, slope[i], value, to + hl_regress_drift(p, i));
-            hl_axpy(p->ridge_each, slope[i], value + own, to + hl_regress_drift(p, i) + own);
-            to[p->columns] += slope[i] * known[i] + 0.5 * bend[i] * known[p->dim + i];
+            double *drift = to + hl_regress_drift(p, i);
+            hl_axpy_four(common, factor + i * ROWS, value, wide, drift);
+            hl_axpy_four(p->ridge_each, factor + i * ROWS, value + own, wide, drift + own);
         }
         for (size_t e = 0; e < p->entries; e++)
-            hl_axpy(hl_regress_noise_size(p, e), e < p->dim ? 0.5 * bend[e] : bend[e], noise,
-                    to + hl_regress_noise(p, e));
-        to[p->columns + 1] += phi;
+            hl_axpy_four(hl_regress_noise_size(p, e), factor + (p->dim + e) * ROWS, value + p->size[0], wide,
+                         to + hl_regress_noise(p, e));
     }
+    from->count = 0;
 }
 
 static void sum_job(void *user, int thread)
 {
     hl_weak *w = user;
     int team = w->p->ctx->team ? hl_team_size(w->p->ctx->team) : 1;
-    for (size_t t = (size_t)thread; t < w->times; t += (size_t)team)
+    double *scratch = w->scratch + (size_t)thread * w->scratch_size;
+    for (size_t t = (size_t)thread; t < w->times; t += (size_t)team) {
+        rows some[HL_REGRESS_FOLDS] = { { 0 } };
         for (size_t k = w->start[t]; k < w->start[t + 1]; k++) {
-            size_t r = w->index[k], fold = w->p->fold[r];
+            size_t fold = w->p->fold[w->index[k]];
             w->count[fold * w->times + t]++;
-            add_row(w, r, cell_of(w, fold, t), w->scratch + (size_t)thread * w->scratch_size);
+            some[fold].row[some[fold].count++] = w->index[k];
+            if (some[fold].count == ROWS)
+                add_rows(w, &some[fold], cell_of(w, fold, t), scratch);
         }
+        for (size_t fold = 0; fold < HL_REGRESS_FOLDS; fold++)
+            if (some[fold].count)
+                add_rows(w, &some[fold], cell_of(w, fold, t), scratch);
+    }
 }
 
 static void run(hl_weak *w, void (*job)(void *user, int thread))
@@ -358,7 +397,8 @@ static hl_status make_arrays(hl_weak *w)
     size_t team = ctx->team ? (size_t)hl_team_size(ctx->team) : 1, m = w->times, r = w->tests;
     size_t cells =
         hl_size_mul(hl_size_mul(HL_REGRESS_FOLDS * m + team, r), cell_width(w)); /* and one for each thread */
-    w->scratch_size = p->size[0] + p->size[1] + p->dim + 2 * p->entries + p->dim + (4 + 2 * p->dim) * r;
+    w->scratch_size =
+        ROWS * (p->size[0] + p->size[1]) + (2 + ROWS) * (p->dim + p->entries) + 2 * r * (1 + ROWS * (p->dim + 1));
     w->cell = hl_calloc(ctx, cells, sizeof *w->cell);
     w->count = hl_calloc(ctx, HL_REGRESS_FOLDS * m, sizeof *w->count);
     w->waves = (size_t)ceil(waves_share * (double)(m - 1));
@@ -394,7 +434,8 @@ hl_status hl_weak_create(hl_regress *p, hl_weak **weak)
         hl_weak_free(w);
         return status;
     }
-    hl_weak_waves(w->times, w->at, w->waves, w->weight, w->jump, w->wave);
+    size_t nodes = w->start[w->times] >= MANY_ROWS * w->times ? HL_WEAK_MOST_NODES : HL_WEAK_NODES;
+    hl_weak_waves(w->times, w->at, nodes, w->waves, w->weight, w->jump, w->wave);
     run(w, sum_job);
     for (size_t k = 0; k < HL_REGRESS_FOLDS * w->times; k++)
         if (w->count[k] == 0) { /* a fold without rows at some time: too few trajectories */
@@ -465,28 +506,43 @@ static double rows_of(const hl_weak *w, size_t time)
     return (double)(w->start[time + 1] - w->start[time]);
 }
 
+/* Sums of products over the rows of a time, ROWS rows at once, to s [2 tests][2 tests] and to bracket [tests][tests]. v: [ROWS][2 tests], gradient:
+ * [ROWS][2 dim tests], of which those beyond `count` are zero. */
+static void add_products(const hl_weak *w, const double *v, const double *gradient, double *s, double *bracket)
+{
+    const hl_regress *p = w->p;
+    size_t r = w->tests, r2 = 2 * r, wide = r2 * p->dim;
+    for (size_t k = 0; k < r2; k++) {
+        const double at[ROWS] = { v[k], v[r2 + k], v[2 * r2 + k], v[3 * r2 + k] };
+        hl_axpy_four(k + 1, at, v, r2, s + k * r2);
+    }
+    for (size_t k = 0; k < r * p->dim && p->started; k++) {
+        const double at[ROWS] = { gradient[k], gradient[wide + k], gradient[2 * wide + k], gradient[3 * wide + k] };
+        hl_axpy_four(r, at, gradient + (p->dim + k % p->dim) * r, wide, bracket + k / p->dim * r);
+    }
+}
+
 static void covariance_job(void *user, int thread)
 {
     hl_weak *w = user;
     const hl_regress *p = w->p;
     size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1, r2 = 2 * w->tests;
+    size_t most = p->dim == 1 ? COVARIANCE_ROWS_ONE : COVARIANCE_ROWS;
     double *value = w->scratch + (size_t)thread * w->scratch_size;
-    double *gradient = value + w->scratch_size - r2 * (2 + p->dim), *v = gradient + r2 * p->dim, *mean = v + r2;
+    double *mean = value + w->scratch_size - r2, *v = mean - ROWS * r2, *gradient = v - ROWS * r2 * p->dim;
     for (size_t t = (size_t)thread; t < w->times; t += team) {
         double *s = w->variance + t * r2 * r2, *bracket = w->bracket + t * w->tests * w->tests;
-        size_t stride = (w->start[t + 1] - w->start[t]) / COVARIANCE_ROWS + 1, n = 0;
+        size_t stride = (w->start[t + 1] - w->start[t]) / most + 1, n = 0;
         memset(s, 0, r2 * r2 * sizeof *s);
         memset(mean, 0, r2 * sizeof *mean);
         memset(bracket, 0, w->tests * w->tests * sizeof *bracket);
-        for (size_t q = w->start[t]; q < w->start[t + 1]; q += stride, n++) {
-            row_values(w, w->index[q], v, gradient, value);
-            for (size_t k = 0; k < w->tests * p->dim && p->started; k++)
-                hl_axpy(w->tests, gradient[k], gradient + (p->dim + k % p->dim) * w->tests,
-                        bracket + k / p->dim * w->tests);
-            for (size_t k = 0; k < r2; k++) {
-                mean[k] += v[k];
-                hl_axpy(k + 1, v[k], v, s + k * r2);
+        for (size_t q = w->start[t]; q < w->start[t + 1];) {
+            memset(gradient, 0, ROWS * r2 * (p->dim + 1) * sizeof *gradient); /* and v */
+            for (size_t k = 0; k < ROWS && q < w->start[t + 1]; k++, q += stride, n++) {
+                row_values(w, w->index[q], v + k * r2, gradient + k * r2 * p->dim, value);
+                hl_axpy(r2, 1, v + k * r2, mean);
             }
+            add_products(w, v, gradient, s, bracket);
         }
         for (size_t k = 0; k < r2; k++)
             for (size_t l = 0; l <= k; l++)
@@ -736,12 +792,17 @@ static void group_job(void *user, int thread)
         memset(to, 0, w->waves * r * columns * sizeof *to);
         for (size_t l = 0; l < m; l++) {
             double own = 0, all = w->count[q * m + l];
+            rows some = { 0 };
             memset(cell, 0, size * sizeof *cell);
             for (size_t k = w->start[l]; k < w->start[l + 1]; k++)
                 if (p->group[w->index[k]] == g) {
-                    add_row(w, w->index[k], cell, w->scratch + (size_t)thread * w->scratch_size);
+                    some.row[some.count++] = w->index[k];
+                    if (some.count == ROWS)
+                        add_rows(w, &some, cell, w->scratch + (size_t)thread * w->scratch_size);
                     own++;
                 }
+            if (some.count)
+                add_rows(w, &some, cell, w->scratch + (size_t)thread * w->scratch_size);
             hl_axpy(size, -own / all, cell_of(w, q, l), cell);
             for (size_t j = 0; j < w->waves && own > 0; j++)
                 add_wave(w, j, l, 1 / all, cell, to);

@@ -739,7 +739,7 @@ static hl_status run(weak *w, uint64_t seed, double effect, hl_weak_tests *out)
     status = make_arrays(w);
     if (status != HL_OK)
         return status;
-    hl_weak_waves(w->times, w->at, w->waves, w->weight, w->jump, w->wave);
+    hl_weak_waves(w->times, w->at, HL_WEAK_NODES, w->waves, w->weight, w->jump, w->wave);
     status = measure_rows(w, out);
     return status == HL_OK && out->conditions ? refer(w, seed, effect, out) : status;
 }

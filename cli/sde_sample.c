@@ -320,6 +320,7 @@ static hl_status close_output(job *j)
         return status;
     cli_json_close_rows(&j->json, j->set->out);
     cli_json_count(&j->json, "trajectories", j->rows);
+    cli_json_count(&j->json, "not_finite", j->escaped);
     if (j->given)
         cli_json_real(&j->json, "effective_share", j->effective);
     cli_json_count(&j->json, "rows", j->set->intervals ? j->times : j->rows * j->times);

@@ -73,7 +73,7 @@ expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/fo
 stderr_has "kappa = "
 json "$out" '[c["name"] for c in j["constants"]] == ["kappa", "theta", "sigma", "gamma"] and all(c["error"] > 0 for c in j["constants"])'
 expect 0 info "$work/form.hollow" --json
-json "$out" 'j["drift_form"] == "yield = kappa*(theta - yield)" and len(j["constants"]) == 4'
+json "$out" 'j["drift_form"] == "yield = kappa*(theta - yield)" and len(j["constants"]) == 4 and j["form"] == "expression, expression"'
 expect 0 info "$work/form.hollow"
 stdout_has "diffusion_form yield = sigma*yield^gamma"
 expect 0 sde grid "$work/form.hollow" "$work/points.csv"

@@ -466,7 +466,7 @@ json "$work/last" 'j["unexplained"] is None'
 # ---- --json: one object ----
 
 expect 0 sde sample "$model" -n 2 --steps 4 --json
-json "$out" 'j["columns"] == ["trajectory", "t", "x"] and j["rows"] == 10 == len(j["sample"]) and j["sample"][5][:2] == [1, 100] and j["trajectories"] == 2'
+json "$out" 'j["columns"] == ["trajectory", "t", "x"] and j["rows"] == 10 == len(j["sample"]) and j["sample"][5][:2] == [1, 100] and j["trajectories"] == 2 and j["not_finite"] == 0'
 expect 0 sde sample "$model" -n 2 --steps 4 --json --out "$work/sample.csv"
 json "$out" 'j["file"].endswith("sample.csv") and j["rows"] == 10 and "sample" not in j'
 expect 0 sde sample "$model" -n 2 --steps 4

@@ -226,6 +226,8 @@ size_t hl_regress_candidates(const hl_regress *p, hl_candidate *c);
 /* The best of at most HL_REGRESS_CANDIDATES candidates to p->theta; `fixed`: this one is, or SIZE_MAX. */
 hl_status hl_regress_choose(hl_regress *p, const hl_conditions *c, size_t candidates, const hl_candidate *candidate,
                             size_t fixed, hl_choice *best);
+/* Coefficients of a candidate. */
+size_t hl_candidate_functions(const hl_regress *p, const hl_candidate *c);
 /* A number that is larger for larger dictionaries of the diffusion: 0 constant, 2 linear. */
 static inline size_t hl_candidate_noise(const hl_candidate *c)
 {

@@ -142,6 +142,18 @@ static size_t columns_of(const hl_regress *p, const hl_candidate *c, size_t *ind
     return count;
 }
 
+size_t hl_candidate_functions(const hl_regress *p, const hl_candidate *c)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < p->dim; i++)
+        for (size_t a = 0; a < p->size[0]; a++)
+            count += has(p, c, 0, i, a);
+    for (size_t e = 0; e < p->entries; e++)
+        for (size_t a = 0; a < hl_regress_noise_size(p, e); a++)
+            count += has(p, c, 1, e, a);
+    return count;
+}
+
 /* normal - share * noise of the chosen columns, scaled, with `keep` times normal taken away and a ridge; to l. False if it
  * is not positive. */
 static bool factor(const double *normal, const double *noise, size_t wide, size_t n, const size_t *index, double share,

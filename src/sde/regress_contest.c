@@ -83,11 +83,30 @@ static hl_status run_rounds(contest *c, size_t count)
     return status;
 }
 
+/* In several columns, where parts cost seconds: has one been found that leaves no more than noise, and would a win of the part that s lists take a J more than two
+ * deviations below that? */
+static bool hopeless(const contest *c)
+{
+    const hl_regress *p = c->p;
+    double conditions = (double)c->s->rows.count, far = 2 * sqrt(2 * conditions), least = INFINITY;
+    for (size_t k = 0; k < c->s->candidates; k++)
+        least = fmin(least, (double)hl_candidate_functions(p, &c->s->candidate[k]));
+    for (size_t k = 0; k < c->count && p->dim > 1; k++) {
+        const finalist *f = &c->finalist[k];
+        double own = (double)f->functions, left = f->left[f->scatter[1] < f->scatter[0]];
+        if (left <= conditions + far && price * (least - own) > far)
+            return true;
+    }
+    return false;
+}
+
 /* Solves a part. `begins`: it has no estimate to start from; its own is that of the parts that follow. */
 static hl_status run_part(contest *c, size_t at, bool begins)
 {
     hl_regress *p = c->p;
     take_part(c, at);
+    if (hopeless(c))
+        return HL_OK;
     p->started = !begins;
     p->apart = false;
     memcpy(p->theta, c->first, p->columns * sizeof *p->theta);

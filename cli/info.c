@@ -271,14 +271,14 @@ static void put_form(cli_json *json, const hl_sde_spec *p)
 {
     const hl_sde_forms *forms = p->forms;
     hl_sde_regress_report report = hl_sde_simple_report(p->simple);
-    char text[80], *comma = strchr(report.form, ',');
+    char form[80], *comma = strchr(report.form, ',');
     bool given[] = { forms != NULL, forms != NULL };
     for (size_t i = 0; i < p->dim; i++)
         for (int part = 0; part < 2; part++)
             given[part] = given[part] && hl_sde_forms_has(forms, part, i);
-    snprintf(text, sizeof text, "%.*s, %s", given[0] || !comma ? 10 : (int)(comma - report.form),
+    snprintf(form, sizeof form, "%.*s, %s", given[0] || !comma ? 10 : (int)(comma - report.form),
              given[0] ? "expression" : report.form, given[1] || !comma ? "expression" : comma + 2);
-    cli_json_text(json, "form", text);
+    cli_json_text(json, "form", form);
 }
 
 static void put_equations(cli_json *json, const hl_sde *sde, const hl_sde_spec *p)

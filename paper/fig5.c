@@ -256,7 +256,7 @@ static int run(const paper_settings *set)
     fig5 a = { .set = set, .shares = MOST_SHARES, .seeds = MOST_SEEDS, .train = SDE_TRAIN, .fresh = SDE_FRESH };
     memcpy(a.share, shares, sizeof shares);
     if (set->quick) {
-        a = (fig5){ .set = set, .shares = 2, .seeds = 1, .train = 500, .fresh = 50, .iterations = 50 };
+        a = (fig5){ .set = set, .shares = 2, .seeds = 1, .train = 200, .fresh = 50, .iterations = 50 };
         memcpy(a.share, quick, sizeof quick);
     }
     int error = cli_make_directory(set->out);

@@ -32,7 +32,7 @@ static inline __attribute__((always_inline)) double total(const lanes *s)
     return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
 }
 
-WIDE double hl_dot(size_t n, const double *a, const double *b)
+WIDE static double dot(size_t n, const double *a, const double *b)
 {
     lanes s = { 0 }, t = { 0 };
     size_t k = 0;
@@ -64,7 +64,7 @@ WIDE static void dot_rows(size_t n, const double *row, size_t stride, const doub
             to[r] += row[r * stride + k] * b[k];
 }
 
-WIDE void hl_axpy(size_t n, double a, const double *x, double *y)
+WIDE static void axpy(size_t n, double a, const double *x, double *y)
 {
     size_t k = 0;
     for (; k + LANES <= n; k += LANES) {
@@ -78,7 +78,7 @@ WIDE void hl_axpy(size_t n, double a, const double *x, double *y)
         y[k] += a * x[k];
 }
 
-WIDE void hl_axpy_four(size_t n, const double *a, const double *x, size_t stride, double *y)
+WIDE static void axpy_four(size_t n, const double *a, const double *x, size_t stride, double *y)
 {
     const double *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
     size_t k = 0;
@@ -94,6 +94,22 @@ WIDE void hl_axpy_four(size_t n, const double *a, const double *x, size_t stride
     }
     for (; k < n; k++)
         y[k] = y[k] + ((a[0] * x[k] + a[1] * x1[k]) + (a[2] * x2[k] + a[3] * x3[k]));
+}
+
+/* Copies of functions for instruction sets would be exported by the library; their callers are not. */
+double hl_dot(size_t n, const double *a, const double *b)
+{
+    return dot(n, a, b);
+}
+
+void hl_axpy(size_t n, double a, const double *x, double *y)
+{
+    axpy(n, a, x, y);
+}
+
+void hl_axpy_four(size_t n, const double *a, const double *x, size_t stride, double *y)
+{
+    axpy_four(n, a, x, stride, y);
 }
 
 void hl_solve_lower(size_t n, const double *l, size_t stride, double *y)

@@ -24,6 +24,8 @@ static const double price = 6;
  * (corr, toggle, fhn, lv), 1.8 to 3 where it is not. */
 static const double most_excess = 1.8;
 static const double most_left = 2; /* and of the number of conditions */
+/* Parts that lost by more are no rivals of the winner in resampled data either. In units of the price. */
+static const double clear = 4;
 
 typedef struct finalist {
     size_t candidate, functions;
@@ -36,6 +38,7 @@ typedef struct contest {
     hl_sources *s;
     hl_sources all; /* the whole list of candidates */
     bool done[HL_REGRESS_CANDIDATES];
+    size_t part[HL_REGRESS_CANDIDATES];   /* the finalist of a candidate's part, if it has one */
     size_t number[HL_REGRESS_CANDIDATES]; /* of the candidates of the present part in the whole list */
     size_t count;
     finalist finalist[HL_REGRESS_CANDIDATES];
@@ -68,9 +71,17 @@ static void take_part(contest *c, size_t at)
     for (size_t k = at; k < c->all.candidates; k++)
         if (!c->done[k] && same_part(c->p, &c->all.candidate[at], &c->all.candidate[k])) {
             c->done[k] = true;
+            c->part[k] = c->count;
             c->number[c->s->candidates] = k;
             c->s->candidate[c->s->candidates++] = c->all.candidate[k];
         }
+}
+
+/* It has no finalist. */
+static void forget_part(contest *c)
+{
+    for (size_t k = 0; k < c->s->candidates; k++)
+        c->part[c->number[k]] = SIZE_MAX;
 }
 
 static hl_status run_rounds(contest *c, size_t count)
@@ -105,12 +116,16 @@ static hl_status run_part(contest *c, size_t at, bool begins)
 {
     hl_regress *p = c->p;
     take_part(c, at);
-    if (hopeless(c))
+    if (hopeless(c)) {
+        forget_part(c);
         return HL_OK;
+    }
     p->started = !begins;
     p->apart = false;
     memcpy(p->theta, c->first, p->columns * sizeof *p->theta);
     hl_status status = run_rounds(c, begins ? FIRST_ROUNDS : FURTHER_ROUNDS);
+    if (status == HL_ERR_NO_SOLUTION)
+        forget_part(c);
     if (status != HL_OK)
         return status == HL_ERR_NO_SOLUTION ? HL_OK : status;
     if (begins)
@@ -127,22 +142,40 @@ static hl_status run_part(contest *c, size_t at, bool begins)
     return HL_OK;
 }
 
-/* The winner if rows are independent (0) or of the same trajectories (1). */
-static const finalist *winner_of(const contest *c, int same)
+/* The price of a function, if rows are independent (0) or of the same trajectories (1). */
+static double price_of(const contest *c, int same)
 {
     double conditions = (double)c->s->rows.count, excess = INFINITY;
-    const finalist *best = &c->finalist[0];
     for (size_t k = 0; k < c->count; k++) {
         const finalist *f = &c->finalist[k];
         excess = fmin(excess, f->left[same] / fmax(conditions - (double)f->functions, 1));
     }
-    for (size_t k = 0; k < c->count; k++) {
-        const finalist *f = &c->finalist[k];
-        double more = (double)f->functions - (double)best->functions;
-        if (f->left[same] + price * fmax(excess, 1) * more < best->left[same])
-            best = f;
-    }
+    return price * fmax(excess, 1);
+}
+
+/* By how much a is behind b. */
+static double behind(const contest *c, int same, const finalist *a, const finalist *b)
+{
+    return a->left[same] - b->left[same] + price_of(c, same) * ((double)a->functions - (double)b->functions);
+}
+
+static const finalist *winner_of(const contest *c, int same)
+{
+    const finalist *best = &c->finalist[0];
+    for (size_t k = 1; k < c->count; k++)
+        if (behind(c, same, &c->finalist[k], best) < 0)
+            best = &c->finalist[k];
     return best;
+}
+
+/* Candidates of parts that lost clearly, or were not tried, are told to be out of the question. */
+static void exclude(contest *c, int same, const finalist *winner)
+{
+    for (size_t k = 0; k < c->all.candidates; k++) {
+        const finalist *f = c->part[k] < c->count ? &c->finalist[c->part[k]] : NULL;
+        if (!f || behind(c, same, f, winner) > clear * price_of(c, same))
+            c->s->choice.excess[k] = INFINITY;
+    }
 }
 
 static hl_status finish(contest *c)
@@ -161,6 +194,7 @@ static hl_status finish(contest *c)
     c->s->fixed = f->candidate;
     hl_status status = run_rounds(c, LAST_ROUNDS);
     c->s->fixed = SIZE_MAX;
+    exclude(c, same, f);
     return status;
 }
 

@@ -54,11 +54,73 @@ static void test_few(void **state)
     }
 }
 
+/* Snapshots of dx = -x dt + .5 dW from 2 + .3 N at given times, exact, `rows` of each. */
+static void learn_return(hl_context *ctx, size_t times, const double *at, const double *again, double f[2], double *g)
+{
+    enum { ROWS = 300, MOST = 40 * ROWS };
+    static double t[MOST], x[MOST];
+    hl_sde_simple *s;
+    for (size_t k = 0; k < times; k++)
+        for (size_t r = 0; r < ROWS; r++) {
+            size_t n = k * ROWS + r;
+            double decay = exp(-at[k]), spread = sqrt(0.125 * (1 - decay * decay) + 0.09 * decay * decay);
+            t[n] = r % 2 ? again[k] : at[k];
+            x[n] = 2 * decay + spread * hl_random_normal(5, 77, n);
+        }
+    assert_int_equal(hl_sde_regress(ctx, &(hl_sde_data){ times * ROWS, t, x, NULL }, 1, NULL, &s), HL_OK);
+    double value[2];
+    assert_int_equal(hl_sde_simple_eval(s, 2, (double[]){ 0, 0 }, (double[]){ 0, 1 }, f, value), HL_OK);
+    *g = value[1];
+    hl_sde_simple_free(s);
+}
+
+/* Times that differ by rounding are one: k / 10 and a sum of so many tenths. */
+static void test_rounded_times(void **state)
+{
+    double at[31], sum[31] = { 0 }, f[2], g, f_rounded[2], g_rounded;
+    size_t differ = 0;
+    for (size_t k = 0; k < 31; k++) {
+        at[k] = (double)k * 0.1;
+        sum[k] = k ? sum[k - 1] + 0.1 : 0;
+        differ += sum[k] != at[k];
+    }
+    assert_true(differ > 10);
+    learn_return(*state, 31, at, at, f, &g);
+    learn_return(*state, 31, at, sum, f_rounded, &g_rounded);
+    CHECK_NEAR(f[1] - f[0], -1, 0.2, "slope");
+    for (size_t k = 0; k < 2; k++)
+        CHECK_NEAR(f_rounded[k], f[k], 1e-6, "drift");
+    CHECK_NEAR(g_rounded, g, 1e-6, "diffusion");
+}
+
+/* One more time, long after the others or in steps of very different lengths, must not spoil what the others tell. */
+static void test_uneven_times(void **state)
+{
+    static const double grown[] = { 0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 },
+                        mixed[] = { 0, 0.001, 0.002, 0.01, 0.02, 0.05, 0.1, 0.3, 0.31, 0.9, 2, 2.001, 4, 10 };
+    double late[16], f[2], g;
+    for (size_t k = 0; k < 15; k++)
+        late[k] = (double)k / 7;
+    const struct {
+        size_t count;
+        const double *at;
+        double last, within;
+    } cases[] = { { 16, late, 6, 0.2 }, { 16, late, 1000, 0.2 }, { 8, grown, 3.2, 0.3 }, { 14, mixed, 10, 0.4 } };
+    for (size_t k = 0; k < 4; k++) {
+        late[15] = cases[k].last;
+        learn_return(*state, cases[k].count, cases[k].at, cases[k].at, f, &g);
+        CHECK_NEAR(f[1] - f[0], -1, cases[k].within, "slope");
+        CHECK_NEAR(g, 0.5, 0.5 * cases[k].within, "diffusion");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_correlated),
         cmocka_unit_test(test_few),
+        cmocka_unit_test(test_rounded_times),
+        cmocka_unit_test(test_uneven_times),
     };
     return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

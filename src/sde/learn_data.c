@@ -109,6 +109,8 @@ hl_status hl_learner_take_data(hl_learner *l)
         status = copy_rows(l, t, x);
     if (status == HL_OK)
         status = pair_rows(l);
+    if (status == HL_OK && !l->outcome->paired)
+        status = hl_sde_merge_times(l->ctx, n, t);
     if (status != HL_OK)
         return status;
     hash_values(&l->hash, t, n);

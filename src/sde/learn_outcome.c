@@ -247,8 +247,8 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
     else if (f->kind == HL_SDE_FINDING_STATIONARY)
         snprintf(buffer, size,
                  "the observations have nearly the same distribution at all times: the density of x moves by %.2g of "
-                 "its spread (%.2g is expected by chance; 0.01 is needed)",
-                 f->value, f->other);
+                 "its spread (%.2g is expected by chance; %.2g is needed)",
+                 f->value, f->other, fmax(0.01, 3 * f->other));
     else if (f->kind == HL_SDE_FINDING_STEPS_UNLIKELY)
         snprintf(
             buffer, size,

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "hollow/table.h"
 #include "sde/observations_choose.h"
+#include "sde/sde.h"
 
 static const char *const time_names[] = { "t", "time", NULL };
 static const double days_of_a_year = 365.2425;
@@ -456,6 +457,7 @@ static hl_status check_times(const sheet *s, observations *rows)
     if (!given && !rising) {
         rows->seen.trajectories = rows->seen.rows;
         rows->seen.snapshots = back;
+        return hl_sde_merge_times(s->ctx, rows->seen.rows, rows->seen.t);
     }
     return HL_OK;
 }

@@ -74,13 +74,13 @@ static int by_stamp(const void *a, const void *b)
 }
 
 /* The place of each row in order of time: rows of one time are then spread evenly over the folds. */
-static hl_status order_rows(hl_regress *p, const hl_sde_data *data, size_t *place)
+static hl_status order_rows(const hl_regress *p, size_t *place)
 {
     stamp *s = hl_calloc(p->ctx, p->rows, sizeof *s);
     if (!s)
         return HL_ERR_NOMEM;
     for (size_t r = 0; r < p->rows; r++)
-        s[r] = (stamp){ data->t[r], r };
+        s[r] = (stamp){ p->u[r], r };
     qsort(s, p->rows, sizeof *s, by_stamp);
     for (size_t k = 0; k < p->rows; k++)
         place[s[k].row] = k;
@@ -207,8 +207,15 @@ static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
             p->entry[e][1] = j;
         }
     }
+    bool rising = true;
+    for (size_t r = 1; r < n; r++)
+        rising = rising && data->t[r] > data->t[r - 1];
+    if (!data->trajectory && !rising)
+        status = hl_sde_merge_times(ctx, n, p->u);
+    if (status != HL_OK)
+        return status;
     size_t *place = hl_calloc(ctx, n, sizeof *place);
-    status = place ? order_rows(p, data, place) : HL_ERR_NOMEM;
+    status = place ? order_rows(p, place) : HL_ERR_NOMEM;
     if (status == HL_OK)
         status = set_pairs(p, data, place);
     hl_free(ctx, place);

@@ -206,6 +206,8 @@ enum { HL_SDE_LONG = 5, HL_SDE_GAP = 20 };
 bool hl_sde_step_begins(const hl_sde_data *data, size_t row, double longest);
 /* The longest step of so many medians; infinity if there are no steps. */
 hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double medians, double *longest);
+/* Times of snapshots that differ by rounding become one (times.c). */
+hl_status hl_sde_merge_times(hl_context *ctx, size_t rows, double *t);
 /* First and last time, means and deviations (dim each) of data; HL_ERR_INVALID if a column or time is constant. */
 hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t dim, double *t_first, double *t_last,
                          double *mean, double *deviation);

@@ -111,7 +111,7 @@ typedef enum hl_reason {
     HL_REASON_STATIONARY_DATA = 64,
     /* Not determined: drift and diffusion both depend on t. For every diffusion there is a drift with the same densities. */
     HL_REASON_TIME_DEPENDENT = 128,
-    /* Not determined: learned from fewer than 100 steps. */
+    /* Not determined: learned from fewer than 100 steps; or networks, and there are neither steps nor rows enough for a test or a regression. */
     HL_REASON_FEW_STEPS = 256,
     /* Not determined: the half-width of the 90 % bands of drift or diffusion exceeds a quarter of their size near the data. The bands are those of
      * a regression or, for pseudo-likelihood, those of the drift determined by the steps. */

@@ -59,7 +59,7 @@ typedef enum hl_sde_finding_kind {
     HL_SDE_FINDING_METHOD,
     /* Drift and diffusion both depend on t: densities do not identify them. */
     HL_SDE_FINDING_TIME_DEPENDENT,
-    /* pseudo-ml: there are too few steps to test the model. */
+    /* There are too few steps, and for networks of snapshots too few rows or times, to test the model. */
     HL_SDE_FINDING_FEW_STEPS,
     /* pseudo-ml: the 90 % band of the drift is the fraction `value` of the drift. */
     HL_SDE_FINDING_WIDE_BAND,

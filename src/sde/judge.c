@@ -578,6 +578,8 @@ static uint32_t undetermined(const hl_judge *j, const hl_verdict *v)
         reasons |= HL_REASON_FEW_STEPS;
     if (j->sde && (j->sde->method == HL_SDE_PSEUDO_LIKELIHOOD || isfinite(j->band)) && v->band > widest_band)
         reasons |= HL_REASON_WIDE_BAND;
+    if (j->sde && !j->sde->simple && !v->steps && !v->means && isnan(v->regression[0]) && !all_known(j->sde))
+        reasons |= HL_REASON_FEW_STEPS; /* nothing was there to test networks with */
     if (v->regression[0] > most_difference || v->regression[1] > most_difference)
         reasons |= HL_REASON_REGRESSION;
     return reasons;

@@ -93,7 +93,8 @@ static const char *simple_text(hl_sde_finding_kind kind)
         return "drift and diffusion both depend on t, and densities do not identify them: for every diffusion g(t, x) "
                "there is a drift with the same densities";
     case HL_SDE_FINDING_FEW_STEPS:
-        return "there are fewer than 100 steps along trajectories: the model cannot be tested";
+        return "there are fewer than 100 steps along trajectories, or too few rows or times: the model cannot be "
+               "tested";
     default:
         return NULL;
     }

@@ -672,4 +672,10 @@ if [ -d /proc/self ]; then
     absent "$work/choosing.hollow"
 fi
 
+# Two times are too few for a regression and for any test: networks are learned, and the verdict says so.
+awk 'function normal() { return sqrt(-2 * log(1 - rand())) * cos(6.283185307 * rand()) }
+    BEGIN { srand(3); print "t,x"; for (k = 0; k < 800; k++) print (k % 2) "," (k % 2 ? 0.7 + 0.4 * normal() : 2 + 0.3 * normal()) }' >"$work/two.csv"
+expect 0 sde fit "$work/two.csv" -o "$work/two.hollow" --json --quiet
+json "$out" 'j["verdict"] == "not determined" and "few steps" in j["reasons"]'
+
 finish test_cli_sde

@@ -44,8 +44,7 @@ typedef struct contest {
     size_t number[HL_REGRESS_CANDIDATES]; /* of the candidates of the present part in the whole list */
     size_t count;
     finalist finalist[HL_REGRESS_CANDIDATES];
-    double *
-        first; /* estimate of the last part that began without one: of the same kind of drift, with constant diffusions */
+    double *first; /* estimate of the last part that began without one: the same kind of drift, constant diffusions */
 } contest;
 
 /* Are the drifts of one kind? */

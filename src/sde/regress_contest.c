@@ -21,7 +21,7 @@ enum { FIRST_ROUNDS = 3, FURTHER_ROUNDS = 2, LAST_ROUNDS = 2, SOME_ROWS = 500 };
 static const double most_below = 0.2; /* share of the rows, see impossible() */
 /* Found on 66 data sets of 600 rows at ten times (bench sde --observed scarce, eleven equations in one column, seeds 3001 to 3006): 4 to 6 are equal within noise, 2 and 8 worse. */
 static const double price = 6;
-/* Rows of different times are of the same trajectories only if that leaves no more than so many times what independent rows leave: .7 to 1.4 where it is true
+/* Rows of different times are of the same trajectories only if that leaves no more than so many times what independent rows leave: .5 to 1.4 where it is true
  * (corr, toggle, fhn, lv), 1.8 to 3 where it is not. */
 static const double most_excess = 1.8;
 static const double most_left = 2; /* and of the number of conditions */

@@ -25,8 +25,9 @@ static const double test_width = 0.7, narrow = 0.5, test_variance = 1e-4, covari
  * 12 cosines gave .33 for cir and 4.1 for two columns with tanh where 8 give .02 and .12 (one set of 600 rows a time each). */
 static const double waves_share = 0.4;
 enum { LEAST_WAVES = 3 };
-/* Rows of a time from which on the polynomial through six times is better than that through four, whose error then exceeds the noise: 600 rows at each of 12 times, CIR, slope -1.1 -> -1.9 for
- * -2; with 60 rows errors grow by 7 % (scarce, as in regress_contest.c). */
+/* Rows of a time from which on the polynomial through six times is better than that through four, whose error then exceeds the noise: from 600 rows at each of 12
+ * times of CIR four took a cubic drift whose slope was .9 off (tests/test_sde_regress.c, test_few_snapshots). With 60 rows six make errors 7 to 10 % larger (scarce, as in
+ * regress_contest.c). */
 enum { MANY_ROWS = 200 };
 /* Rows of a time that the covariances are found from, in one column and in more. With 200 of 2,000 weights are too noisy (toggle .08 -> .42, corr .05 -> .10, snapshots); 1,200 are little
  * better than 400 but in one column, where they cost little (cir, seed 1002: .05 -> .01). */

@@ -4,6 +4,7 @@
 
 #include "hollow/sde_regress.h"
 #include "problems/sde_equation.h"
+#include "sde/regress.h"
 #include "support.h"
 
 /* Errors of the regression of an equation, of so many trajectories. */
@@ -114,13 +115,121 @@ static void test_uneven_times(void **state)
     }
 }
 
+/* ---- linear equations: means and covariances of all times ---- */
+
+/* dx = (F x + c) dt + B dW in two columns; state: means, then covariances. */
+static const double slope[2][2] = { { -1, 0.8 }, { 0.2, -1.5 } }, shift[2] = { 0.5, -0.5 },
+                    factor[2][2] = { { 0.5, 0 }, { -0.3, 0.4 } };
+
+static void rate(const double s[6], double to[6])
+{
+    for (size_t i = 0; i < 2; i++) {
+        to[i] = shift[i] + slope[i][0] * s[0] + slope[i][1] * s[1];
+        for (size_t j = 0; j < 2; j++) {
+            to[2 + 2 * i + j] = factor[i][0] * factor[j][0] + factor[i][1] * factor[j][1];
+            for (size_t k = 0; k < 2; k++)
+                to[2 + 2 * i + j] += slope[i][k] * s[2 + 2 * k + j] + slope[j][k] * s[2 + 2 * i + k];
+        }
+    }
+}
+
+/* Means and covariances later by `time`. */
+static void go_on(double time, double s[6])
+{
+    enum { STEPS = 2000 };
+    const double h = time / STEPS;
+    for (size_t n = 0; n < STEPS; n++) {
+        double first[6], middle[6], half[6];
+        rate(s, first);
+        for (size_t k = 0; k < 6; k++)
+            half[k] = s[k] + 0.5 * h * first[k];
+        rate(half, middle);
+        for (size_t k = 0; k < 6; k++)
+            s[k] += h * middle[k];
+    }
+}
+
+/* Rows [ROWS] that have exactly this mean and covariance. */
+static void draw_rows(size_t rows, uint64_t stream, const double s[6], double *x)
+{
+    double mean[2] = { 0 }, cov[3] = { 0 };
+    for (size_t r = 0; r < 2 * rows; r++)
+        mean[r % 2] += (x[r] = hl_random_normal(7, stream, r)) / (double)rows;
+    for (size_t r = 0; r < rows; r++) {
+        double a = x[2 * r] -= mean[0], b = x[2 * r + 1] -= mean[1];
+        cov[0] += a * a / (double)rows;
+        cov[1] += a * b / (double)rows;
+        cov[2] += b * b / (double)rows;
+    }
+    double own = sqrt(s[2]), cross = s[3] / own, rest = sqrt(s[5] - cross * cross);
+    double from = sqrt(cov[0]), share = cov[1] / from, left = sqrt(cov[2] - share * share);
+    for (size_t r = 0; r < rows; r++) {
+        double a = x[2 * r] / from, b = (x[2 * r + 1] - share * a) / left;
+        x[2 * r] = s[0] + own * a;
+        x[2 * r + 1] = s[1] + cross * a + rest * b;
+    }
+}
+
+/* Seven times far apart, at which rows have the means and covariances of a linear equation to the last digit: its constants must come out, and the bands hold
+ * them. Conditions alone leave errors of their quadrature, of several percent. */
+static void test_linear(void **state)
+{
+    enum { TIMES = 7, ROWS = 300 };
+    static double t[TIMES * ROWS], x[2 * TIMES * ROWS];
+    const double points[] = { 0, 0, 1, 0, 0, 1 }, gap = 0.6;
+    double s[6] = { -1, 2, 0.36, 0, 0, 0.09 }, f[6], g[6];
+    hl_sde_simple *simple;
+    for (size_t k = 0; k < TIMES; k++) {
+        for (size_t r = 0; r < ROWS; r++)
+            t[k * ROWS + r] = gap * (double)k;
+        draw_rows(ROWS, k, s, x + 2 * k * ROWS);
+        go_on(gap, s);
+    }
+    assert_int_equal(hl_sde_regress(*state, &(hl_sde_data){ TIMES * ROWS, t, x, NULL }, 2, NULL, &simple), HL_OK);
+    assert_int_equal(hl_sde_simple_eval(simple, 3, (double[]){ 0, 0, 0 }, points, f, g), HL_OK);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_NEAR(f[i], shift[i], 1e-2, "constant");
+        CHECK_NEAR(g[i], sqrt(factor[i][0] * factor[i][0] + factor[i][1] * factor[i][1]), 1e-2, "diffusion");
+        for (size_t j = 0; j < 2; j++)
+            CHECK_NEAR(f[2 + 2 * j + i] - f[i], slope[i][j], 1e-2, "slope");
+    }
+    CHECK_NEAR(simple->correlation[1], -0.6, 1e-2, "correlation");
+    hl_sde_simple_free(simple);
+}
+
+/* 150 rows at twelve times, correlated noise: conditions alone made the drift and the diffusion of these wrong by a third and more. */
+static void test_linear_rows(void **state)
+{
+    enum { TIMES = 12, ROWS = 150 };
+    static double t[TIMES * ROWS], x[2 * TIMES * ROWS];
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        double mean[6] = { -1, 2, 0.36, 0, 0, 0.09 }, f[6], g[6];
+        hl_sde_simple *simple;
+        for (size_t k = 0; k < TIMES; k++) {
+            for (size_t r = 0; r < ROWS; r++) {
+                double a = hl_random_normal(seed, 100 + k, 2 * r), b = hl_random_normal(seed, 100 + k, 2 * r + 1);
+                double own = sqrt(mean[2]), cross = mean[3] / own;
+                t[k * ROWS + r] = 0.27 * (double)k;
+                x[2 * (k * ROWS + r)] = mean[0] + own * a;
+                x[2 * (k * ROWS + r) + 1] = mean[1] + cross * a + sqrt(mean[5] - cross * cross) * b;
+            }
+            go_on(0.27, mean);
+        }
+        assert_int_equal(hl_sde_regress(*state, &(hl_sde_data){ TIMES * ROWS, t, x, NULL }, 2, NULL, &simple), HL_OK);
+        assert_int_equal(hl_sde_simple_eval(simple, 3, (double[]){ 0, 0, 0 }, (double[]){ 0, 0, 1, 0, 0, 1 }, f, g),
+                         HL_OK);
+        for (size_t i = 0; i < 2; i++)
+            for (size_t j = 0; j < 2; j++)
+                CHECK_NEAR(f[2 + 2 * j + i] - f[i], slope[i][j], 0.2, "slope");
+        hl_sde_simple_free(simple);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_correlated),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_rounded_times),
-        cmocka_unit_test(test_uneven_times),
+        cmocka_unit_test(test_correlated),   cmocka_unit_test(test_few),    cmocka_unit_test(test_rounded_times),
+        cmocka_unit_test(test_uneven_times), cmocka_unit_test(test_linear), cmocka_unit_test(test_linear_rows),
     };
     return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

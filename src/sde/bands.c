@@ -182,6 +182,7 @@ typedef struct work {
     hl_weak *weak;
     hl_steps *steps;
     hl_conditions all, group, drawn; /* of folds; of groups; of the folds of a replicate */
+    hl_gaussian *gaussian;           /* NULL, or the estimate is by means and covariances */
     double *estimate;
     unsigned *copies; /* [folds x groups] */
 } work;
@@ -376,7 +377,21 @@ static hl_status drop_absurd(hl_context *ctx, const hl_sde_simple *s)
     return HL_OK;
 }
 
-static hl_status resample(work *w, const rivals *c, size_t count, hl_sde_simple *s)
+/* Replicates of an estimate by means and covariances are by these as well. The estimate stays as it is. */
+static hl_status set_gaussian(work *w, const hl_candidate *c)
+{
+    hl_regress *p = &w->p;
+    hl_status status = hl_gaussian_create(p, w->weak, &w->gaussian);
+    if (status == HL_OK && w->gaussian && !(hl_gaussian_estimate(w->gaussian, p, c->crossed) < INFINITY)) {
+        hl_gaussian_free(w->gaussian);
+        w->gaussian = NULL;
+    }
+    if (status == HL_OK)
+        memcpy(p->theta, w->estimate, p->columns * sizeof *p->theta);
+    return status;
+}
+
+static hl_status resample(work *w, const rivals *c, bool moments, size_t count, hl_sde_simple *s)
 {
     hl_regress *p = &w->p;
     size_t groups = p->groups;
@@ -386,12 +401,16 @@ static hl_status resample(work *w, const rivals *c, size_t count, hl_sde_simple 
     hl_status status = w->estimate && w->copies ? make_replicates(p, count, &s->replicates) : HL_ERR_NOMEM;
     if (status == HL_OK)
         memcpy(w->estimate, p->theta, p->columns * sizeof *p->theta);
+    if (status == HL_OK && moments)
+        status = set_gaussian(w, &c->candidate[0]);
     for (size_t b = 0; b < count && status == HL_OK; b++) {
         hl_choice choice;
         draw(w, b);
         status = hl_regress_choose(p, &w->drawn, c->count, c->candidate, SIZE_MAX, &choice);
         if (status == HL_OK)
             status = hl_check_stop(p->ctx);
+        if (status == HL_OK && w->gaussian && choice.candidate == 0)
+            hl_gaussian_replicate(w->gaussian, p, w->copies);
         if (status == HL_OK)
             keep(w, s, factor, b, s->replicates);
     }
@@ -418,7 +437,8 @@ hl_status hl_regress_resample(const hl_regress *p, size_t candidates, const hl_c
     if (status == HL_OK)
         status = conditions(w, weak, steps);
     if (status == HL_OK)
-        status = resample(w, r, count, s);
+        status = resample(w, r, choice->moments, count, s);
+    hl_gaussian_free(w->gaussian);
     hl_weak_free(w->weak);
     hl_steps_free(w->steps);
     hl_basis_free(ctx, &w->p.basis[0]);

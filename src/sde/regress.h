@@ -184,12 +184,18 @@ void hl_weak_waves(size_t times, const double *at, size_t nodes, size_t waves, d
 /* NULL if there are too few times or rows for it. Sums over the data; borrows the problem. */
 hl_status hl_weak_create(hl_regress *p, hl_weak **weak);
 void hl_weak_free(hl_weak *weak);
+/* The number of times; the times, and the rows of time t: index[start[t]] .. index[start[t + 1] - 1]. */
+size_t hl_weak_times(const hl_weak *weak, const double **at, const size_t **start, const size_t **index);
 size_t hl_weak_count(const hl_weak *weak);
 /* Weighted by the covariance that the estimate implies. */
 hl_status hl_weak_rows(hl_weak *weak, hl_conditions *c, size_t first);
 /* What the estimate leaves of the conditions in units of its noise (a chi-square variable if it is right), and -2 log likelihood of the scatter of the folds:
- * for rows that are independent, and for rows of different times that are of the same trajectories. The rows of c are overwritten. */
-void hl_weak_misfit(hl_weak *weak, hl_conditions *c, double left[2], double scatter[2]);
+ * for rows that are independent, and for rows of different times that are of the same trajectories. The rows of c are overwritten. `expected`, if not NULL: the expectation
+ * of each test function under the estimate and its derivative by time, [times][tests][2], whose error of the quadrature is taken out. */
+void hl_weak_misfit(hl_weak *weak, hl_conditions *c, const double *expected, double left[2], double scatter[2]);
+size_t hl_weak_test_count(const hl_weak *weak);
+/* Of a test function, if x has a normal distribution. scratch: [dim][dim + 1]. */
+double hl_weak_expect(const hl_weak *weak, size_t test, const double *mean, const double *covariance, double *scratch);
 /* After hl_weak_rows: what the rows of a fold gain by every further copy of a group, to first order; the sum over the groups of a fold is 0. */
 hl_status hl_weak_groups(hl_weak *weak, hl_conditions *c, size_t first);
 
@@ -217,6 +223,7 @@ typedef struct hl_choice {
     size_t candidate;
     double ridge;
     size_t functions;                     /* coefficients of the candidate */
+    bool moments;                         /* they are those of means and covariances (regress_gaussian.c) */
     double excess[HL_REGRESS_CANDIDATES]; /* of each candidate: its score beyond the best one, in standard errors */
 } hl_choice;
 /* p->basis and all that depends on it; theta is zero (regress_dictionaries.c). */
@@ -233,6 +240,21 @@ static inline size_t hl_candidate_noise(const hl_candidate *c)
 {
     return (c->degree[1] > 1 && !c->own[1]) + (size_t)c->degree[1] * 2 + c->bumps[1] * 2;
 }
+
+/* ---- linear drift and constant diffusion from snapshots (regress_gaussian.c) ---- */
+
+typedef struct hl_gaussian hl_gaussian;
+/* Are these the functions of the candidate, and nothing else known? */
+bool hl_gaussian_fits(const hl_regress *p, const hl_candidate *c);
+/* Borrows the problem; NULL if its rows have too many different times, or too many columns. */
+hl_status hl_gaussian_create(const hl_regress *p, const hl_weak *weak, hl_gaussian **gaussian);
+void hl_gaussian_free(hl_gaussian *gaussian); /* takes NULL */
+/* The most likely coefficients to p->theta, from those that it has. Returns -2 log of the probability of the data, or infinity, and p->theta as it was, if there are none. */
+double hl_gaussian_estimate(hl_gaussian *gaussian, const hl_regress *p, bool crossed);
+/* After that: what hl_weak_misfit wants, as if the rows of the first time moved by the estimate. */
+hl_status hl_gaussian_expect(hl_gaussian *gaussian, const hl_weak *weak, double *expected);
+/* And: the same to first order of `copies` [FOLDS x groups] of each group. */
+bool hl_gaussian_replicate(hl_gaussian *gaussian, const hl_regress *p, const unsigned *copies);
 
 /* ---- iterations (regress_estimate.c) ---- */
 

@@ -30,9 +30,12 @@ static const double clear = 4;
 
 typedef struct finalist {
     size_t candidate, functions;
-    bool impossible;            /* a diffusion is below zero at many rows */
-    double left[2], scatter[2]; /* rows independent; of the same trajectories */
-    double *theta;
+    /* If rows are independent; if they are of the same trajectories: */
+    bool impossible[2]; /* a diffusion is below zero at many rows, or the data are more likely under other moments */
+    double left[2], scatter[2];
+    double *theta[2];
+    bool moments;    /* theta[0] is that of means and covariances */
+    double unlikely; /* with moments: -2 log of the probability of the data */
 } finalist;
 
 typedef struct contest {
@@ -44,6 +47,7 @@ typedef struct contest {
     size_t number[HL_REGRESS_CANDIDATES]; /* of the candidates of the present part in the whole list */
     size_t count;
     finalist finalist[HL_REGRESS_CANDIDATES];
+    hl_gaussian *gaussian; /* NULL: none */
     double *first; /* estimate of the last part that began without one: the same kind of drift, constant diffusions */
 } contest;
 
@@ -112,21 +116,91 @@ static bool impossible(const hl_regress *p, double *scratch)
     return false;
 }
 
-/* In several columns, where parts cost seconds: has one been found that leaves no more than noise, and would a win of the part that s lists take a J more than two
- * deviations below that? */
+/* Two deviations of a J. */
+static double chance(const contest *c)
+{
+    return 2 * sqrt(2 * (double)c->s->rows.count);
+}
+
+/* In several columns, where parts cost seconds: has one been found that leaves no more than noise, and would a win of the part that s lists take a J below that by
+ * more than chance? */
 static bool hopeless(const contest *c)
 {
     const hl_regress *p = c->p;
-    double conditions = (double)c->s->rows.count, far = 2 * sqrt(2 * conditions), least = INFINITY;
+    double conditions = (double)c->s->rows.count, far = chance(c), least = INFINITY;
     for (size_t k = 0; k < c->s->candidates; k++)
         least = fmin(least, (double)hl_candidate_functions(p, &c->s->candidate[k]));
     for (size_t k = 0; k < c->count && p->dim > 1; k++) {
         const finalist *f = &c->finalist[k];
-        double own = (double)f->functions, left = f->left[f->scatter[1] < f->scatter[0]];
-        if (!f->impossible && left <= conditions + far && price * (least - own) > far)
+        int same = f->scatter[1] < f->scatter[0];
+        double own = (double)f->functions, left = f->left[same];
+        if (!f->impossible[same] && left <= conditions + far && price * (least - own) > far)
             return true;
     }
     return false;
+}
+
+/* Of estimates by moments, independent and correlated noise, one stays. What they leave of the conditions does not tell them apart: neither minimises it. */
+static void reject_unlikely(contest *c)
+{
+    double least = INFINITY;
+    for (size_t k = 0; k < c->count; k++)
+        if (c->finalist[k].moments)
+            least = fmin(least, c->finalist[k].unlikely);
+    for (size_t k = 0; k < c->count; k++)
+        c->finalist[k].impossible[0] =
+            c->finalist[k].impossible[0] || (c->finalist[k].moments && c->finalist[k].unlikely > least);
+}
+
+/* For rows that are independent the estimate of means and covariances takes the place of that of the conditions, if there is one that leaves no more of these than
+ * chance explains. Its paths are known between the times, so the conditions have no error of the quadrature. Both are estimates of one equation: it counts what the better one leaves. */
+static hl_status enter_moments(contest *c, finalist *f, bool crossed)
+{
+    hl_regress *p = c->p;
+    double left[2], scatter[2], *expected, unlikely = hl_gaussian_estimate(c->gaussian, p, crossed);
+    const double *at;
+    const size_t *start, *index, times = hl_weak_times(c->s->weak, &at, &start, &index);
+    if (!(unlikely < INFINITY))
+        return HL_OK;
+    expected = hl_calloc(p->ctx, times * hl_weak_test_count(c->s->weak), 2 * sizeof *expected);
+    hl_status status = expected ? hl_gaussian_expect(c->gaussian, c->s->weak, expected) : HL_ERR_NOMEM;
+    if (status == HL_OK)
+        hl_weak_misfit(c->s->weak, &c->s->rows, expected, left, scatter);
+    hl_free(p->ctx, expected);
+    if (status != HL_OK || !(left[0] < f->left[0] + chance(c)))
+        return status;
+    f->moments = true;
+    f->unlikely = unlikely;
+    f->left[0] = fmin(f->left[0], left[0]);
+    f->scatter[0] = scatter[0];
+    f->impossible[0] = false;
+    memcpy(f->theta[0], p->theta, p->columns * sizeof *p->theta);
+    reject_unlikely(c);
+    return HL_OK;
+}
+
+/* The estimate of a part joins the finalists. */
+static hl_status enter(contest *c)
+{
+    hl_regress *p = c->p;
+    const hl_candidate *own = &c->s->candidate[c->s->choice.candidate];
+    finalist *f = &c->finalist[c->count];
+    f->theta[0] = hl_calloc(p->ctx, 2 * p->columns, sizeof *f->theta[0]);
+    double *scratch = hl_calloc(p->ctx, p->size[0] + p->size[1] + 2 * p->dim + p->entries, sizeof *scratch);
+    c->count++;
+    if (!f->theta[0] || !scratch) {
+        hl_free(p->ctx, scratch);
+        return HL_ERR_NOMEM;
+    }
+    f->theta[1] = f->theta[0] + p->columns;
+    f->candidate = c->number[c->s->choice.candidate];
+    f->functions = c->s->choice.functions;
+    hl_weak_misfit(c->s->weak, &c->s->rows, NULL, f->left, f->scatter);
+    f->impossible[0] = f->impossible[1] = impossible(p, scratch);
+    memcpy(f->theta[0], p->theta, p->columns * sizeof *p->theta);
+    memcpy(f->theta[1], p->theta, p->columns * sizeof *p->theta);
+    hl_free(p->ctx, scratch);
+    return c->gaussian && hl_gaussian_fits(p, own) ? enter_moments(c, f, own->crossed) : HL_OK;
 }
 
 /* Solves a part. `begins`: it has no estimate to start from; its own is that of the parts that follow. */
@@ -148,21 +222,7 @@ static hl_status run_part(contest *c, size_t at, bool begins)
         return status == HL_ERR_NO_SOLUTION ? HL_OK : status;
     if (begins)
         memcpy(c->first, p->theta, p->columns * sizeof *p->theta);
-    finalist *f = &c->finalist[c->count];
-    f->theta = hl_calloc(p->ctx, p->columns, sizeof *f->theta);
-    double *scratch = hl_calloc(p->ctx, p->size[0] + p->size[1] + 2 * p->dim + p->entries, sizeof *scratch);
-    if (!f->theta || !scratch) {
-        hl_free(p->ctx, scratch);
-        return HL_ERR_NOMEM;
-    }
-    f->impossible = impossible(p, scratch);
-    hl_free(p->ctx, scratch);
-    memcpy(f->theta, p->theta, p->columns * sizeof *f->theta);
-    f->candidate = c->number[c->s->choice.candidate];
-    f->functions = c->s->choice.functions;
-    hl_weak_misfit(c->s->weak, &c->s->rows, f->left, f->scatter);
-    c->count++;
-    return HL_OK;
+    return enter(c);
 }
 
 /* The price of a function, if rows are independent (0) or of the same trajectories (1). */
@@ -179,8 +239,8 @@ static double price_of(const contest *c, int same)
 /* By how much a is behind b. */
 static double behind(const contest *c, int same, const finalist *a, const finalist *b)
 {
-    if (a->impossible != b->impossible)
-        return a->impossible ? INFINITY : -INFINITY;
+    if (a->impossible[same] != b->impossible[same])
+        return a->impossible[same] ? INFINITY : -INFINITY;
     return a->left[same] - b->left[same] + price_of(c, same) * ((double)a->functions - (double)b->functions);
 }
 
@@ -211,7 +271,7 @@ static hl_status finish(contest *c)
                 f->left[1] < most_excess * f->left[0];
     if (!same)
         f = winner_of(c, 0);
-    memcpy(p->theta, f->theta, p->columns * sizeof *p->theta);
+    memcpy(p->theta, f->theta[same], p->columns * sizeof *p->theta);
     p->started = true;
     p->apart = !same;
     c->s->candidates = c->all.candidates;
@@ -220,18 +280,20 @@ static hl_status finish(contest *c)
     hl_status status = run_rounds(c, LAST_ROUNDS);
     c->s->fixed = SIZE_MAX;
     exclude(c, same, f);
+    if (!same && f->moments) {
+        memcpy(p->theta, f->theta[0], p->columns * sizeof *p->theta);
+        c->s->choice.moments = true;
+    }
     return status;
 }
 
 hl_status hl_regress_contest(hl_regress *p, hl_sources *s)
 {
-    hl_status status = HL_OK;
     contest *c = hl_calloc(p->ctx, 1, sizeof *c);
     if (!c)
         return HL_ERR_NOMEM;
     *c = (contest){ .p = p, .s = s, .all = *s, .first = hl_calloc(p->ctx, p->columns, sizeof *c->first) };
-    if (!c->first)
-        status = HL_ERR_NOMEM;
+    hl_status status = c->first ? hl_gaussian_create(p, s->weak, &c->gaussian) : HL_ERR_NOMEM;
     const hl_candidate *kind = NULL;
     for (size_t at = 0; at < c->all.candidates && status == HL_OK; at++) {
         const hl_candidate *own = &c->all.candidate[at];
@@ -248,7 +310,8 @@ hl_status hl_regress_contest(hl_regress *p, hl_sources *s)
     if (status == HL_OK)
         status = finish(c);
     for (size_t k = 0; k < HL_REGRESS_CANDIDATES; k++)
-        hl_free(p->ctx, c->finalist[k].theta);
+        hl_free(p->ctx, c->finalist[k].theta[0]);
+    hl_gaussian_free(c->gaussian);
     hl_free(p->ctx, c->first);
     hl_free(p->ctx, c);
     return status;

@@ -417,6 +417,14 @@ void hl_weak_free(hl_weak *w)
     hl_free(ctx, w);
 }
 
+size_t hl_weak_times(const hl_weak *w, const double **at, const size_t **start, const size_t **index)
+{
+    *at = w->at;
+    *start = w->start;
+    *index = w->index;
+    return w->times;
+}
+
 size_t hl_weak_count(const hl_weak *w)
 {
     return w ? w->waves * w->tests : 0;
@@ -706,7 +714,45 @@ static hl_status factor(hl_weak *w)
     return status;
 }
 
-void hl_weak_misfit(hl_weak *w, hl_conditions *c, double to[2], double scattered[2])
+double hl_weak_expect(const hl_weak *w, size_t number, const double *mean, const double *covariance, double *scratch)
+{
+    const test *t = &w->test[number];
+    size_t d = w->p->dim, a = t->factor[0], b = t->factor[1];
+    if (a)
+        return b ? mean[a - 1] * mean[b - 1] + covariance[(a - 1) * d + b - 1] : mean[a - 1];
+    double *factor = scratch, *gap = factor + d * d, volume = 1;
+    memcpy(factor, covariance, d * d * sizeof *factor);
+    for (size_t i = 0; i < d; i++) {
+        factor[i * (d + 1)] += t->width * t->width;
+        gap[i] = mean[i] - t->centre[i];
+    }
+    if (!(hl_cholesky(d, factor, 0) > 0))
+        return 0;
+    hl_solve_lower(d, factor, d, gap);
+    for (size_t i = 0; i < d; i++)
+        volume *= t->width / factor[i * (d + 1)];
+    return volume * exp(-0.5 * hl_dot(d, gap, gap));
+}
+
+size_t hl_weak_test_count(const hl_weak *w)
+{
+    return w->tests;
+}
+
+/* Takes what the quadrature makes of the right paths of means out of the mean residuals. */
+static void correct(hl_weak *w, const double *expected)
+{
+    size_t m = w->times, r = w->tests;
+    double *mean = w->residual + HL_REGRESS_FOLDS * w->waves * r;
+    for (size_t j = 0; j < w->waves; j++)
+        for (size_t l = 0; l < m; l++)
+            for (size_t k = 0; k < r; k++) {
+                const double *at = expected + (l * r + k) * 2;
+                mean[j * r + k] -= w->jump[j * m + l] * at[0] - w->weight[j * m + l] * at[1];
+            }
+}
+
+void hl_weak_misfit(hl_weak *w, hl_conditions *c, const double *expected, double to[2], double scattered[2])
 {
     const double share[] = { 0, most_share(w) };
     w->rows = c->rows;
@@ -716,6 +762,8 @@ void hl_weak_misfit(hl_weak *w, hl_conditions *c, double to[2], double scattered
     run(w, covariance_job);
     shrink(w);
     set_residuals(w);
+    if (expected)
+        correct(w, expected);
     for (int same = 0; same < 2; same++) {
         bool good = factor_share(w, share[same]);
         to[same] = good ? (double)(w->waves * w->tests) * left(w) : INFINITY;

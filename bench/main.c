@@ -131,6 +131,7 @@ static int run_one(int which, const settings *set)
         return bench_solvers(set->quick, threads, set->out);
     if (which == SDE && set->bands)
         return bench_sde_bands(&(bench_sde_options){ .problem = set->problem,
+                                                     .method = set->method,
                                                      .seeds = set->seeds ? (size_t)set->seeds : 50,
                                                      .threads = threads,
                                                      .out = set->out });

@@ -1,5 +1,5 @@
 /* sde_bands.c - `hollow bench sde --bands`: do the bands of a regression hold the true drift and diffusion as often as they say? By default four
- * equations; with --problem any of sde_equation.h.
+ * equations; with --problem any of sde_equation.h. With --method fp or pseudo-ml those of networks: snapshots, or trajectories.
  *
  * Each data set, 400 trajectories at 50 times or as many snapshots, each of a trajectory of its own, gets a regression with bands, which
  * are compared with the truth at nine of its observations: at the quantiles .1 to .9 of the first column. One line of JSON for each
@@ -10,10 +10,10 @@
 #include "bench.h"
 #include "problems/sde_equation.h"
 
-enum { TRAJECTORIES = 400, POINTS = 9, REPLICATES = 40, LINE = 400, MOST_SETS = 10000 };
+enum { TRAJECTORIES = 400, POINTS = 9, REPLICATES = 40, NETWORKS = 20, LINE = 400, MOST_SETS = 10000 };
 static const char default_problems[] = "ou,well,gbm,vanderpol";
 static const double longest_step = 0.025;
-static const uint64_t first_seed = 7000; /* the constants of bands.c were chosen on the first 15 data sets */
+static const uint64_t first_seed = 7000; /* the constants of regress_resample.c were chosen on the first 15 data sets */
 
 /* What one data set shows: shares of the points whose band holds the truth, and the mean half-width over the mean size. */
 typedef struct coverage {
@@ -145,36 +145,79 @@ static hl_status compare(const sde_equation *e, hl_sde *sde, const hl_sde_data *
     return status;
 }
 
-static void print(const job *j, const char *key, const hl_sde_simple *simple, const coverage *c)
+static void print(const job *j, const char *key, const char *form, const coverage *c)
 {
     char line[LINE];
     snprintf(line, sizeof line,
              "{%s, \"form\": \"%s\", \"drift_covered\": %.4f, \"diffusion_covered\": %.4f, \"drift_half_width\": %.4f, "
              "\"diffusion_half_width\": %.4f}\n",
-             key, hl_sde_simple_report(simple).form, c->f, c->g, c->wide_f, c->wide_g);
+             key, form, c->f, c->g, c->wide_f, c->wide_g);
     fputs(line, j->out ? j->out : stdout);
     fflush(j->out ? j->out : stdout);
+}
+
+/* A regression with bands as a model. */
+static hl_status regress(const job *j, const sde_equation *e, const hl_sde_data *data, uint64_t seed, char form[40],
+                         hl_sde **sde)
+{
+    hl_sde_simple *simple = NULL;
+    hl_sde_regress_options o = { .seed = seed, .replicates = REPLICATES };
+    hl_status status = hl_sde_regress(j->ctx, data, e->dim, &o, &simple);
+    hl_sde_spec spec = { .dim = e->dim, .simple = simple, .hidden = 1, .layers = 1, .components = 1 };
+    if (status == HL_OK)
+        status = hl_sde_create(j->ctx, &spec, sde);
+    if (status == HL_OK)
+        snprintf(form, 40, "%s", hl_sde_simple_report(simple).form);
+    hl_sde_simple_free(simple);
+    return status;
+}
+
+/* Networks with bands. */
+static hl_status learn(const job *j, const sde_equation *e, const hl_sde_data *data, uint64_t seed, char form[40],
+                       hl_sde **sde)
+{
+    const hl_sde_observations rows = {
+        .rows = data->rows, .dim = e->dim, .t = data->t, .x = data->x, .trajectory = data->trajectory
+    };
+    char text[2][24];
+    snprintf(text[0], sizeof text[0], "%llu", (unsigned long long)seed);
+    snprintf(text[1], sizeof text[1], "%d", (int)NETWORKS);
+    const char *const set[][2] = {
+        { "form", "network" }, { "method", j->options->method }, { "seed", text[0] }, { "bands", text[1] }
+    };
+    hl_settings *settings = NULL;
+    hl_sde_outcome *outcome = NULL;
+    hl_status status = hl_settings_create(j->ctx, hl_sde_learn_options(), &settings);
+    for (size_t k = 0; k < sizeof set / sizeof *set && status == HL_OK; k++)
+        status = hl_settings_set(settings, set[k][0], set[k][1]);
+    if (status == HL_OK)
+        status = hl_sde_learn(j->ctx, &rows, settings, NULL, sde, &outcome);
+    snprintf(form, 40, "%s", j->options->method);
+    hl_sde_outcome_free(outcome);
+    hl_settings_free(settings);
+    return status;
+}
+
+static bool networks(const job *j)
+{
+    return j->options->method &&
+           (strcmp(j->options->method, "fp") == 0 || strcmp(j->options->method, "pseudo-ml") == 0);
 }
 
 static hl_status one(const job *j, const sde_equation *e, bool snapshots, uint64_t seed, const char *key)
 {
     hl_sde_data data = { 0 };
-    hl_sde_simple *simple = NULL;
     hl_sde *sde = NULL;
+    char form[40] = "";
     coverage c;
     hl_status status = observe(j, e, snapshots, first_seed + seed, &data);
-    hl_sde_regress_options o = { .seed = seed, .replicates = REPLICATES };
     if (status == HL_OK)
-        status = hl_sde_regress(j->ctx, &data, e->dim, &o, &simple);
-    if (status == HL_OK)
-        status = hl_sde_create(
-            j->ctx, &(hl_sde_spec){ .dim = e->dim, .simple = simple, .hidden = 1, .layers = 1, .components = 1 }, &sde);
+        status = (networks(j) ? learn : regress)(j, e, &data, seed, form, &sde);
     if (status == HL_OK)
         status = compare(e, sde, &data, &c);
     if (status == HL_OK)
-        print(j, key, simple, &c);
+        print(j, key, form, &c);
     hl_sde_free(sde);
-    hl_sde_simple_free(simple);
     sde_problem_forget(&data);
     return status;
 }
@@ -209,6 +252,8 @@ int bench_sde_bands(const bench_sde_options *b)
     for (uint64_t seed = 1; seed <= b->seeds && status == HL_OK; seed++)
         for (const sde_equation *e = sde_equations; e->name && status == HL_OK; e++)
             for (int snapshots = 0; snapshots < 2 && status == HL_OK; snapshots++) {
+                if (networks(&j) && snapshots != (strcmp(b->method, "fp") == 0))
+                    continue;
                 char key[LINE / 2];
                 snprintf(key, sizeof key,
                          "\"bench\": \"sde bands\", \"problem\": \"%s\", \"data\": \"%s\", \"seed\": %llu", e->name,

@@ -155,6 +155,7 @@ static void show(job *j, const hl_sde_progress *p)
 {
     static const char *const names[] = { "mean |residual|", "penalty", "step" };
     bool training = p->phase == HL_SDE_PHASE_TRAINING;
+    bool bands = p->phase == HL_SDE_PHASE_BANDS;
     size_t every = p->iterations / (training ? 20 : 4) ? p->iterations / (training ? 20 : 4) : 1;
     bool milestone = p->iteration % every == 0 || p->iteration == p->iterations;
     if (!cli_progress_due(&j->progress, p->fraction, milestone))
@@ -165,7 +166,7 @@ static void show(job *j, const hl_sde_progress *p)
             cli_progress_field(&j->progress, 2, "%s %9.4g", names[p->kind], p->loss);
         cli_progress_field(&j->progress, 3, "-log p %9.4f", p->nll);
     } else {
-        cli_progress_field(&j->progress, 2, "number of components");
+        cli_progress_field(&j->progress, 2, bands ? "networks for bands" : "number of components");
     }
     cli_progress_show(&j->progress);
 }

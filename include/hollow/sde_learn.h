@@ -122,7 +122,7 @@ HL_API const char *hl_sde_finding_text(const hl_sde_outcome *outcome, size_t fin
 
 /* ---- learning ---- */
 
-typedef enum hl_sde_phase { HL_SDE_PHASE_CHOICE = 0, HL_SDE_PHASE_TRAINING } hl_sde_phase;
+typedef enum hl_sde_phase { HL_SDE_PHASE_CHOICE = 0, HL_SDE_PHASE_TRAINING, HL_SDE_PHASE_BANDS } hl_sde_phase;
 typedef enum hl_sde_loss {
     HL_SDE_LOSS_RESIDUAL = 0, /* mean |R|, in units of 1/t */
     HL_SDE_LOSS_PENALTY,      /* mean of another penalty of R, standardised */
@@ -131,8 +131,8 @@ typedef enum hl_sde_loss {
 
 /* The report passed to the callback of hl_job: once before the first iteration of training, and after every iteration. */
 typedef struct hl_sde_progress {
-    hl_sde_phase phase;           /* choice of the number of components, or training */
-    size_t iteration, iterations; /* iterations of the phase: done, total */
+    hl_sde_phase phase;           /* choice of the number of components, training, or networks for bands */
+    size_t iteration, iterations; /* iterations of the phase, or networks for bands: done, total */
     double fraction;              /* estimated fraction of all work, 0 to 1 */
     hl_sde_loss kind;
     /* The following fields refer to training; NaN before its first iteration. The loss is also NaN if only the density is trained. */

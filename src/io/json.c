@@ -327,6 +327,28 @@ const char *hl_json_text(const hl_json *j)
     return j && j->kind == HL_JSON_TEXT ? j->text : NULL;
 }
 
+bool hl_json_get_reals(const hl_json *j, size_t count, double *to)
+{
+    if (!hl_json_is_array(j, count))
+        return false;
+    for (const hl_json *v = j->first; v; v = v->next, to++) {
+        if (!hl_json_is_number(v))
+            return false;
+        *to = v->number;
+    }
+    return true;
+}
+
+bool hl_json_get_rows(const hl_json *j, size_t rows, size_t columns, double *to)
+{
+    if (!hl_json_is_array(j, rows))
+        return false;
+    for (const hl_json *v = j->first; v; v = v->next, to += columns)
+        if (!hl_json_get_reals(v, columns, to))
+            return false;
+    return true;
+}
+
 /* ---- writing ---- */
 
 static void put(hl_json_writer *w, const char *bytes, size_t count)
@@ -420,6 +442,22 @@ void hl_json_put_real(hl_json_writer *w, const char *key, double value)
         memmove(digit, digit + skip, strlen(digit + skip) + 1);
     }
     put(w, text, strlen(text));
+}
+
+void hl_json_put_reals(hl_json_writer *w, const char *key, size_t count, const double *values)
+{
+    hl_json_open(w, key, '[');
+    for (size_t k = 0; k < count; k++)
+        hl_json_put_real(w, NULL, values[k]);
+    hl_json_close(w, ']');
+}
+
+void hl_json_put_rows(hl_json_writer *w, const char *key, size_t rows, size_t columns, const double *values)
+{
+    hl_json_open(w, key, '[');
+    for (size_t r = 0; r < rows; r++)
+        hl_json_put_reals(w, NULL, columns, values + r * columns);
+    hl_json_close(w, ']');
 }
 
 void hl_json_put_boolean(hl_json_writer *w, const char *key, bool value)

@@ -54,6 +54,9 @@ bool hl_json_is_array(const hl_json *j, size_t count); /* of so many members */
 bool hl_json_is_integer(const hl_json *j);
 bool hl_json_is_number(const hl_json *j);
 const char *hl_json_text(const hl_json *j); /* NULL if it is not a text */
+/* An array of so many numbers, or of rows of them, to `to`; false if it is something else. */
+bool hl_json_get_reals(const hl_json *j, size_t count, double *to);
+bool hl_json_get_rows(const hl_json *j, size_t rows, size_t columns, double *to);
 
 /* A writer. The first failure is kept; after it nothing is written. */
 typedef struct hl_json_writer {
@@ -69,6 +72,8 @@ void hl_json_close(hl_json_writer *w, char bracket);                 /* '}' or '
 void hl_json_put_text(hl_json_writer *w, const char *key, const char *value);
 void hl_json_put_integer(hl_json_writer *w, const char *key, int64_t value);
 void hl_json_put_real(hl_json_writer *w, const char *key, double value); /* 17 digits: reads back to the bit */
+void hl_json_put_reals(hl_json_writer *w, const char *key, size_t count, const double *values);
+void hl_json_put_rows(hl_json_writer *w, const char *key, size_t rows, size_t columns, const double *values);
 void hl_json_put_boolean(hl_json_writer *w, const char *key, bool value);
 void hl_json_put_null(hl_json_writer *w, const char *key);
 /* The text, NUL-terminated, which the caller frees with hl_free; NULL with the message set if memory ran out. */

@@ -14,11 +14,13 @@
  *   method        "fp" or "pseudo-ml": that of the last training; files of version 0.1 without it have it in the note
  *   simple        a regression to which drift and diffusion add, as in simple.c; not there if there is none
  *   forms         expressions of drift and diffusion, as in forms.c; not there if there are none
+ *   bands         {"quantile": 1.7, "radius": 0.2, "points": [[..], ..]} of networks of resampled data; not there if there are none
  *   training      {"loss": [...], "density": [...]}, courses as in learn/curve.c; not there if they are not known
  *   dtype         "f32" or "f64"
  *   note          any text
  *
- * and the parameters are called "drift.name", "diffusion.name" and "density.name". */
+ * and the parameters are called "drift.name", "diffusion.name" and "density.name"; those of networks of resampled data are rows of
+ * "bands.drift" and "bands.diffusion". */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,7 @@
 #include "io/file.h"
 #include "learn/checkpoint.h"
 #include "nn/model.h"
+#include "sde/ensemble.h"
 #include "sde/expression.h"
 #include "sde/regress.h"
 #include "sde/sde.h"
@@ -196,9 +199,9 @@ static char *training_text(const hl_sde *s)
 
 static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
 {
-    enum { TEXTS = 9 };
+    enum { TEXTS = 10 };
     static const char *const keys[TEXTS] = { "model", "columns", "clock", "architecture", "known",
-                                             "flow",  "simple",  "forms", "training" };
+                                             "flow",  "simple",  "forms", "training",     "bands" };
     char *text[TEXTS] = { model_text(s),
                           columns_text(s),
                           clock_text(s),
@@ -207,7 +210,8 @@ static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
                           s->flow.count ? hl_net_architecture(s->flow.net) : NULL,
                           s->simple ? hl_sde_simple_text(s->simple) : NULL,
                           s->forms ? hl_sde_forms_text(s->forms) : NULL,
-                          s->course ? training_text(s) : NULL };
+                          s->course ? training_text(s) : NULL,
+                          s->ensemble ? hl_ensemble_text(s) : NULL };
     bool needed[TEXTS] = { true,
                            true,
                            true,
@@ -216,7 +220,8 @@ static hl_status write_metadata(const hl_sde *s, hl_tensors *t)
                            s->flow.count > 0,
                            s->simple != NULL,
                            s->forms != NULL,
-                           s->course != NULL };
+                           s->course != NULL,
+                           s->ensemble != NULL };
     hl_status status = hl_tensors_set_metadata(t, "format", format_text);
     for (size_t i = 0; i < TEXTS; i++) {
         if (status == HL_OK && needed[i])
@@ -244,6 +249,8 @@ static hl_status gather(const void *model, hl_tensors *t)
         if (status == HL_OK)
             status = hl_net_add_tensors(s->net[n], prefixes[n], t);
     }
+    if (status == HL_OK && s->ensemble)
+        status = hl_ensemble_add_tensors(s, t);
     return status;
 }
 
@@ -329,7 +336,8 @@ static hl_status check_size(reader *r)
 {
     const hl_sde_spec *p = &r->spec;
     hl_mixture mixture = { .dim = p->dim, .components = p->components, .diagonal = p->diagonal };
-    size_t values, motion, tensors = 2 * ((size_t)p->layers + 1), of_density = 2 * ((size_t)p->density_layers + 1);
+    size_t values, motion, more = 0, more_tensors = 0, tensors = 2 * ((size_t)p->layers + 1),
+                           of_density = 2 * ((size_t)p->density_layers + 1);
     hl_status status = HL_OK;
     values = dense_values(1, p->density_hidden, (size_t)p->density_layers, hl_mixture_outputs(&mixture));
     motion = dense_values(p->dim + (p->time != 0), p->hidden, (size_t)p->layers, p->dim);
@@ -339,8 +347,10 @@ static hl_status check_size(reader *r)
         status = count_values(r, r->flow->spec, 1, &of_density, &values);
     if (status != HL_OK)
         return status;
-    values = hl_size_add(values, hl_size_mul(2, motion));
-    tensors = 2 * tensors + of_density;
+    if (hl_tensors_metadata(r->t, "bands"))
+        hl_ensemble_count(r->t, &more, &more_tensors);
+    values = hl_size_add(hl_size_add(values, hl_size_mul(2, motion)), more);
+    tensors = 2 * tensors + of_density + more_tensors;
     if (values != hl_model_values(r->t, p->dtype) || tensors != hl_tensors_count(r->t))
         return bad(r, "the tensors do not match the model");
     return HL_OK;
@@ -498,6 +508,18 @@ static hl_status read_training(reader *r, hl_sde *s)
     return status == HL_OK && !course ? HL_ERR_NOMEM : status;
 }
 
+static hl_status read_bands(reader *r, hl_sde *s)
+{
+    if (!hl_tensors_metadata(r->t, "bands"))
+        return HL_OK;
+    hl_json_document bands = { .root = NULL };
+    hl_status status = hl_model_parse(r->ctx, r->t, "bands", &bands);
+    if (status == HL_OK)
+        status = hl_ensemble_take(s, r->t, bands.root);
+    hl_json_free(&bands);
+    return status == HL_ERR_FORMAT ? bad(r, "the networks of its bands do not match the model") : status;
+}
+
 static hl_status fill(reader *r, hl_sde *s)
 {
     hl_status status = read_scale(r, s);
@@ -510,6 +532,8 @@ static hl_status fill(reader *r, hl_sde *s)
         if (status == HL_OK)
             status = hl_net_take_tensors(s->net[n], prefixes[n], r->path, r->t);
     }
+    if (status == HL_OK)
+        status = read_bands(r, s);
     return status == HL_OK ? hl_sde_set_note(s, hl_tensors_metadata(r->t, "note")) : status;
 }
 

@@ -289,6 +289,32 @@ hl_status hl_sde_fit_create(hl_sde *sde, const hl_sde_data *data, const hl_sde_f
     return HL_OK;
 }
 
+hl_status hl_sde_fit_repeat(hl_sde_fit *fit, const unsigned *copies)
+{
+    size_t items = 0;
+    for (size_t k = 0; k < fit->items; k++)
+        items += copies[fit->item[k]];
+    if (!items)
+        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_repeat: no observation is left");
+    size_t *item = hl_calloc(fit->ctx, items, sizeof *item), *shuffled = hl_calloc(fit->ctx, items, sizeof *shuffled);
+    if (!item || !shuffled) {
+        hl_free(fit->ctx, item);
+        hl_free(fit->ctx, shuffled);
+        return HL_ERR_NOMEM;
+    }
+    items = 0;
+    for (size_t k = 0; k < fit->items; k++)
+        for (unsigned c = 0; c < copies[fit->item[k]]; c++)
+            item[items++] = fit->item[k];
+    hl_free(fit->ctx, fit->item);
+    hl_free(fit->ctx, fit->shuffle);
+    fit->item = item;
+    fit->shuffle = shuffled;
+    fit->items = items;
+    fit->epoch = no_epoch;
+    return HL_OK;
+}
+
 hl_context *hl_sde_fit_context(const hl_sde_fit *fit)
 {
     return fit->ctx;

@@ -3,6 +3,7 @@
  *   data      sorted and checked (learn_data.c)
  *   settings  what was not set is chosen (learn_options.c), the number of Gaussians by held-out rows (choose.c)
  *   training  fit.c, with checkpoints and reports
+ *   bands     of networks: ensemble.c; those of a regression come with it
  *   judgement judge.c
  *
  * A run that resumes takes the number of Gaussians from its checkpoint. */
@@ -13,6 +14,7 @@
 #include "hollow/ranks.h"
 #include "hollow/sde_forms.h"
 #include "learn/checkpoint.h"
+#include "sde/ensemble.h"
 #include "sde/learn.h"
 
 static const double weak = 0.03; /* movement: below it, drift and diffusion of an OU process were off by 20 % */
@@ -65,6 +67,13 @@ static hl_status report(hl_learner *l, const hl_sde_progress *p)
     return hl_ranks_agree(l->ctx, stop ? HL_STOPPED : HL_OK); /* all ranks stop where one does */
 }
 
+/* The share of all work that is done, in iterations of training. */
+static double fraction_of(const hl_learner *l, double done)
+{
+    double bands = (double)(l->replicates * hl_ensemble_iterations(l->options.iterations));
+    return done / (l->choice + (double)l->options.iterations + bands);
+}
+
 static hl_status report_choice(void *user, size_t done, size_t all)
 {
     static const double cost = 0.25; /* of an iteration of the density alone */
@@ -73,7 +82,7 @@ static hl_status report_choice(void *user, size_t done, size_t all)
     return report(l, &(hl_sde_progress){ .phase = HL_SDE_PHASE_CHOICE,
                                          .iteration = done,
                                          .iterations = all,
-                                         .fraction = cost * (double)done / (l->choice + (double)l->options.iterations),
+                                         .fraction = fraction_of(l, cost * (double)done),
                                          .loss = NAN,
                                          .nll = NAN,
                                          .outcome = l->outcome });
@@ -86,7 +95,7 @@ static hl_status report_training(hl_learner *l, const hl_sde_fit_report *r)
     hl_sde_progress p = { .phase = HL_SDE_PHASE_TRAINING,
                           .iteration = r->iteration,
                           .iterations = o->iterations,
-                          .fraction = (l->choice + (double)r->iteration) / (l->choice + (double)o->iterations),
+                          .fraction = fraction_of(l, l->choice + (double)r->iteration),
                           .kind = !hl_learner_matching(l) ? HL_SDE_LOSS_STEP
                                   : plain                 ? HL_SDE_LOSS_RESIDUAL
                                                           : HL_SDE_LOSS_PENALTY,
@@ -100,6 +109,21 @@ static hl_status report_training(hl_learner *l, const hl_sde_fit_report *r)
         p.loss /= hl_sde_time_unit(l->sde);
     memcpy(p.gradient_norm, r->gradient_norm, sizeof p.gradient_norm);
     return report(l, &p);
+}
+
+static hl_status report_bands(void *user, size_t done, size_t all)
+{
+    hl_learner *l = user;
+    double before = l->choice + (double)l->options.iterations;
+    return report(
+        l, &(hl_sde_progress){
+               .phase = HL_SDE_PHASE_BANDS,
+               .iteration = done,
+               .iterations = all,
+               .fraction = fraction_of(l, before + (double)(done * hl_ensemble_iterations(l->options.iterations))),
+               .loss = NAN,
+               .nll = NAN,
+               .outcome = l->outcome });
 }
 
 /* ---- model ---- */
@@ -183,6 +207,13 @@ static hl_status finish(hl_learner *l)
 {
     hl_status status = hl_sde_fit_finish(l->fit);
     return status == HL_OK ? hl_sde_set_note(l->sde, l->outcome->settings) : status;
+}
+
+/* Networks of resampled data. */
+static hl_status add_bands(hl_learner *l)
+{
+    return l->replicates ? hl_ensemble_fit(l->sde, &l->spec, &l->data, &l->options, l->replicates, report_bands, l)
+                         : HL_OK;
 }
 
 /* Keep what there is of a run that was stopped. */
@@ -280,6 +311,10 @@ static hl_status learn(hl_learner *l)
         return stop(l);
     if (status == HL_OK)
         status = finish(l);
+    if (status == HL_OK)
+        status = add_bands(l);
+    if (status == HL_STOPPED)
+        return stop(l);
     if (status == HL_OK)
         status = judge(l);
     return status != HL_OK && hl_check_stop(l->ctx) != HL_OK ? stop(l) : status;

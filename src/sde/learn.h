@@ -28,6 +28,7 @@ typedef struct hl_learner {
     hl_sde_outcome *outcome; /* of `learned` */
     double loss;             /* pseudo-ml: the sum over the last iterations */
     size_t losses;
+    size_t replicates;   /* of networks, for bands */
     double choice;       /* what the number of Gaussians costs, in iterations of training */
     double start, saved; /* seconds */
 } hl_learner;

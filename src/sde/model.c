@@ -8,6 +8,7 @@
 
 #include "exec/plan.h"
 #include "hollow/sde_forms.h"
+#include "sde/ensemble.h"
 #include "sde/expression.h"
 #include "sde/regress.h"
 #include "sde/sde.h"
@@ -296,6 +297,7 @@ void hl_sde_free(hl_sde *s)
     }
     hl_sde_simple_free(s->simple);
     hl_sde_forms_free(s->forms);
+    hl_ensemble_free(s->ctx, s->ensemble);
     hl_sde_flow_free(s->ctx, &s->flow);
     for (size_t k = 0; k < HL_SDE_KNOWN; k++)
         hl_free(s->ctx, s->fixed[k]);

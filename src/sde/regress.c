@@ -97,12 +97,9 @@ static hl_status set_pairs(hl_regress *p, const hl_sde_data *data, const size_t 
     if (status != HL_OK)
         return status;
     size_t paths = 1, path = 0;
-    bool one = true;
-    for (size_t r = 1; r < p->rows; r++) {
+    for (size_t r = 1; r < p->rows; r++)
         paths += data->trajectory && data->trajectory[r] != data->trajectory[r - 1];
-        one = one && data->t[r] > data->t[r - 1];
-    }
-    bool linked = data->trajectory || one, blocks = linked && paths < FEW_PATHS;
+    bool linked = data->trajectory || hl_sde_rising(data), blocks = linked && paths < FEW_PATHS;
     size_t units = linked ? paths : p->rows, most = units / HL_REGRESS_FOLDS;
     p->groups = blocks ? BLOCKS * BLOCK_PARTS : most < MOST_GROUPS ? most : MOST_GROUPS;
     p->groups = p->groups ? p->groups : 1;
@@ -207,10 +204,7 @@ static hl_status load(hl_regress *p, const hl_sde_data *data, hl_sde_simple *s)
             p->entry[e][1] = j;
         }
     }
-    bool rising = true;
-    for (size_t r = 1; r < n; r++)
-        rising = rising && data->t[r] > data->t[r - 1];
-    if (!data->trajectory && !rising)
+    if (!data->trajectory && !hl_sde_rising(data))
         status = hl_sde_merge_times(ctx, n, p->u);
     if (status != HL_OK)
         return status;

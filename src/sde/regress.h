@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "base/linear.h"
 #include "hollow/sde_regress.h"
+#include "sde/region.h"
 
 enum { HL_REGRESS_FOLDS = 5, HL_BASIS_FACTORS = 3, HL_REGRESS_CANDIDATES = 100 };
 enum {
@@ -52,15 +53,13 @@ void hl_basis_free(hl_context *ctx, hl_basis *b);
 void hl_basis_eval(const hl_basis *b, const double *z, double *value);
 int hl_basis_degree(const hl_basis *b, size_t product);
 
-/* Regressions of resampled data (bands.c), over dictionaries of their own, and where the data are. */
+/* Regressions of resampled data (regress_resample.c), over dictionaries of their own, and where the data are. */
 typedef struct hl_replicates {
     size_t count, inputs, dim;
     hl_basis basis[2];
     double *coefficient[2]; /* [count][dim][size] */
     double quantile;        /* half of a band in root mean square deviations of the replicates */
-    size_t points;
-    double *point; /* [points][inputs]: observations, standardised */
-    double radius; /* around them, of the region of the data */
+    hl_region region;
 } hl_replicates;
 void hl_replicates_free(hl_context *ctx, hl_replicates *r); /* takes NULL */
 hl_status hl_replicates_copy(hl_context *ctx, const hl_replicates *from,
@@ -302,7 +301,7 @@ typedef hl_status hl_regress_after_fn(void *user, const hl_regress *p, const hl_
 hl_status hl_regress_run(hl_context *ctx, const hl_sde_data *data, size_t dim, const hl_sde_regress_options *options,
                          hl_regress_after_fn *after, void *user, hl_sde_simple **simple);
 
-/* ---- resampling (bands.c) ---- */
+/* ---- resampling (regress_resample.c) ---- */
 
 /* The problem with the candidate's functions alone: all but bases and theta, which the caller frees, is borrowed. */
 hl_status hl_regress_narrow(const hl_regress *p, const hl_candidate *c, hl_regress *to);

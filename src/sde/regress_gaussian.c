@@ -6,7 +6,7 @@
  * change of means between few times, and its regressors have noise; a path through all times needs neither. Steps are Fisher's scoring, damped by Levenberg's rule; the path is found by the
  * classical Runge-Kutta method together with its derivatives by all unknowns.
  *
- * A replicate (bands.c) makes one step of scoring from the estimate, with the means and covariances of the rows that it drew. */
+ * A replicate (regress_resample.c) makes one step of scoring from the estimate, with the means and covariances of the rows that it drew. */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const double slope_step = 0.01; /* the same of derivatives of expectation
 /* F, c and B have a prior (times are fifths of what the data cover), so that directions of which the data say nothing stay small. Its deviation is `widest` at
  * first; that of F and c is then the one of these shares of it under which the data are most likely. */
 static const double widest = 10;
-static const double share[] = { 1, 0.3, 0.1, 0.03 };
+static const double spreads[] = { 1, 0.3, 0.1, 0.03 };
 static const double least_noise = 1e-2; /* A's diagonal at the start */
 static const double settled = 1e-7;     /* gain in -2 log likelihood that ends the steps */
 static const double same_time = 1e-5;   /* of the fifths */
@@ -498,9 +498,9 @@ static double choose_prior(hl_gaussian *l, double least)
 {
     size_t k = l->unknowns;
     double best = evidence(l, least);
-    for (size_t q = 1; q < sizeof share / sizeof *share; q++) {
+    for (size_t q = 1; q < sizeof spreads / sizeof *spreads; q++) {
         double kept = l->spread;
-        l->spread = widest * share[q];
+        l->spread = widest * spreads[q];
         double value = evidence(l, climb(l));
         if (!(value < best)) {
             l->spread = kept;

@@ -5,7 +5,7 @@
  * column of the drift, are added to the linear functions, or to those of the estimate. Held-out errors decide as among the other dictionaries.
  *
  * The directions of the candidate that is chosen are then improved by Gauss-Newton steps: its functions change with v by tangents, of which the drift is a
- * sum, too, so a regression with them tells how far v should turn. If the candidate has one direction, more Gaussians of it become candidates in place of the second. Bands take the same tangents into their replicates (bands.c). */
+ * sum, too, so a regression with them tells how far v should turn. If the candidate has one direction, more Gaussians of it become candidates in place of the second. Bands take the same tangents into their replicates (regress_resample.c). */
 #include <math.h>
 #include <string.h>
 

@@ -120,9 +120,10 @@ typedef enum hl_sde_curvature { HL_SDE_EXACT, HL_SDE_PROJECTED, HL_SDE_PROPAGATE
 
 struct hl_sde {
     hl_context *ctx;
-    hl_sde_spec spec;      /* defaults filled in */
-    hl_sde_simple *simple; /* NULL: none; owned */
-    hl_sde_forms *forms;   /* likewise */
+    hl_sde_spec spec;             /* defaults filled in */
+    hl_sde_simple *simple;        /* NULL: none; owned */
+    hl_sde_forms *forms;          /* likewise */
+    struct hl_ensemble *ensemble; /* networks of resampled data (ensemble.h); NULL: none; owned */
     hl_sde_known *known;
     double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
     bool hollow;
@@ -206,12 +207,16 @@ enum { HL_SDE_LONG = 5, HL_SDE_GAP = 20 };
 bool hl_sde_step_begins(const hl_sde_data *data, size_t row, double longest);
 /* The longest step of so many medians; infinity if there are no steps. */
 hl_status hl_sde_longest_step(hl_context *ctx, const hl_sde_data *data, double medians, double *longest);
+/* Is every row later than the one before? Without ids all rows are then one path. (times.c) */
+bool hl_sde_rising(const hl_sde_data *data);
 /* Times of snapshots that differ by rounding become one (times.c). */
 hl_status hl_sde_merge_times(hl_context *ctx, size_t rows, double *t);
 /* First and last time, means and deviations (dim each) of data; HL_ERR_INVALID if a column or time is constant. */
 hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t dim, double *t_first, double *t_last,
                          double *mean, double *deviation);
 hl_context *hl_sde_fit_context(const hl_sde_fit *fit);
+/* Before the first iteration: batches have row r as often as copies[r] says. HL_ERR_INVALID if that leaves nothing. */
+hl_status hl_sde_fit_repeat(hl_sde_fit *fit, const unsigned *copies);
 size_t hl_sde_fit_iteration(const hl_sde_fit *fit); /* done so far */
 /* Row k of some that stand for all: even, and without a period that trajectories of equal length could share. */
 static inline size_t hl_sde_some_row(size_t k, size_t some, size_t rows)

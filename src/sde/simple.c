@@ -111,22 +111,6 @@ hl_node hl_sde_simple_node(const hl_sde_simple *s, hl_graph *g, size_t part, hl_
 
 /* ---- text ---- */
 
-static void put_reals(hl_json_writer *w, const char *key, size_t count, const double *v)
-{
-    hl_json_open(w, key, '[');
-    for (size_t k = 0; k < count; k++)
-        hl_json_put_real(w, NULL, v[k]);
-    hl_json_close(w, ']');
-}
-
-static void put_rows(hl_json_writer *w, const char *key, size_t rows, size_t columns, const double *v)
-{
-    hl_json_open(w, key, '[');
-    for (size_t r = 0; r < rows; r++)
-        put_reals(w, NULL, columns, v + r * columns);
-    hl_json_close(w, ']');
-}
-
 /* Programs that do not know ridges, or tangents, would take them for other functions: they do not find their scales. */
 static const char *scale_key(const hl_basis *b, bool tangents)
 {
@@ -162,13 +146,13 @@ static void put_part(hl_json_writer *w, const char *key, const hl_basis *b, size
         hl_json_close(w, ']');
     }
     hl_json_close(w, ']');
-    put_rows(w, "centres", b->bumps, b->inputs, b->centre);
-    put_rows(w, scale_key(b, b->tangent != NULL), b->bumps, b->inputs, b->scale);
+    hl_json_put_rows(w, "centres", b->bumps, b->inputs, b->centre);
+    hl_json_put_rows(w, scale_key(b, b->tangent != NULL), b->bumps, b->inputs, b->scale);
     if (b->ridges)
         hl_json_put_integer(w, "ridges", (int64_t)b->ridges);
     if (b->tangent)
         put_tangents(w, b);
-    put_rows(w, "coefficients", rows, hl_basis_size(b), coefficient);
+    hl_json_put_rows(w, "coefficients", rows, hl_basis_size(b), coefficient);
     hl_json_close(w, '}');
 }
 
@@ -177,8 +161,7 @@ static void put_replicates(hl_json_writer *w, const hl_replicates *r)
     hl_json_open(w, "replicates", '{');
     hl_json_put_integer(w, "count", (int64_t)r->count);
     hl_json_put_real(w, "quantile", r->quantile);
-    hl_json_put_real(w, "radius", r->radius);
-    put_rows(w, "points", r->points, r->inputs, r->point);
+    hl_region_put(&r->region, w);
     put_part(w, "drift", &r->basis[0], r->count * r->dim, r->coefficient[0]);
     put_part(w, "diffusion", &r->basis[1], r->count * r->dim, r->coefficient[1]);
     hl_json_close(w, '}');
@@ -191,10 +174,10 @@ char *hl_sde_simple_text(const hl_sde_simple *s)
     hl_json_put_integer(&w, "inputs", (int64_t)s->inputs);
     hl_json_put_real(&w, "first", s->t_first);
     hl_json_put_real(&w, "last", s->t_last);
-    put_reals(&w, "mean", s->dim, s->mean);
-    put_reals(&w, "deviation", s->dim, s->deviation);
-    put_reals(&w, "least", s->dim, s->least);
-    put_rows(&w, "correlation", s->dim, s->dim, s->correlation);
+    hl_json_put_reals(&w, "mean", s->dim, s->mean);
+    hl_json_put_reals(&w, "deviation", s->dim, s->deviation);
+    hl_json_put_reals(&w, "least", s->dim, s->least);
+    hl_json_put_rows(&w, "correlation", s->dim, s->dim, s->correlation);
     hl_json_put_text(&w, "form", s->report.form);
     put_part(&w, "drift", &s->basis[0], s->dim, s->coefficient[0]);
     put_part(&w, "diffusion", &s->basis[1], s->dim, s->coefficient[1]);
@@ -205,28 +188,6 @@ char *hl_sde_simple_text(const hl_sde_simple *s)
 }
 
 /* ---- reading ---- */
-
-static bool get_reals(const hl_json *j, size_t count, double *to)
-{
-    if (!hl_json_is_array(j, count))
-        return false;
-    for (const hl_json *v = j->first; v; v = v->next, to++) {
-        if (!hl_json_is_number(v))
-            return false;
-        *to = v->number;
-    }
-    return true;
-}
-
-static bool get_rows(const hl_json *j, size_t rows, size_t columns, double *to)
-{
-    if (!hl_json_is_array(j, rows))
-        return false;
-    for (const hl_json *v = j->first; v; v = v->next, to += columns)
-        if (!get_reals(v, columns, to))
-            return false;
-    return true;
-}
 
 static bool get_products(const hl_json *j, hl_basis *b)
 {
@@ -249,7 +210,7 @@ static bool get_scales(const hl_json *j, hl_basis *b)
 {
     const hl_json *width = hl_json_get(j, "width"), *scales = hl_json_get(j, scale_key(b, b->tangent != NULL));
     if (scales || b->ridges)
-        return get_rows(scales, b->bumps, b->inputs, b->scale);
+        return hl_json_get_rows(scales, b->bumps, b->inputs, b->scale);
     if (!hl_json_is_number(width) || !(width->number > 0))
         return false;
     for (size_t k = 0; k < b->bumps * b->inputs; k++)
@@ -261,8 +222,8 @@ static bool get_tangent(const hl_json *row, hl_basis *b)
 {
     double value[2 + HL_RIDGE_EACH];
     size_t first = b->bumps - b->ridges;
-    if (!get_reals(row, 2 + HL_RIDGE_EACH, value) || !(value[0] >= (double)first && value[0] < (double)b->bumps) ||
-        value[0] != floor(value[0]))
+    if (!hl_json_get_reals(row, 2 + HL_RIDGE_EACH, value) ||
+        !(value[0] >= (double)first && value[0] < (double)b->bumps) || value[0] != floor(value[0]))
         return false;
     size_t at = (size_t)value[0]; /* its Gaussians are ridges before it */
     if (!(value[1] >= HL_RIDGE_EACH && value[1] <= (double)(at - first)) || value[1] != floor(value[1]))
@@ -314,32 +275,25 @@ static hl_status get_part(hl_context *ctx, const hl_json *j, size_t inputs, size
     status = get_tangents(ctx, hl_json_get(j, "tangents"), b);
     if (status != HL_OK)
         return status;
-    bool good = get_products(products, b) && get_rows(centres, b->bumps, b->inputs, b->centre) && get_scales(j, b) &&
-                get_rows(hl_json_get(j, "coefficients"), rows, hl_basis_size(b), *coefficient);
+    bool good = get_products(products, b) && hl_json_get_rows(centres, b->bumps, b->inputs, b->centre) &&
+                get_scales(j, b) &&
+                hl_json_get_rows(hl_json_get(j, "coefficients"), rows, hl_basis_size(b), *coefficient);
     return good ? HL_OK : HL_ERR_FORMAT;
 }
 
 static hl_status get_replicates(const hl_json *j, hl_sde_simple *s)
 {
-    const hl_json *count = hl_json_get(j, "count"), *quantile = hl_json_get(j, "quantile"),
-                  *radius = hl_json_get(j, "radius"), *points = hl_json_get(j, "points");
+    const hl_json *count = hl_json_get(j, "count"), *quantile = hl_json_get(j, "quantile");
     if (!hl_json_is_integer(count) || count->integer < 1 || count->integer > MOST_FUNCTIONS ||
-        !hl_json_is_number(quantile) || !(quantile->number > 0) || !hl_json_is_number(radius) ||
-        !(radius->number > 0) || !points || points->kind != HL_JSON_ARRAY || points->count > MOST_FUNCTIONS)
+        !hl_json_is_number(quantile) || !(quantile->number > 0))
         return HL_ERR_FORMAT;
     hl_replicates *r = s->replicates = hl_calloc(s->ctx, 1, sizeof *r);
     if (!r)
         return HL_ERR_NOMEM;
-    *r = (hl_replicates){ .count = (size_t)count->integer,
-                          .inputs = s->inputs,
-                          .dim = s->dim,
-                          .quantile = quantile->number,
-                          .points = points->count,
-                          .radius = radius->number };
-    r->point = hl_calloc(s->ctx, hl_size_mul(r->points, r->inputs), sizeof *r->point);
-    hl_status status = r->point ? HL_OK : HL_ERR_NOMEM;
-    if (status == HL_OK && !get_rows(points, r->points, r->inputs, r->point))
-        status = HL_ERR_FORMAT;
+    *r = (hl_replicates){
+        .count = (size_t)count->integer, .inputs = s->inputs, .dim = s->dim, .quantile = quantile->number
+    };
+    hl_status status = hl_region_read(s->ctx, j, s->inputs, &r->region);
     for (size_t part = 0; part < 2 && status == HL_OK; part++)
         status = get_part(s->ctx, hl_json_get(j, part ? "diffusion" : "drift"), r->inputs,
                           hl_size_mul(r->count, r->dim), &r->basis[part], &r->coefficient[part]);
@@ -352,10 +306,10 @@ static hl_status get_simple(const hl_json *j, hl_sde_simple *s)
     const char *form = hl_json_text(hl_json_get(j, "form"));
     size_t d = s->dim;
     bool good = hl_json_is_number(first) && hl_json_is_number(last) && form && strlen(form) < sizeof s->report.form &&
-                get_reals(hl_json_get(j, "mean"), d, s->mean) &&
-                get_reals(hl_json_get(j, "deviation"), d, s->deviation) &&
-                get_reals(hl_json_get(j, "least"), d, s->least) &&
-                get_rows(hl_json_get(j, "correlation"), d, d, s->correlation);
+                hl_json_get_reals(hl_json_get(j, "mean"), d, s->mean) &&
+                hl_json_get_reals(hl_json_get(j, "deviation"), d, s->deviation) &&
+                hl_json_get_reals(hl_json_get(j, "least"), d, s->least) &&
+                hl_json_get_rows(hl_json_get(j, "correlation"), d, d, s->correlation);
     for (size_t i = 0; i < d && good; i++) {
         good = s->least[i] > 0 && s->deviation[i] > 0;
         for (size_t k = 0; k < d; k++)

@@ -1,4 +1,4 @@
-/* times.c - times of snapshots that differ by rounding are one time.
+/* times.c - what times of observations say: whether rows are one path; times of snapshots that differ by rounding are one time.
  *
  * Sums such as .1 + .1 + .1 and products 3 * .1 differ in the last bit. Taken for two times, half of the rows each, they would make intervals of no length. */
 #include <string.h>
@@ -6,6 +6,14 @@
 #include "sde/sde.h"
 
 static const double close = 1e-6; /* of the span: what tables of seven digits cannot tell apart */
+
+bool hl_sde_rising(const hl_sde_data *data)
+{
+    for (size_t r = 1; r < data->rows; r++)
+        if (!(data->t[r] > data->t[r - 1]))
+            return false;
+    return true;
+}
 
 hl_status hl_sde_merge_times(hl_context *ctx, size_t rows, double *t)
 {

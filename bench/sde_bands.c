@@ -247,8 +247,9 @@ int bench_sde_bands(const bench_sde_options *b)
         return cli_fail(&bench_command, CLI_WRONG, "--problem: unknown problem '%s'", word);
     job j = { .options = b };
     int result = open_file(&j);
-    hl_status status =
-        result == CLI_OK ? hl_context_create(&(hl_context_options){ .threads = b->threads }, &j.ctx) : HL_STOPPED;
+    hl_status status = result == CLI_OK
+                           ? hl_context_create(&(hl_context_options){ .threads = b->threads, .stop = cli_stop }, &j.ctx)
+                           : HL_STOPPED;
     for (uint64_t seed = 1; seed <= b->seeds && status == HL_OK; seed++)
         for (const sde_equation *e = sde_equations; e->name && status == HL_OK; e++)
             for (int snapshots = 0; snapshots < 2 && status == HL_OK; snapshots++) {

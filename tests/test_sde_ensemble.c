@@ -1,5 +1,5 @@
 /* test_sde_ensemble.c - bands of networks: they hold the truth, have the spread of the replicates, come back from files to the bit, do not depend on
- * threads; what is drawn as a whole. */
+ * threads; what is simulated for replicates. */
 #include "support.h"
 
 #include "hollow/sde_bands.h"
@@ -128,7 +128,7 @@ static void test_replicates(void **state)
         square[0] += pow(f[k] - 0.5 * (b.f_low[2] + b.f_high[2]), 2) / COUNT;
         square[1] += pow(g[k] - 0.5 * (b.g_low[2] + b.g_high[2]), 2) / COUNT;
     }
-    double quantile = hl_band_quantile(COUNT) * sqrt(60. / 59);
+    double quantile = hl_band_quantile(COUNT);
     CHECK_NEAR(quantile * sqrt(square[0]) / (0.5 * (b.f_high[2] - b.f_low[2])), 1, 1e-5, "spread of drifts");
     CHECK_NEAR(quantile * sqrt(square[1]) / (0.5 * (b.g_high[2] - b.g_low[2])), 1, 1e-5, "spread of diffusions");
     hl_sde_outcome_free(outcome);
@@ -221,50 +221,74 @@ static void test_stop(void **state)
     hl_sde_free(sde);
 }
 
-/* ---- what is drawn ---- */
+/* ---- simulated data ---- */
 
-static void test_units(void **state)
+/* Of a known equation: the mean and variance of the Ornstein-Uhlenbeck process at every time, from the observations of the first one; trajectories
+ * start where they did and keep their noise, rows of snapshots are independent. */
+static void test_simulate(void **state)
 {
-    (void)state;
-    size_t unit[MOST];
-    hl_sde_observations given = simulate(1, 12, 100, 0.2);
-    hl_sde_data data = { given.rows, given.t, given.x, given.trajectory };
-    assert_int_equal(hl_ensemble_units(&data, unit), 12); /* paths */
-    for (size_t r = 0; r < data.rows; r++)
-        assert_int_equal(unit[r], r / 100);
-    data.rows = 900; /* nine paths: blocks of time */
-    assert_int_equal(hl_ensemble_units(&data, unit), 60);
-    for (size_t r = 0; r < data.rows; r++)
-        assert_int_equal(unit[r], r / 15);
-    data.trajectory = NULL; /* snapshots: rows */
-    assert_int_equal(hl_ensemble_units(&data, unit), 900);
-    assert_int_equal(unit[0] == 0 && unit[899] == 899, 1);
-    data.rows = 50; /* one path */
-    assert_int_equal(hl_ensemble_units(&data, unit), 50);
+    enum { PATHS = 400, TIMES = 12 };
+    hl_context *ctx = *state;
+    const double step = 0.2;
+    hl_sde_observations given = simulate(5, PATHS, TIMES, step);
+    hl_sde_known known = {
+        .drift = 1, .drift_constant = 0.9, .drift_linear = (double[]){ -0.9 }, .diffusion = 1, .diffusion_value = 0.4
+    };
+    hl_sde *sde = NULL;
+    static double x[MOST], other[MOST];
+    double scale[2] = { 1, 0.5 };
+    CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 1, .known = &known, .dtype = HL_F64 }, &sde));
+    CHECK_OK(ctx, hl_sde_set_scale(sde, 0, step * (TIMES - 1), &scale[0], &scale[1]));
+    for (size_t snapshots = 0; snapshots < 2; snapshots++) {
+        hl_sde_data data = { given.rows, given.t, given.x, snapshots ? NULL : given.trajectory };
+        double start = 0, spread = 0, product = 0;
+        CHECK_OK(ctx, hl_ensemble_simulate(sde, &data, 3, 0, x));
+        CHECK_OK(ctx, hl_ensemble_simulate(sde, &data, 3, 1, other));
+        for (size_t p = 0; p < PATHS; p++) {
+            CHECK_NEAR(x[p * TIMES], given.x[p * TIMES], 0, "the first observation");
+            assert_true(x[p * TIMES + 1] != other[p * TIMES + 1]);
+            start += x[p * TIMES] / PATHS;
+        }
+        for (size_t p = 0; p < PATHS; p++)
+            spread += pow(x[p * TIMES] - start, 2) / PATHS;
+        for (size_t j = 1; j < TIMES; j++) {
+            double fade = exp(-0.9 * step * (double)j), mean = 0, square = 0;
+            double variance = spread * fade * fade + 0.16 / 1.8 * (1 - fade * fade);
+            for (size_t p = 0; p < PATHS; p++)
+                mean += x[p * TIMES + j] / PATHS;
+            for (size_t p = 0; p < PATHS; p++) {
+                square += pow(x[p * TIMES + j] - mean, 2) / PATHS;
+                if (j + 1 < TIMES)
+                    product += (x[p * TIMES + j] - mean) * (x[p * TIMES + j + 1] - mean) / (PATHS * (TIMES - 2));
+            }
+            CHECK_NEAR(mean, 1 + (start - 1) * fade, 5 * sqrt(variance / PATHS), "mean");
+            CHECK_NEAR(square / variance, 1, 5 * sqrt(2. / PATHS), "variance");
+        }
+        if (snapshots)
+            CHECK_LE(fabs(product), 0.01, "rows of snapshots are independent");
+        else
+            CHECK_LE(0.04, product, "rows of a path are not");
+    }
+    hl_sde_free(sde);
 }
 
-/* Batches of one row alone: the loss of the density is its -log p. */
-static void test_repeat(void **state)
+/* What leaves the region of the data is left out: an equation that explodes gives no row far away, and not a NaN. */
+static void test_far(void **state)
 {
-    enum { ROW = 77 };
     hl_context *ctx = *state;
-    hl_sde_observations given = simulate(1, 20, 15, 0.2);
-    hl_sde_data data = { given.rows, given.t, given.x, NULL };
+    hl_sde_observations given = simulate(5, 30, 12, 0.2);
+    hl_sde_data data = { given.rows, given.t, given.x, given.trajectory };
+    hl_sde_known known = {
+        .drift = 1, .drift_constant = 0, .drift_linear = (double[]){ 9 }, .diffusion = 1, .diffusion_value = 0.4
+    };
     hl_sde *sde = NULL;
-    hl_sde_fit *fit = NULL;
-    hl_sde_fit_report report;
-    unsigned copies[300] = { 0 };
-    double logp;
-    CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 1, .dtype = HL_F64 }, &sde));
-    CHECK_OK(ctx, hl_sde_init(sde, 1));
-    CHECK_OK(ctx, hl_sde_fit_create(sde, &data, &(hl_sde_fit_options){ .iterations = 3 }, &fit));
-    CHECK_STATUS(ctx, hl_sde_fit_repeat(fit, copies), HL_ERR_INVALID);
-    copies[ROW] = 400;
-    CHECK_OK(ctx, hl_sde_fit_repeat(fit, copies));
-    CHECK_OK(ctx, hl_sde_eval(sde, 1, data.t + ROW, data.x + ROW, &(hl_sde_values){ .logp = &logp }));
-    CHECK_OK(ctx, hl_sde_fit_step(fit, &report));
-    CHECK_NEAR(report.nll, -logp, 1e-9 * (1 + fabs(logp)), "-log p");
-    hl_sde_fit_free(fit);
+    double x[360];
+    CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 1, .known = &known, .dtype = HL_F64 }, &sde));
+    CHECK_OK(ctx, hl_sde_set_scale(sde, 0, 2.2, (double[]){ 1 }, (double[]){ 0.5 }));
+    CHECK_OK(ctx, hl_ensemble_simulate(sde, &data, 3, 0, x));
+    for (size_t r = 0; r < 360; r++)
+        CHECK_LE(fabs(x[r]), 8, "no row is far away");
+    CHECK_NEAR(x[11], given.x[11], 0, "a row that was");
     hl_sde_free(sde);
 }
 
@@ -381,9 +405,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bands),  cmocka_unit_test(test_replicates), cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_known),  cmocka_unit_test(test_stop),       cmocka_unit_test(test_units),
-        cmocka_unit_test(test_repeat), cmocka_unit_test(test_hostile),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_bands), cmocka_unit_test(test_replicates), cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_known), cmocka_unit_test(test_stop),       cmocka_unit_test(test_simulate),
+        cmocka_unit_test(test_far),   cmocka_unit_test(test_hostile),    cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

@@ -1,16 +1,22 @@
-/* ensemble.c - how far drift and diffusion of networks may be off: networks fitted to resampled data.
+/* ensemble.c - how far drift and diffusion of networks may be off: networks fitted to simulated data (parametric bootstrap).
  *
- * A replicate has initial weights and batches of its own, and observations drawn with repetition: trajectories, rows of snapshots, or blocks
- * of time where trajectories are few. It is trained from the beginning, with a share of the iterations. Its scale is that of the model, so that its
+ * The model is simulated and observed as the data were: trajectories from their first observations, and each row of snapshots as the end of a path of
+ * its own from an observation of the first time. A replicate is trained on that, from initial weights of its own, with a share of the iterations.
+ * The truth of its data is the model, so its distance from the model has the noise of the estimate and its bias, of Euler steps or of an
+ * averaged residual for example; resampled observations would not show the bias. The scale of a replicate is that of the model, so that its
  * parameters can take the place of the model's in the plans of evaluation. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exec/plan.h"
 #include "sde/ensemble.h"
+#include "sde/weak_tests.h"
 
-enum { STREAM_UNIT = 51, STREAM_START, FEW_PATHS = 10, BLOCKS = 60, LEAST_ITERATIONS = 200 };
+enum { STREAM_DATA = 51, STREAM_START, LEAST_ITERATIONS = 200 };
 static const double share = 0.5; /* of the model's iterations */
+static const double beyond =
+    0.5; /* of the range of the data: where simulations are extrapolated, and not to be learned from */
 
 double hl_band_quantile(size_t freedom)
 {
@@ -56,31 +62,88 @@ static void *value_of(const hl_sde *s, const hl_ensemble *e, size_t net, size_t 
     return (char *)e->value[net] + replicate * e->size[net] * hl_dtype_size(s->spec.dtype);
 }
 
-/* ---- resampling ---- */
+/* ---- data ---- */
 
-size_t hl_ensemble_units(const hl_sde_data *data, size_t *unit)
+typedef struct stamp {
+    size_t order; /* of groups */
+    double t;
+    size_t row;
+} stamp;
+
+static int by_stamp(const void *a, const void *b)
 {
-    bool linked = data->trajectory || hl_sde_rising(data);
-    size_t paths = 1, blocks = data->rows < BLOCKS ? data->rows : BLOCKS;
-    for (size_t r = 0; r < data->rows; r++) {
-        paths += r && data->trajectory && data->trajectory[r] != data->trajectory[r - 1];
-        unit[r] = linked ? paths - 1 : r;
-    }
-    if (!linked || paths >= FEW_PATHS)
-        return linked ? paths : data->rows;
-    for (size_t r = 0; r < data->rows; r++)
-        unit[r] = r * blocks / data->rows;
-    return blocks;
+    const stamp *p = a, *q = b;
+    if (p->order != q->order)
+        return (p->order > q->order) - (p->order < q->order);
+    return p->t != q->t ? (p->t > q->t) - (p->t < q->t) : (p->row > q->row) - (p->row < q->row);
 }
 
-static void draw(uint64_t seed, size_t number, size_t rows, size_t units, const size_t *unit, unsigned *drawn,
-                 unsigned *copies)
+/* The groups of trajectories are their first rows, their second rows, ...; those of snapshots are the rows of the first time and all others.
+ * index, path: [rows]; start: [rows + 1]. */
+static void set_design(const hl_sde_data *data, stamp *s, size_t *path_of_row, size_t *index, size_t *start,
+                       size_t *path, hl_weak_design *d)
 {
-    memset(drawn, 0, units * sizeof *drawn);
-    for (size_t k = 0; k < units; k++)
-        drawn[hl_random_bits(seed, STREAM_UNIT, number * units + k) % units]++;
-    for (size_t r = 0; r < rows; r++)
-        copies[r] = drawn[unit[r]];
+    size_t n = data->rows, paths = 0, begin = 0;
+    bool linked = data->trajectory || hl_sde_rising(data);
+    double first = data->t[0];
+    for (size_t r = 0; r < n; r++)
+        first = fmin(first, data->t[r]);
+    for (size_t r = 0; r < n; r++) {
+        bool new = r == 0 || !linked || (data->trajectory && data->trajectory[r] != data->trajectory[r - 1]);
+        begin = new ? r : begin;
+        paths += new;
+        path_of_row[r] = paths - 1;
+        s[r] = (stamp){ linked ? r - begin : data->t[r] > first, data->t[r], r };
+    }
+    qsort(s, n, sizeof *s, by_stamp);
+    *d = (hl_weak_design){ .data = data, .rows = n, .paths = paths, .index = index, .start = start, .path = path };
+    for (size_t k = 0; k < n; k++) {
+        index[k] = s[k].row;
+        path[k] = path_of_row[s[k].row];
+        if (k == 0 || s[k].order != s[k - 1].order)
+            start[d->groups++] = k;
+    }
+    start[d->groups] = n;
+}
+
+/* Rows that left the region of the data are those of the data. */
+static void replace_far(const hl_sde_data *data, size_t d, double *x)
+{
+    for (size_t i = 0; i < d; i++) {
+        double low = INFINITY, high = -INFINITY;
+        for (size_t r = 0; r < data->rows; r++) {
+            low = fmin(low, data->x[r * d + i]);
+            high = fmax(high, data->x[r * d + i]);
+        }
+        double gap = beyond * (high - low);
+        for (size_t r = 0; r < data->rows; r++)
+            if (!(x[r * d + i] >= low - gap && x[r * d + i] <= high + gap))
+                memcpy(x + r * d, data->x + r * d, d * sizeof *x);
+    }
+}
+
+hl_status hl_ensemble_simulate(hl_sde *s, const hl_sde_data *data, uint64_t seed, size_t number, double *x)
+{
+    hl_context *ctx = s->ctx;
+    size_t n = data->rows, d = s->spec.dim;
+    stamp *stamps = hl_calloc(ctx, n, sizeof *stamps);
+    size_t *block = hl_calloc(ctx, hl_size_add(hl_size_mul(n, 4), 1), sizeof *block);
+    double *states = hl_calloc(ctx, hl_size_mul(n, d), sizeof *states); /* in the order of the design */
+    hl_weak_design design;
+    hl_status status = stamps && block && states ? HL_OK : HL_ERR_NOMEM;
+    if (status == HL_OK) {
+        set_design(data, stamps, block, block + n, block + 2 * n, block + 3 * n + 1, &design);
+        design.sde = s;
+        status = hl_weak_simulate(&design, hl_random_bits(seed, STREAM_DATA, number), states);
+    }
+    for (size_t k = 0; k < n && status == HL_OK; k++)
+        memcpy(x + design.index[k] * d, states + k * d, d * sizeof *x);
+    if (status == HL_OK)
+        replace_far(data, d, x);
+    hl_free(ctx, stamps);
+    hl_free(ctx, block);
+    hl_free(ctx, states);
+    return status;
 }
 
 /* ---- fitting ---- */
@@ -91,20 +154,22 @@ typedef struct work {
     const hl_sde_data *data;
     hl_sde_fit_options options; /* of a replicate, but for the seed */
     hl_ensemble *to;
-    size_t units, *unit; /* [rows] */
-    unsigned *drawn, *copies;
+    double *x; /* simulated */
     hl_ensemble_tell *tell;
     void *user;
 } work;
 
 static hl_status train(hl_sde *replicate, const work *w, const hl_sde_fit_options *o)
 {
+    const hl_sde *s = w->sde;
+    const hl_sde_data data = { w->data->rows, w->data->t, w->x, w->data->trajectory };
     hl_sde_fit *fit = NULL;
     hl_status status = hl_sde_init(replicate, o->seed + 1);
     if (status == HL_OK)
-        status = hl_sde_fit_create(replicate, w->data, o, &fit);
+        status = hl_sde_set_scale(replicate, s->t_first, s->t_last, s->mean, s->deviation);
+    replicate->keeps_scale = true;
     if (status == HL_OK)
-        status = hl_sde_fit_repeat(fit, w->copies);
+        status = hl_sde_fit_create(replicate, &data, o, &fit);
     for (size_t k = 0; k < o->iterations && status == HL_OK; k++) {
         status = hl_sde_fit_step(fit, NULL);
         if (status == HL_OK)
@@ -121,9 +186,10 @@ static hl_status one(const work *w, size_t number)
     const hl_sde *s = w->sde;
     hl_sde_fit_options o = w->options;
     hl_sde *replicate = NULL;
-    draw(o.seed, number, w->data->rows, w->units, w->unit, w->drawn, w->copies);
+    hl_status status = hl_ensemble_simulate(w->sde, w->data, o.seed, number, w->x);
     o.seed = hl_random_bits(o.seed, STREAM_START, number) >> 12;
-    hl_status status = hl_sde_create(s->ctx, w->spec, &replicate);
+    if (status == HL_OK)
+        status = hl_sde_create(s->ctx, w->spec, &replicate);
     if (status == HL_OK)
         status = train(replicate, w, &o);
     for (size_t n = 0; n < HL_ENSEMBLE_NETS && status == HL_OK; n++)
@@ -153,17 +219,8 @@ static hl_status find_region(const work *w)
 
 static hl_status fit_all(work *w)
 {
-    hl_context *ctx = w->sde->ctx;
-    size_t rows = w->data->rows, count = w->to->count;
-    w->unit = hl_calloc(ctx, rows, sizeof *w->unit);
-    w->drawn = hl_calloc(ctx, rows, sizeof *w->drawn);
-    w->copies = hl_calloc(ctx, rows, sizeof *w->copies);
-    if (!w->unit || !w->drawn || !w->copies)
-        return HL_ERR_NOMEM;
-    w->units = hl_ensemble_units(w->data, w->unit);
-    double units = (double)w->units; /* K units drawn from K have a variance that is too small by (K - 1) / K */
-    size_t freedom = w->units - 1 < count ? w->units - 1 : count;
-    w->to->quantile = hl_band_quantile(freedom ? freedom : 1) * sqrt(units / fmax(units - 1, 1));
+    size_t count = w->to->count;
+    w->to->quantile = hl_band_quantile(count);
     hl_status status = find_region(w);
     for (size_t b = 0; b < count && status == HL_OK; b++) {
         status = one(w, b);
@@ -178,12 +235,11 @@ hl_status hl_ensemble_fit(hl_sde *s, const hl_sde_spec *spec, const hl_sde_data 
 {
     work w = { .sde = s, .spec = spec, .data = data, .options = *options, .tell = tell, .user = user };
     w.options.iterations = hl_ensemble_iterations(options->iterations);
+    w.x = hl_calloc(s->ctx, hl_size_mul(data->rows, s->spec.dim), sizeof *w.x);
     hl_status status = make(s, count, &w.to);
     if (status == HL_OK)
-        status = fit_all(&w);
-    hl_free(s->ctx, w.unit);
-    hl_free(s->ctx, w.drawn);
-    hl_free(s->ctx, w.copies);
+        status = w.x ? fit_all(&w) : HL_ERR_NOMEM;
+    hl_free(s->ctx, w.x);
     if (status != HL_OK) {
         hl_ensemble_free(s->ctx, w.to);
         return status;

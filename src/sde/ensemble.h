@@ -1,4 +1,4 @@
-/* ensemble.h - networks fitted to resampled data, of which bands of drift and diffusion are made. */
+/* ensemble.h - networks fitted to simulated data, of which bands of drift and diffusion are made. */
 #ifndef HL_SDE_ENSEMBLE_H
 #define HL_SDE_ENSEMBLE_H
 
@@ -19,8 +19,8 @@ typedef struct hl_ensemble {
 /* The factor of a root mean square for a band of 90 %, if it has so many degrees of freedom. */
 double hl_band_quantile(size_t freedom);
 
-/* What is drawn as a whole, the number of the unit of each row to unit [rows]; returns how many there are. */
-size_t hl_ensemble_units(const hl_sde_data *data, size_t *unit);
+/* x (rows x dim): the data as the model itself would have made them, number `number`. */
+hl_status hl_ensemble_simulate(hl_sde *sde, const hl_sde_data *data, uint64_t seed, size_t number, double *x);
 /* Iterations of a replicate of a model that has so many. */
 size_t hl_ensemble_iterations(size_t iterations);
 /* After every replicate; a status that is not HL_OK ends the work. */

@@ -102,9 +102,11 @@ hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t d, dou
     return HL_OK;
 }
 
-/* The data's scale to the model. */
+/* The data's scale to the model, unless it has one to keep. */
 static hl_status set_scale(hl_sde_fit *fit, const hl_sde_data *data)
 {
+    if (fit->sde->keeps_scale)
+        return HL_OK;
     double first, last, *mean = fit->gradient, *deviation = mean + fit->sde->spec.dim;
     hl_status status = hl_sde_measure(fit->ctx, data, fit->sde->spec.dim, &first, &last, mean, deviation);
     return status == HL_OK ? hl_sde_set_scale(fit->sde, first, last, mean, deviation) : status;
@@ -286,32 +288,6 @@ hl_status hl_sde_fit_create(hl_sde *sde, const hl_sde_data *data, const hl_sde_f
         return status;
     }
     *out = fit;
-    return HL_OK;
-}
-
-hl_status hl_sde_fit_repeat(hl_sde_fit *fit, const unsigned *copies)
-{
-    size_t items = 0;
-    for (size_t k = 0; k < fit->items; k++)
-        items += copies[fit->item[k]];
-    if (!items)
-        return hl_fail(fit->ctx, HL_ERR_INVALID, "hl_sde_fit_repeat: no observation is left");
-    size_t *item = hl_calloc(fit->ctx, items, sizeof *item), *shuffled = hl_calloc(fit->ctx, items, sizeof *shuffled);
-    if (!item || !shuffled) {
-        hl_free(fit->ctx, item);
-        hl_free(fit->ctx, shuffled);
-        return HL_ERR_NOMEM;
-    }
-    items = 0;
-    for (size_t k = 0; k < fit->items; k++)
-        for (unsigned c = 0; c < copies[fit->item[k]]; c++)
-            item[items++] = fit->item[k];
-    hl_free(fit->ctx, fit->item);
-    hl_free(fit->ctx, fit->shuffle);
-    fit->item = item;
-    fit->shuffle = shuffled;
-    fit->items = items;
-    fit->epoch = no_epoch;
     return HL_OK;
 }
 

@@ -123,7 +123,7 @@ struct hl_sde {
     hl_sde_spec spec;             /* defaults filled in */
     hl_sde_simple *simple;        /* NULL: none; owned */
     hl_sde_forms *forms;          /* likewise */
-    struct hl_ensemble *ensemble; /* networks of resampled data (ensemble.h); NULL: none; owned */
+    struct hl_ensemble *ensemble; /* networks of simulated data (ensemble.h); NULL: none; owned */
     hl_sde_known *known;
     double *known_linear; /* [dim][dim], what known[i].drift_linear points to */
     bool hollow;
@@ -142,6 +142,7 @@ struct hl_sde {
         *bend; /* flow: v H v, elementwise, of an input v and the Hessian H of log p; its diagonal is input to `all` */
     double *t, *x, *v, *diagonal, *out[4]; /* a chunk, standardised; v, diagonal: of a flow, [HL_SDE_ROWS][dim] */
     char (*name)[HL_SDE_NAME];             /* of the columns, then of time */
+    bool keeps_scale;                      /* fits leave the scale as it is */
     bool dates;                            /* times are years that were dates */
     hl_sde_method method;                  /* of the last training */
     hl_curve *course;                      /* [HL_SDE_COURSES] of the last training; NULL: not known */
@@ -215,8 +216,6 @@ hl_status hl_sde_merge_times(hl_context *ctx, size_t rows, double *t);
 hl_status hl_sde_measure(hl_context *ctx, const hl_sde_data *data, size_t dim, double *t_first, double *t_last,
                          double *mean, double *deviation);
 hl_context *hl_sde_fit_context(const hl_sde_fit *fit);
-/* Before the first iteration: batches have row r as often as copies[r] says. HL_ERR_INVALID if that leaves nothing. */
-hl_status hl_sde_fit_repeat(hl_sde_fit *fit, const unsigned *copies);
 size_t hl_sde_fit_iteration(const hl_sde_fit *fit); /* done so far */
 /* Row k of some that stand for all: even, and without a period that trajectories of equal length could share. */
 static inline size_t hl_sde_some_row(size_t k, size_t some, size_t rows)

@@ -127,9 +127,17 @@ typedef struct hl_regress {
     size_t pairs;
     hl_pair *pair;
     double longest; /* step of a pair that is used */
+    size_t every;   /* one pair of so many is used, in rounds that prepare another; 0 and 1: all */
     bool plain;     /* no moments of transitions: parts are known at the rows alone, or expressions are fitted */
     double rate;    /* root mean square of the derivatives of f; 0 before there is an estimate, or if plain */
 } hl_regress;
+
+/* Is pair k used? Those of one in many are spread without a period. */
+static inline bool hl_regress_uses(const hl_regress *p, size_t k)
+{
+    uint64_t spread = (uint64_t)k * UINT64_C(0x9E3779B97F4A7C15);
+    return p->pair[k].step <= p->longest && (p->every <= 1 || (spread >> 32) % p->every == 0);
+}
 
 static inline size_t hl_regress_drift(const hl_regress *p, size_t i)
 {

@@ -8,7 +8,13 @@
 
 #include "sde/regress.h"
 
-enum { ROUNDS = 4, FURTHER_ROUNDS = 2 /* with an estimate to start with */, RATE_ROWS = 400, LEAST_PAIRS = 30 };
+enum {
+    ROUNDS = 4,
+    FURTHER_ROUNDS = 2 /* with an estimate to start with */,
+    RATE_ROWS = 400,
+    LEAST_PAIRS = 30,
+    MANY_PAIRS = 20000
+};
 static const double longest_step = 0.5, close_step = 0.25, longest_transition = 0.5;
 static const double much_less = 0.7; /* see enrich() */
 
@@ -54,14 +60,17 @@ hl_status hl_regress_round(hl_regress *p, hl_sources *s, bool weak, bool steps)
     return status == HL_OK ? hl_regress_choose(p, &s->rows, s->candidates, s->candidate, s->fixed, &s->choice) : status;
 }
 
-static hl_status rounds(hl_regress *p, hl_sources *s, bool weak, bool steps)
+/* Rounds that prepare another need not be as exact as the last one: of many pairs they use some. */
+static hl_status rounds(hl_regress *p, hl_sources *s, bool weak, bool steps, bool prepare)
 {
+    const size_t every = steps && !weak ? (p->pairs + MANY_PAIRS - 1) / MANY_PAIRS : 1;
     hl_status status = HL_OK;
     bool started = p->started, apart = p->apart;
     const size_t count = started && steps && (p->ridge_each || weak) ? FURTHER_ROUNDS : ROUNDS;
     for (size_t k = 0; k < count && status == HL_OK; k++) {
         p->last = weak || k + 1 == count;
         p->settled = k + 1 == count;
+        p->every = prepare || !p->settled ? every : 1;
         status = hl_regress_round(p, s, weak, steps);
         if (p->apart && !apart) { /* again, with weights that owe nothing to this estimate */
             apart = true;
@@ -69,6 +78,7 @@ static hl_status rounds(hl_regress *p, hl_sources *s, bool weak, bool steps)
             k = (size_t)-1;
         }
     }
+    p->every = 1;
     return status;
 }
 
@@ -101,7 +111,7 @@ static hl_status without_long_pairs(hl_regress *p, hl_sources *s)
         return status;
     size_t kept = short_pairs(p);
     if (kept < p->pairs && kept >= LEAST_PAIRS)
-        return rounds(p, s, false, true);
+        return rounds(p, s, false, true, false);
     p->rate = rate_before;
     p->longest = longest_before;
     return HL_OK;
@@ -125,7 +135,7 @@ static hl_status enrich(hl_regress *p, hl_sources *s)
                 s->candidate[s->candidates++] = kept->candidate[k];
         after = before;
         if (s->candidates)
-            status = rounds(p, s, false, true);
+            status = rounds(p, s, false, true, false);
         if (status == HL_OK && s->candidates)
             status = hl_regress_noise_missed(p, &after);
         more = after > 0 && after < much_less * before;
@@ -148,11 +158,11 @@ static hl_status iterate(hl_regress *p, hl_sources *s, hl_sde_regress_report *re
     bool weak = s->weak != NULL, steps = s->steps != NULL, linked = steps && 5 * p->pairs >= 4 * p->rows, done = false;
     p->longest = INFINITY;
     if (steps && (!weak || linked)) {
-        status = rounds(p, s, false, true);
+        status = rounds(p, s, false, true, weak);
         if (status == HL_OK && weak)
             status = set_longest(p, &done);
         if (status == HL_OK && done)
-            status = rounds(p, s, false, true);
+            status = rounds(p, s, false, true, false);
         for (size_t k = 0; k < 2 && status == HL_OK && !weak; k++)
             status = without_long_pairs(p, s);
         if (!weak || done)
@@ -167,7 +177,7 @@ static hl_status iterate(hl_regress *p, hl_sources *s, hl_sde_regress_report *re
             status = set_longest(p, &done);
         steps = steps && short_pairs(p) >= LEAST_PAIRS;
         for (size_t k = 0; k < 2 && status == HL_OK && steps; k++) {
-            status = rounds(p, s, true, true);
+            status = rounds(p, s, true, true, false);
             if (status == HL_OK)
                 status = set_longest(p, &done);
         }
@@ -249,7 +259,7 @@ static hl_status turn_ridges(hl_regress *p, hl_sources *s, const hl_sde_regress_
     if (status == HL_OK)
         status = make_sources(p, report->snapshots, report->steps, s);
     if (status == HL_OK)
-        status = rounds(p, s, report->snapshots, report->steps);
+        status = rounds(p, s, report->snapshots, report->steps, false);
     bool better = status == HL_OK && s->choice.score < choice->score && s->candidate[s->choice.candidate].ridges;
     if (status == HL_ERR_NO_SOLUTION)
         status = HL_OK;
@@ -290,7 +300,7 @@ static hl_status add_ridges(hl_regress *p, hl_sources *s, const hl_sde_regress_r
         status = make_sources(&more, report->snapshots, report->steps, other);
     if (status == HL_OK) {
         other->candidates = hl_regress_ridge_candidates(&more, s->candidates, s->candidate, c, other->candidate);
-        status = rounds(&more, other, report->snapshots, report->steps);
+        status = rounds(&more, other, report->snapshots, report->steps, false);
     }
     bool kept = status == HL_OK && other->candidate[other->choice.candidate].ridges;
     if (status == HL_ERR_NO_SOLUTION) /* the estimate stays */

@@ -113,7 +113,7 @@ static void set_least(hl_steps *s)
     memset(raw, 0, p->dim * sizeof *raw);
     for (size_t k = 0; k < p->pairs; k++) {
         const hl_pair *q = &p->pair[k];
-        if (q->step > p->longest)
+        if (!hl_regress_uses(p, k))
             continue;
         used++;
         if (p->started)
@@ -246,7 +246,7 @@ static void sum_job(void *user, int thread)
     const hl_regress *p = s->p;
     size_t team = p->ctx->team ? (size_t)hl_team_size(p->ctx->team) : 1;
     for (size_t k = 0; k < p->pairs; k++)
-        if (part_of(s, &p->pair[k]) % team == (size_t)thread && p->pair[k].step <= p->longest) {
+        if (part_of(s, &p->pair[k]) % team == (size_t)thread && hl_regress_uses(p, k)) {
             double *scratch = s->scratch + (size_t)thread * s->scratch_size;
             if (p->rate > 0)
                 add_transition(s, &p->pair[k], scratch);

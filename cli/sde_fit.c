@@ -47,9 +47,10 @@ static const char text[] =
     "instead of training. pseudo-ml treats each step of a trajectory as an Euler step, so the steps must\n"
     "be short. It is the default for fewer than ten trajectories, such as one time series.\n"
     "\n"
-    "After training, simulations of the model are compared with the data, and the verdict is printed. A\n"
-    "model that does not follow the data has failed, even if its residual is small. Ctrl-C writes a\n"
-    "checkpoint, MODEL.ckpt.\n"
+    "After training, the model is compared with the data, and the verdict is printed: contradicted if a\n"
+    "test of steps, means or simulations fails; not determined if other drifts and diffusions would do as\n"
+    "well (wide bands, a regression of half of the data differs, stationary data, few trajectories, ...);\n"
+    "else consistent. Tests see errors above about 15 %. Ctrl-C writes a checkpoint, MODEL.ckpt.\n"
     "\n"
     "Under mpirun, the ranks share the batches of networks and of the density. Each rank holds the rows\n"
     "that are used (about 0.2 kB per row of one column, see --most-rows) and computes regressions and the\n"
@@ -223,7 +224,7 @@ static void conclude(const job *j)
                  v->movement, 100 * v->density, simulated);
     if (v->steps)
         snprintf(steps, sizeof steps,
-                 "; according to %zu steps the error is %.0f %% in the drift and %.0f %% in the diffusion", v->steps,
+                 "; tests of %zu steps see errors of %.0f %% in the drift and %.0f %% in the diffusion", v->steps,
                  100 * v->test[HL_RESIDUAL_DRIFT].effect, 100 * v->test[HL_RESIDUAL_DIFFUSION].effect);
     cli_say(me, "%s: %s%s%s%s; %.0f s", j->set->out, hl_answer_name(v->answer), residual, moves, steps,
             j->outcome->seconds);

@@ -28,7 +28,8 @@ static const char text[] =
     "f1,f2,...,g1,g2,...,logp: drift, diffusion and log-density of the model, in the units of the data,\n"
     "with enough digits to read back to the same bits. Columns are matched by name if the file has names,\n"
     "else by position. With --json the result is one object; with --out it contains the number of rows\n"
-    "only.\n"
+    "only. If the noise of columns is correlated (see hollow info), g_i is the deviation of the noise of\n"
+    "column i.\n"
     "\n"
     "Models with bands (sde fit --bands) add the columns f1_low,f1_high,...,g1_low,g1_high,...,inside:\n"
     "pointwise 90 % bands from a bootstrap, and 1 if there are data near the point, else 0.\n";

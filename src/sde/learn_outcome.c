@@ -243,8 +243,9 @@ const char *hl_sde_finding_text(const hl_sde_outcome *o, size_t finding, char *b
         count_text(f, buffer, size);
     else if (f->kind == HL_SDE_FINDING_REGRESSION)
         snprintf(buffer, size,
-                 "a regression of the data gives different results: drift and diffusion differ by %.0f %% and %.0f %%",
-                 100 * f->value, 100 * f->other);
+                 "a regression of %s gives other results: drift and diffusion differ by %.0f %% and %.0f %%; compare "
+                 "the values of option form",
+                 o->regression ? "half of the data" : "the data", 100 * f->value, 100 * f->other);
     else if (f->kind == HL_SDE_FINDING_STATIONARY)
         snprintf(buffer, size,
                  "the observations have nearly the same distribution at all times: the density of x moves by %.2g of "

@@ -15,7 +15,8 @@
 #define TAP_BLOCK 64    /* taps listed at a time */
 #define VALUES 32       /* values of the result listed at a time */
 #define DEPTH_AT_ONCE 8 /* channels per pass: what they hold of a value's taps stays in the first cache */
-#define SWEEP_BYTES (512 * 1024) /* of the side that is read, for a row of the result: the panels that share its lists */
+#define SWEEP_BYTES                                                                                                    \
+    (512 * 1024) /* of the side that is read, for a row of the result: the panels that share its lists */
 
 /* The taps that meet a value of the result: which, and where in the image, in values, from the value's own place on. */
 typedef struct meeting {
@@ -119,8 +120,8 @@ enum { WHOLE, HALF, JOINED };
 #define JOINS 2 /* values of 8 lanes in a vec */
 INLINE vec load_joined(const real *p, ptrdiff_t next)
 {
-    return (vec)_mm512_castpd_ps(
-        _mm512_insertf64x4(_mm512_castps_pd(WHOLE_VEC(_mm256_loadu_ps(p))), _mm256_castps_pd(_mm256_loadu_ps(p + next)), 1));
+    return (vec)_mm512_castpd_ps(_mm512_insertf64x4(_mm512_castps_pd(WHOLE_VEC(_mm256_loadu_ps(p))),
+                                                    _mm256_castps_pd(_mm256_loadu_ps(p + next)), 1));
 }
 INLINE void store_joined(real *p, ptrdiff_t next, vec v)
 {
@@ -133,6 +134,12 @@ INLINE void store_joined(real *p, ptrdiff_t next, vec v)
 #define load_joined(p, next) ((void)(next), load(p))
 #define store_joined(p, next, v) ((void)(next), store_lanes(p, v, 1))
 #endif
+/* The lanes < valid of the 8 of each value; the others are 0. */
+INLINE vec valid_halves(vec v, size_t valid)
+{
+    static const real lane[HL_LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7 };
+    return select((ivec)(load(lane) < (real)valid), v, splat(0));
+}
 INLINE vec load_values(const real *p, ptrdiff_t next, const int kind)
 {
     return kind == JOINED ? load_joined(p, next) : load_lanes(p, kind == HALF);
@@ -242,7 +249,8 @@ GATHER(6)
 GATHER(7)
 GATHER(8)
 #endif
-static gather_fn *const gathers[UNITS][3][2] = { /* [units - 1][kind][vecs - 1] */
+static gather_fn *const gathers[UNITS][3][2] = {
+    /* [units - 1][kind][vecs - 1] */
     GATHER_ENTRY(1), GATHER_ENTRY(2), GATHER_ENTRY(3), GATHER_ENTRY(4), GATHER_ENTRY(5), GATHER_ENTRY(6),
 #if UNITS == 8
     GATHER_ENTRY(7), GATHER_ENTRY(8),
@@ -258,9 +266,9 @@ typedef struct shape {
 #define SHAPES 3
 static const shape shapes_pair[SHAPES] = { { 1, 2, WHOLE } };
 static const shape shapes_whole[SHAPES] = { { NV == 1 ? 2 : 1, 2, WHOLE }, { NV == 1, 1, WHOLE } };
-static const shape shapes_half[SHAPES] = {
-    { JOINS * (NV <= 2 ? 2 : 1), 2, JOINS > 1 ? JOINED : HALF }, { JOINS > 1 ? 2 : 0, 1, JOINED }, { NV <= 2, 1, HALF }
-};
+static const shape shapes_half[SHAPES] = { { JOINS * (NV <= 2 ? 2 : 1), 2, JOINS > 1 ? JOINED : HALF },
+                                           { JOINS > 1 ? 2 : 0, 1, JOINED },
+                                           { NV <= 2, 1, HALF } };
 
 /* Copy weights of taps first .. last - 1 together: for each block of units, [depth][taps][units]. */
 static void pack_weights(const gather *g, size_t first, size_t last, const real *w, real *to)
@@ -328,9 +336,15 @@ static void gather_sweep(const gather *g, size_t panels, size_t half, const real
             for (size_t p = 0, count; p < panels; p += count) {
                 const bool pair = NV == 1 && p + 2 <= panels - half, small = p >= panels - half;
                 count = pair ? 2 : 1;
-                gather_values(g, &v, pair ? shapes_pair : small ? shapes_half : shapes_whole,
-                              NV == 1 ? 1 : small ? HL_LANES / 2 : HL_LANES, last - first, w, x + p * x_panel,
-                              pair ? x_panel : VL, to + p * to_panel, pair ? to_panel : VL, first == 0);
+                gather_values(g, &v,
+                              pair    ? shapes_pair
+                              : small ? shapes_half
+                                      : shapes_whole,
+                              NV == 1 ? 1
+                              : small ? HL_LANES / 2
+                                      : HL_LANES,
+                              last - first, w, x + p * x_panel, pair ? x_panel : VL, to + p * to_panel,
+                              pair ? to_panel : VL, first == 0);
             }
         }
 }
@@ -399,7 +413,9 @@ static void conv_t(const hl_conv_geometry *c, size_t panels, size_t half, const 
 /* ---- the gradient of the weights ---- */
 
 #define GRADIENT_TAPS 10 /* taps at a time: their sums stay in the first cache */
-#define STRIPE 28        /* values of a result's channel that one chain of sums takes, if its rows are shorter */
+#define GRADIENT_BYTES                                                                                                 \
+    (512 * 1024)  /* of the panels that all blocks go over before the next panels: a block's stay in the second cache */
+#define STRIPE 56 /* values of a result's channel that one chain of sums takes, if its rows are shorter */
 /* Sums in registers: 24 of 32, or 12 of 16. */
 #if UNITS == 8
 #define GRADIENT_UNITS 6
@@ -408,6 +424,7 @@ static void conv_t(const hl_conv_geometry *c, size_t panels, size_t half, const 
 #define GRADIENT_UNITS 4
 #define GRADIENT_CHANNELS 3
 #endif
+#define THIN_UNITS (2 * GRADIENT_UNITS) /* with one channel: fewer sums would wait for each other */
 
 /* Rows or columns of the result at which tap `tap` falls on the image: lo <= i < hi. */
 static range tap_range(size_t tap, size_t stride, size_t pad, size_t size, size_t out)
@@ -428,10 +445,41 @@ typedef struct stripe {
     size_t y_row, x_row, x_step;
 } stripe;
 
-/* Add the products of a stripe to the sums. Its sum is made by itself, as one chain over all rows and panels would be many times as long. */
-INLINE void gradient_stripe(const stripe *s, const size_t units, const size_t channels, size_t valid, vec *sums)
+/* A vec of lanes from `part` on, of which the first `valid` of the panel count; of two values, `next` apart, if these are joined. */
+INLINE vec load_valid(const real *p, size_t next, size_t part, size_t valid, const int kind)
 {
-    vec sum[GRADIENT_UNITS][GRADIENT_CHANNELS];
+    const vec v = kind == JOINED ? load_joined(p, (ptrdiff_t)next) : load(p + part);
+    if (kind == WHOLE)
+        return v;
+    return kind == JOINED ? valid_halves(v, valid) : valid_lanes(v, part, valid);
+}
+
+/* Add the products of one value (or two) to the sums. */
+INLINE void gradient_value(const stripe *s, const real *y, const real *x, const size_t units, const size_t channels,
+                           size_t valid, const int kind, vec sum[THIN_UNITS][GRADIENT_CHANNELS])
+{
+    for (size_t part = 0; part < HL_LANES; part += VL) {
+        vec right[GRADIENT_CHANNELS];
+        UNROLL
+        for (size_t k = 0; k < channels; k++)
+            right[k] = load_valid(x + k * s->x_plane, s->x_step, part, valid, kind);
+        UNROLL
+        for (size_t u = 0; u < units; u++) {
+            vec left = load_valid(y + u * s->y_plane, HL_LANES, part, valid, kind);
+            in_register(&left);
+            UNROLL
+            for (size_t k = 0; k < channels; k++)
+                sum[u][k] = muladd(left, right[k], sum[u][k]);
+        }
+    }
+}
+
+/* Add the products of a stripe to the sums. Its sum is made by itself, as one chain over all rows and panels would be many times as long.
+ * Only the first `valid` lanes count, unless the panel is whole; if there are at most 8, two values may be joined. */
+INLINE void gradient_stripe(const stripe *s, const size_t units, const size_t channels, size_t valid, const int kind,
+                            vec *sums)
+{
+    vec sum[THIN_UNITS][GRADIENT_CHANNELS];
     UNROLL
     for (size_t u = 0; u < units; u++) {
         UNROLL
@@ -440,26 +488,11 @@ INLINE void gradient_stripe(const stripe *s, const size_t units, const size_t ch
     }
     for (size_t i = 0; i < s->rows; i++) {
         const real *y = s->y + i * s->y_row, *x = s->x + i * s->x_row;
-        for (size_t j = 0; j < s->count; j++, y += HL_LANES, x += s->x_step)
-            for (size_t part = 0; part < HL_LANES; part += VL) {
-                vec right[GRADIENT_CHANNELS];
-                UNROLL
-                for (size_t k = 0; k < channels; k++) {
-                    right[k] = load(x + k * s->x_plane + part);
-                    if (valid < HL_LANES)
-                        right[k] = valid_lanes(right[k], part, valid);
-                }
-                UNROLL
-                for (size_t u = 0; u < units; u++) {
-                    vec left = load(y + u * s->y_plane + part);
-                    if (valid < HL_LANES)
-                        left = valid_lanes(left, part, valid);
-                    in_register(&left);
-                    UNROLL
-                    for (size_t k = 0; k < channels; k++)
-                        sum[u][k] = muladd(left, right[k], sum[u][k]);
-                }
-            }
+        size_t j = 0;
+        for (; kind == JOINED && j + 2 <= s->count; j += 2, y += 2 * HL_LANES, x += 2 * s->x_step)
+            gradient_value(s, y, x, units, channels, valid, JOINED, sum);
+        for (; j < s->count; j++, y += HL_LANES, x += s->x_step)
+            gradient_value(s, y, x, units, channels, valid, kind == WHOLE ? WHOLE : HALF, sum);
     }
     UNROLL
     for (size_t u = 0; u < units; u++) {
@@ -493,48 +526,57 @@ INLINE void gradient_panel(const hl_conv_geometry *c, const size_t units, const 
             s.y = y + (i.lo * c->out_width + j.lo) * HL_LANES;
             s.x =
                 x + ((i.lo * c->stride[0] + a - c->pad[0]) * c->width + j.lo * c->stride[1] + b - c->pad[1]) * HL_LANES;
+            vec *const to = sums + (t - first) * units * channels;
             if (valid == HL_LANES)
-                gradient_stripe(&s, units, channels, HL_LANES, sums + (t - first) * units * channels);
+                gradient_stripe(&s, units, channels, valid, WHOLE, to);
+            else if (JOINS > 1 && valid <= HL_LANES / 2)
+                gradient_stripe(&s, units, channels, valid, JOINED, to);
             else
-                gradient_stripe(&s, units, channels, valid, sums + (t - first) * units * channels);
+                gradient_stripe(&s, units, channels, valid, HALF, to);
         }
 }
 
 /* What all blocks of a call have in common. */
 typedef struct gradient {
     const hl_conv_geometry *c;
-    size_t panels, full, tail, y_panel, x_panel;
+    size_t full, tail, y_panel, x_panel;
     bool add;
 } gradient;
 
-/* The gradient of `units` outputs and `channels` inputs. */
-INLINE void gradient_block(const gradient *g, const size_t units, const size_t channels, const real *y, const real *x,
-                           real *gw)
+/* The gradient of `units` outputs and `channels` inputs over panels `from` .. `end` - 1. */
+INLINE void gradient_block(const gradient *g, const size_t units, const size_t channels, size_t from, size_t end,
+                           const real *y, const real *x, real *gw)
 {
     const hl_conv_geometry *c = g->c;
     const size_t taps = c->kernel_height * c->kernel_width;
+    const bool add = g->add || from > 0;
     for (size_t first = 0; first < taps; first += GRADIENT_TAPS) {
-        const size_t last = smaller(taps, first + GRADIENT_TAPS);
-        vec sums[GRADIENT_TAPS * GRADIENT_UNITS * GRADIENT_CHANNELS];
-        memset(sums, 0, (last - first) * units * channels * sizeof *sums);
-        for (size_t p = 0; p < g->panels; p++)
+        const size_t last = smaller(taps, first + GRADIENT_TAPS), count = (last - first) * units * channels;
+        /* room for whole blocks of VL */
+        vec sums[GRADIENT_TAPS * GRADIENT_UNITS * GRADIENT_CHANNELS + VL];
+        real total[GRADIENT_TAPS * GRADIENT_UNITS * GRADIENT_CHANNELS + VL] = { 0 };
+        memset(sums, 0, (count + VL) * sizeof *sums);
+        for (size_t p = from; p < end; p++)
             gradient_panel(c, units, channels, first, last, p < g->full ? HL_LANES : smaller(g->tail, HL_LANES),
                            y + p * g->y_panel, x + p * g->x_panel, sums);
+        for (size_t i = 0; i < count; i += VL)
+            fold_lanes((const real *)(sums + i), VL, total + i, false);
         for (size_t t = first; t < last; t++)
             for (size_t u = 0; u < units; u++)
                 for (size_t k = 0; k < channels; k++) {
                     real *to = gw + (u * c->channels + k) * taps + t;
-                    const real total = vec_total(sums[((t - first) * units + u) * channels + k]);
-                    *to = g->add ? *to + total : total;
+                    const real sum = total[((t - first) * units + u) * channels + k];
+                    *to = add ? *to + sum : sum;
                 }
     }
 }
 
-typedef void gradient_fn(const gradient *g, const real *y, const real *x, real *gw);
+typedef void gradient_fn(const gradient *g, size_t from, size_t end, const real *y, const real *x, real *gw);
 #define GRADIENT(units, channels)                                                                                      \
-    static void gradient_##units##_##channels(const gradient *g, const real *y, const real *x, real *gw)               \
+    static void gradient_##units##_##channels(const gradient *g, size_t from, size_t end, const real *y,               \
+                                              const real *x, real *gw)                                                 \
     {                                                                                                                  \
-        gradient_block(g, units, channels, y, x, gw);                                                                  \
+        gradient_block(g, units, channels, from, end, y, x, gw);                                                       \
     }
 #if UNITS == 8
 #define GRADIENTS(units) GRADIENT(units, 1) GRADIENT(units, 2) GRADIENT(units, 3) GRADIENT(units, 4)
@@ -556,11 +598,23 @@ GRADIENTS(4)
 #if UNITS == 8
 GRADIENTS(5)
 GRADIENTS(6)
+GRADIENT(9, 1)
+GRADIENT(10, 1)
+GRADIENT(11, 1)
+GRADIENT(12, 1)
+#else
+GRADIENT(5, 1)
+GRADIENT(6, 1)
 #endif
-static gradient_fn *const gradients[GRADIENT_UNITS][GRADIENT_CHANNELS] = {
+GRADIENT(7, 1)
+GRADIENT(8, 1)
+static gradient_fn *const gradients[THIN_UNITS][GRADIENT_CHANNELS] = {
     GRADIENT_ENTRIES(1), GRADIENT_ENTRIES(2), GRADIENT_ENTRIES(3), GRADIENT_ENTRIES(4),
 #if UNITS == 8
-    GRADIENT_ENTRIES(5), GRADIENT_ENTRIES(6),
+    GRADIENT_ENTRIES(5), GRADIENT_ENTRIES(6), { gradient_7_1 },    { gradient_8_1 },
+    { gradient_9_1 },    { gradient_10_1 },   { gradient_11_1 },   { gradient_12_1 },
+#else
+    { gradient_5_1 },    { gradient_6_1 },    { gradient_7_1 },    { gradient_8_1 },
 #endif
 };
 
@@ -590,22 +644,38 @@ static void conv_w_shared(const hl_conv_geometry *c, size_t o, size_t k, size_t 
     *to = add ? *to + s : s;
 }
 
+/* Units lo .. hi - 1 over panels from .. end - 1. */
+static void gradient_panels(const gradient *g, size_t lo, size_t hi, size_t from, size_t end, const real *y,
+                            const real *x, real *gw)
+{
+    const hl_conv_geometry *c = g->c;
+    const size_t taps = c->kernel_height * c->kernel_width;
+    const size_t y_plane = c->out_height * c->out_width * HL_LANES, x_plane = c->height * c->width * HL_LANES;
+    for (size_t o = lo, units; o < hi; o += units) {
+        units = even_block(hi - o, c->channels == 1 ? THIN_UNITS : GRADIENT_UNITS);
+        for (size_t k = 0, channels; k < c->channels; k += channels) {
+            channels = even_block(c->channels - k, GRADIENT_CHANNELS);
+            gradients[units - 1][channels - 1](g, from, end, y + o * y_plane, x + k * x_plane,
+                                               gw + (o * c->channels + k) * taps);
+        }
+    }
+}
+
 static void conv_w(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panels, size_t full, size_t tail,
                    const void *y, size_t y_panel, const void *x, size_t x_panel, void *gw, bool add)
 {
     const size_t taps = c->kernel_height * c->kernel_width;
-    const size_t y_plane = c->out_height * c->out_width * HL_LANES, x_plane = c->height * c->width * HL_LANES;
-    const gradient g = { c, panels, full, tail, y_panel, x_panel, add };
-    for (size_t o = lo, units; o < hi; o += units) {
-        units = c->lanes > 1 ? even_block(hi - o, GRADIENT_UNITS) : 1;
-        for (size_t k = 0, channels; k < c->channels; k += channels) {
-            channels = c->lanes > 1 ? even_block(c->channels - k, GRADIENT_CHANNELS) : 1;
-            real *to = (real *)gw + (o * c->channels + k) * taps;
-            if (c->lanes > 1)
-                gradients[units - 1][channels - 1](&g, (const real *)y + o * y_plane, (const real *)x + k * x_plane,
-                                                   to);
-            for (size_t t = 0; t < taps && c->lanes == 1; t++)
-                conv_w_shared(c, o, k, t, y, x, gw, add);
-        }
+    const gradient g = { c, full, tail, y_panel, x_panel, add };
+    if (c->lanes == 1) {
+        for (size_t o = lo; o < hi; o++)
+            for (size_t k = 0; k < c->channels; k++)
+                for (size_t t = 0; t < taps; t++)
+                    conv_w_shared(c, o, k, t, y, x, (real *)gw + (o * c->channels + k) * taps, add);
+        return;
     }
+    const size_t block = (GRADIENT_UNITS * c->out_height * c->out_width + GRADIENT_CHANNELS * c->height * c->width) *
+                         HL_LANES * sizeof(real);
+    const size_t most = larger(GRADIENT_BYTES / block, 1);
+    for (size_t p = 0; p < panels; p += most)
+        gradient_panels(&g, lo, hi, p, smaller(panels, p + most), y, x, gw);
 }

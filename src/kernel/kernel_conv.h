@@ -5,7 +5,8 @@
  *   conv_w  gw[o][c][a][b] (+)= sum_{p,i,j,lane} y_p[o][i][j][lane] x_p[c][r][s][lane]
  *
  * The first two gather: for one value of the result they list the taps (a, b) that meet it and where, then run over the
- * channels of the other side with `units` sums in registers, one weight broadcast to each. The weights are copied together first,
+ * channels of the other side with `units` sums of two vecs in registers, one weight broadcast to each. The two vecs are parts of an entry, or
+ * if that is one vec the same entry of two panels, or neighbouring values. The weights are copied together first,
  * [channel][tap][unit] for each block of units. The gradient keeps the sums of all taps of a few units and channels and goes over rows of the image, so that
  * these stay in the first cache.
  *
@@ -15,8 +16,8 @@
 #define TAP_BLOCK 64    /* taps listed at a time */
 #define VALUES 32       /* values of the result listed at a time */
 #define DEPTH_AT_ONCE 8 /* channels per pass: what they hold of a value's taps stays in the first cache */
-#define SWEEP_BYTES                                                                                                    \
-    (512 * 1024) /* of the side that is read, for a row of the result: the panels that share its lists */
+/* Of the side that is read, for a row of the result: the panels that share its lists stay in the second cache. */
+#define SWEEP_BYTES (512 * 1024)
 
 /* The taps that meet a value of the result: which, and where in the image, in values, from the value's own place on. */
 typedef struct meeting {
@@ -26,12 +27,12 @@ typedef struct meeting {
 } meeting;
 
 /* Some values of a row of the result. Neighbours that meet the same taps share a list, and are equally far apart. */
-typedef struct values {
+typedef struct row_values {
     size_t count, lists;
     ptrdiff_t at[VALUES], x[VALUES];
     const meeting *met[VALUES];
     meeting list[VALUES];
-} values;
+} row_values;
 
 /* Row (or column) `at` of the side that is read, if tap `tap` of output `i` falls on it, else -1. */
 INLINE ptrdiff_t forward_place(size_t i, size_t tap, size_t stride, size_t pad, size_t size)
@@ -95,7 +96,7 @@ static bool meet_alike(const gather *g, size_t j, size_t k)
 
 /* List values of row i from the *next one on, and move *next. The transpose goes backwards, so that what a value meets last is what its
  * neighbour does not have at hand yet, as it is forward; and with a stride over every stride-th column first, as these meet the same taps. */
-static void meet_row(const gather *g, size_t i, size_t *next, size_t first, size_t last, values *v)
+static void meet_row(const gather *g, size_t i, size_t *next, size_t first, size_t last, row_values *v)
 {
     const size_t stride = g->c->stride[1], step = g->backward ? stride : 1;
     size_t before = 0;
@@ -156,7 +157,7 @@ INLINE void store_values(real *p, ptrdiff_t next, vec v, const int kind)
  * The parts of a tile are `step` neighbouring values, or one value and what is x_next and to_next further. */
 typedef struct tiles {
     const gather *g;
-    const values *v;
+    const row_values *v;
     size_t from, end, step; /* values */
     size_t depth, taps;
     ptrdiff_t x_next, to_next;
@@ -165,12 +166,14 @@ typedef struct tiles {
     bool fresh;
 } tiles;
 
-INLINE void gather_tile(const tiles *t, const meeting *m, const size_t units, const size_t vecs, const int kind,
-                        const real *x, ptrdiff_t x_next, real *to, ptrdiff_t to_next)
+/* One tile, whose first value is number `value`. */
+INLINE void gather_tile(const tiles *t, size_t value, const size_t units, const size_t vecs, const int kind,
+                        ptrdiff_t x_next, real *to, ptrdiff_t to_next)
 {
     const gather *g = t->g;
     const size_t pitch = g->to_height * g->to_width * HL_LANES, plane = g->from_height * g->from_width * HL_LANES;
-    const ptrdiff_t joins = kind == JOINED ? JOINS : 1;
+    const ptrdiff_t joins = kind == JOINED ? JOINS : 1, place = t->v->x[value];
+    const meeting *m = t->v->met[value];
     vec sum[UNITS][2];
     UNROLL
     for (size_t u = 0; u < units; u++) {
@@ -179,10 +182,10 @@ INLINE void gather_tile(const tiles *t, const meeting *m, const size_t units, co
             sum[u][v] = t->fresh ? splat_lanes(0, kind == HALF)
                                  : load_values(to + u * pitch + (ptrdiff_t)v * joins * to_next, to_next, kind);
     }
-    const real *w = t->w;
+    const real *w = t->w, *x = t->x;
     for (size_t d = 0; d < t->depth; d++, x += plane, w += t->taps * units)
         for (size_t k = 0; k < m->count; k++) {
-            const real *at = x + (ptrdiff_t)m->x[k] * HL_LANES, *scalar = w + m->tap[k] * units;
+            const real *at = x + (place + m->x[k]) * HL_LANES, *scalar = w + m->tap[k] * units;
             const vec x0 = load_values(at, x_next, kind),
                       x1 = vecs > 1 ? load_values(at + joins * x_next, x_next, kind) : x0;
             UNROLL
@@ -203,12 +206,11 @@ INLINE void gather_tile(const tiles *t, const meeting *m, const size_t units, co
 
 INLINE void gather_tiles(const tiles *t, const size_t units, const size_t vecs, const int kind)
 {
-    const values *v = t->v;
+    const row_values *v = t->v;
     for (size_t k = t->from; k < t->end; k += t->step) {
         const ptrdiff_t x_next = t->step > 1 ? (v->x[k + 1] - v->x[k]) * HL_LANES : t->x_next;
         const ptrdiff_t to_next = t->step > 1 ? (v->at[k + 1] - v->at[k]) * HL_LANES : t->to_next;
-        gather_tile(t, v->met[k], units, vecs, kind, t->x + v->x[k] * HL_LANES, x_next, t->to + v->at[k] * HL_LANES,
-                    to_next);
+        gather_tile(t, k, units, vecs, kind, x_next, t->to + v->at[k] * HL_LANES, to_next);
     }
 }
 
@@ -305,7 +307,7 @@ static void gather_runs(tiles *t, const shape *shapes, size_t units, size_t lane
 }
 
 /* Some values of the result in all units, of a panel, or of two if their entries are one vec each. */
-static void gather_values(const gather *g, const values *v, const shape *shapes, size_t lanes, size_t taps,
+static void gather_values(const gather *g, const row_values *v, const shape *shapes, size_t lanes, size_t taps,
                           const real *w, const real *x, size_t x_next, real *to, size_t to_next, bool fresh)
 {
     const size_t plane = g->from_height * g->from_width * HL_LANES, pitch = g->to_height * g->to_width * HL_LANES;
@@ -325,13 +327,13 @@ static void gather_values(const gather *g, const values *v, const shape *shapes,
     }
 }
 
-/* Panels from p on, `half` of them of 8 lanes: which take part in one sweep. */
+/* Panels that share the lists, the last `half` of them of 8 lanes. */
 static void gather_sweep(const gather *g, size_t panels, size_t half, const real *x, size_t x_panel, const real *w,
                          real *to, size_t to_panel, size_t first, size_t last)
 {
     for (size_t i = 0; i < g->to_height; i++)
         for (size_t j = 0; j < g->to_width;) {
-            values v;
+            row_values v;
             meet_row(g, g->backward ? g->to_height - 1 - i : i, &j, first, last, &v);
             for (size_t p = 0, count; p < panels; p += count) {
                 const bool pair = NV == 1 && p + 2 <= panels - half, small = p >= panels - half;
@@ -413,8 +415,8 @@ static void conv_t(const hl_conv_geometry *c, size_t panels, size_t half, const 
 /* ---- the gradient of the weights ---- */
 
 #define GRADIENT_TAPS 10 /* taps at a time: their sums stay in the first cache */
-#define GRADIENT_BYTES                                                                                                 \
-    (512 * 1024)  /* of the panels that all blocks go over before the next panels: a block's stay in the second cache */
+/* Of a block's units and channels: the panels that all blocks go over before the next ones, so that they stay in the second cache. */
+#define GRADIENT_BYTES (512 * 1024)
 #define STRIPE 56 /* values of a result's channel that one chain of sums takes, if its rows are shorter */
 /* Sums in registers: 24 of 32, or 12 of 16. */
 #if UNITS == 8
@@ -670,7 +672,7 @@ static void conv_w(const hl_conv_geometry *c, size_t lo, size_t hi, size_t panel
         for (size_t o = lo; o < hi; o++)
             for (size_t k = 0; k < c->channels; k++)
                 for (size_t t = 0; t < taps; t++)
-                    conv_w_shared(c, o, k, t, y, x, (real *)gw + (o * c->channels + k) * taps, add);
+                    conv_w_shared(c, o, k, t, y, x, gw, add);
         return;
     }
     const size_t block = (GRADIENT_UNITS * c->out_height * c->out_width + GRADIENT_CHANNELS * c->height * c->width) *

@@ -315,6 +315,8 @@ static void put_sde(cli_json *json, const hl_sde *sde, const subject *nets, doub
     bool regression = is_regression(&p);
     if (!regression)
         cli_json_text(json, "network", p.network);
+    if (!p.simple && hl_sde_replicates(sde))
+        cli_json_count(json, "replicates", hl_sde_replicates(sde));
     if (p.simple)
         put_equations(json, sde, &p);
     cli_json_bool(json, "time", p.time != 0);

@@ -67,6 +67,20 @@ json "$out" 'j["columns"] == ["f1", "g1", "logp"]'
 expect 0 sde grid "$work/us10y.hollow" "$work/points.csv" --json
 json "$out" 'len(j["columns"]) == 8 and len(j["values"][0]) == 8'
 
+# Networks have bands if they are asked for.
+awk 'BEGIN { s = 5; print "path,t,x1"; for (p = 0; p < 30; p++) { x = p / 15 - 1; for (k = 0; k < 12; k++) { printf "%d,%.1f,%.6f\n", p, k / 10, x
+    sum = 0; for (i = 0; i < 4; i++) { s = (s * 16807) % 2147483647; sum += s / 2147483647 - .5 }; x += .1 * (1 - x) + .3 * sum } } }' >"$work/paths.csv"
+printf 't,x1\n0.5,0\n0.5,0.5\n0.5,99\n' >"$work/places.csv"
+expect 0 sde fit "$work/paths.csv" --trajectory path -o "$work/nets.hollow" --form network --method pseudo-ml --iters 60 --hidden 8 --bands 3
+stderr_has "networks for bands"
+expect 0 info "$work/nets.hollow" --json
+json "$out" 'j["replicates"] == 3 and "bands 3" in j["note"]'
+expect 0 sde grid "$work/nets.hollow" "$work/places.csv" --json
+json "$out" 'len(j["columns"]) == 8 and [v[7] for v in j["values"]] == [1, 1, 0] and all(v[3] < v[0] < v[4] and v[5] < v[1] < v[6] for v in j["values"])'
+expect 0 sde fit "$work/paths.csv" --trajectory path -o "$work/nets.hollow" --form network --method pseudo-ml --iters 60 --hidden 8
+expect 0 sde grid "$work/nets.hollow" "$work/places.csv" --json
+json "$out" 'j["columns"] == ["f1", "g1", "logp"]'
+
 # Expressions: constants in messages, JSON, info, and a wrong one.
 # shellcheck disable=SC2086
 expect 0 sde fit "$data/us10y/monthly.csv" --columns yield --time t -o "$work/form.hollow" --drift 'yield = kappa*(theta - yield)' --diffusion 'yield = sigma*yield^gamma' --json $fast

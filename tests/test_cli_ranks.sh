@@ -114,7 +114,7 @@ same vae vae --net fc --latent 2 --posterior hollow --iters 4 --batch 260 --seed
 awk 'BEGIN { s = 5; print "path,t,x"; for (p = 0; p < 12; p++) { x = p / 6 - 1; for (k = 0; k < 12; k++) { printf "%d,%.1f,%.6f\n", p, k / 10, x
     sum = 0; for (i = 0; i < 4; i++) { s = (s * 16807) % 2147483647; sum += s / 2147483647 - .5 }; x += -.1 * x + .3 * sum } } }' >"$work/sde.csv"
 same sde sde --trajectory path --seed 2 --iters 20
-same sde sde --trajectory path --seed 2 --method fp --form network --anyway --iters 6 --batch 100
+same sde sde --trajectory path --seed 2 --method fp --form network --anyway --iters 6 --batch 100 --bands 2
 same sde sde --trajectory path --seed 2 --method pseudo-ml --form network --iters 6
 
 # A regression on ranks says what they share.

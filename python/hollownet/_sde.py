@@ -214,7 +214,8 @@ class SDE(Fitted):
     def confidence_bands(self, X: Any, t: Any = None) -> Bands:
         """How well the data determine drift and diffusion at every row: bands of 90 % from resampled data.
 
-        They tell the noise of the estimate, not its bias. A model that was fitted with bands=0, the default of networks, has none.
+        They tell the noise of the estimate, not its bias; those of networks are from simulated data and tell a part of the bias, too.
+        A model that was fitted with bands=0, the default of networks, has none.
         """
         model = self._fitted()
         x = as_rows(X, "X", model.dim)

@@ -495,7 +495,7 @@ class TestSDE(unittest.TestCase):
         self.assertTrue(np.array_equal(model.drift(X[:2]), model.drift(X[:2], self.model._model.times[0])))
 
     def test_bands(self):
-        """Around the values; none of a network, with a sentence."""
+        """Around the values; none without replicates, with a sentence."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = hollownet.SDE(bands=20, iters=20, random_state=1).fit(self.t, self.X, self.groups)
@@ -511,6 +511,17 @@ class TestSDE(unittest.TestCase):
         self.assertFalse(model.confidence_bands([[1e6]]).inside.any())
         with self.assertRaises(hollownet.UnsupportedError):
             without.confidence_bands(self.X)
+
+    def test_bands_of_networks(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = hollownet.SDE(form="network", method="pseudo-ml", iters=40, hidden=8, bands=2, random_state=0)
+            model.fit(self.t, self.X, self.groups)
+        bands = model.confidence_bands(self.X, self.t)
+        drift, diffusion = model.drift(self.X, self.t), model.diffusion(self.X, self.t)
+        self.assertTrue((bands.drift_low < drift).all() and (drift < bands.drift_high).all())
+        self.assertTrue((bands.diffusion_low < diffusion).all() and (diffusion < bands.diffusion_high).all())
+        self.assertTrue(bands.inside.all())
 
     def test_simulation(self):
         t, x = self.model.simulate(4, t0=0.1, t1=0.5, steps=10, random_state=1)

@@ -369,6 +369,34 @@ static void test_few_steps(void **state)
     }
 }
 
+/* Of more than 20,000 steps, rounds that prepare another use some; the last one uses all, so that each row has its say. */
+static void test_many_steps(void **state)
+{
+    enum { CHANGED = 6 };
+    const hl_sde_regress_options o = { .form = "linear", .use = "steps" };
+    hl_context *ctx = *state;
+    hl_sde_data data = simulate(1, decay, 2, 0.5, 0, 300, 80, 0.05);
+    hl_sde_simple *s;
+    double f, g, before[2];
+    CHECK_OK(ctx, hl_sde_regress(ctx, &data, 1, &o, &s));
+    for (double x = -0.5; x < 2; x += 0.5) {
+        values(s, x, &f, &g);
+        CHECK_NEAR(f, 0.4 - 0.8 * x, 0.12, "drift");
+        CHECK_NEAR(g, 0.5, 0.01, "diffusion");
+    }
+    values(s, 0.5, &before[0], &before[1]);
+    hl_sde_simple_free(s);
+    for (size_t k = 0; k < CHANGED; k++) {
+        double *x = &x_all[3700 * k + 37], own = *x;
+        *x += 0.5;
+        CHECK_OK(ctx, hl_sde_regress(ctx, &data, 1, &o, &s));
+        values(s, 0.5, &f, &g);
+        CHECK_LE(1e-6, fabs(g - before[1]), "the diffusion feels every row");
+        hl_sde_simple_free(s);
+        *x = own;
+    }
+}
+
 static void test_rare_noise(void **state)
 {
     enum { N = 1000, FIRST = 700, PATHS = 6 };
@@ -889,6 +917,7 @@ int main(void)
         cmocka_unit_test(test_constant_drift),
         cmocka_unit_test(test_few_snapshots),
         cmocka_unit_test(test_few_steps),
+        cmocka_unit_test(test_many_steps),
         cmocka_unit_test(test_rare_noise),
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_state_dependent),

@@ -292,6 +292,27 @@ static void test_far(void **state)
     hl_sde_free(sde);
 }
 
+/* A model that keeps its scale is fitted in it. */
+static void test_scale(void **state)
+{
+    hl_context *ctx = *state;
+    hl_sde_observations given = simulate(1, 20, 15, 0.2);
+    hl_sde_data data = { given.rows, given.t, given.x, NULL };
+    for (int keeps = 0; keeps < 2; keeps++) {
+        hl_sde *sde = NULL;
+        hl_sde_fit *fit = NULL;
+        double first, last, mean, deviation;
+        CHECK_OK(ctx, hl_sde_create(ctx, &(hl_sde_spec){ .dim = 1 }, &sde));
+        CHECK_OK(ctx, hl_sde_set_scale(sde, -1, 7, (double[]){ 3 }, (double[]){ 2 }));
+        sde->keeps_scale = keeps;
+        CHECK_OK(ctx, hl_sde_fit_create(sde, &data, &(hl_sde_fit_options){ .iterations = 3 }, &fit));
+        hl_sde_get_scale(sde, &first, &last, &mean, &deviation);
+        assert_int_equal(first == -1 && last == 7 && mean == 3 && deviation == 2, keeps);
+        hl_sde_fit_free(fit);
+        hl_sde_free(sde);
+    }
+}
+
 /* ---- hostile files, memory ---- */
 
 /* The file with tensor `name` changed in its first value, its first dimension, or left out; or with another text of the metadata. */
@@ -405,9 +426,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bands), cmocka_unit_test(test_replicates), cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_known), cmocka_unit_test(test_stop),       cmocka_unit_test(test_simulate),
-        cmocka_unit_test(test_far),   cmocka_unit_test(test_hostile),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_bands),  cmocka_unit_test(test_replicates), cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_known),  cmocka_unit_test(test_stop),       cmocka_unit_test(test_simulate),
+        cmocka_unit_test(test_far),    cmocka_unit_test(test_scale),      cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

@@ -126,7 +126,12 @@ static int evaluate(hl_context *ctx, const settings *set, hl_vae *v, const hl_im
     hl_vae_rows rows = hl_images_rows(images);
     cli_progress line;
     hl_vae_result result;
-    rows.rows = set->rows && set->rows < rows.rows ? set->rows : rows.rows;
+    if (set->rows && set->rows < rows.rows) {
+        cli_say(&vae_command_eval,
+                "the first %llu of %zu rows; if the file is sorted, they do not represent the others",
+                (unsigned long long)set->rows, rows.rows);
+        rows.rows = set->rows;
+    }
     hl_vae_row_result *row = set->out ? calloc(rows.rows, sizeof *row) : NULL;
     hl_vae_eval_options o = { .seed = set->seed,
                               .samples = set->samples,

@@ -381,6 +381,43 @@ static void test_hostile(void **state)
     hl_sde_free(sde);
 }
 
+/* A regression with the networks of bands is no model. */
+static void test_both(void **state)
+{
+    hl_context *ctx = *state;
+    static const setting regression[] = { { "iters", "2" }, { "components", "1" }, { "bands", "0" }, { NULL, NULL } };
+    hl_sde_observations data = simulate(1, 60, 15, 0.2);
+    hl_sde *sde = NULL, *again = NULL;
+    hl_sde_outcome *outcome = NULL;
+    hl_tensors *t = NULL, *both = NULL;
+    const char *key, *value;
+    static char bytes[1 << 20];
+    size_t size = 0;
+    CHECK_OK(ctx, learn(ctx, &data, regression, NULL, &sde, &outcome));
+    CHECK_OK(ctx, hl_sde_write(sde, bytes, sizeof bytes, &size));
+    CHECK_OK(ctx, hl_tensors_read_memory(ctx, "good", bytes, size, &t));
+    CHECK_OK(ctx, hl_tensors_create(ctx, &both));
+    for (size_t i = 0; hl_tensors_metadata_get(t, i, &key, &value); i++)
+        CHECK_OK(ctx, hl_tensors_set_metadata(both, key, value));
+    CHECK_OK(ctx, hl_tensors_set_metadata(both, "bands", "{\"quantile\": 2, \"radius\": 1, \"points\": [[0]]}"));
+    for (size_t i = 0; i < hl_tensors_count(t); i++) {
+        const hl_tensor *v = hl_tensors_get(t, i);
+        CHECK_OK(ctx, hl_tensors_add(both, v->name, v->dtype, v->rank, v->dims, v->data));
+    }
+    for (size_t n = 0; n < HL_ENSEMBLE_NETS; n++) { /* networks of the right size */
+        size_t values = hl_sde_net(sde, n)->values_size;
+        CHECK_OK(ctx, hl_tensors_add(both, n ? "bands.diffusion" : "bands.drift", HL_F32, 2, (size_t[]){ 1, values },
+                                     hl_sde_net(sde, n)->values));
+    }
+    CHECK_OK(ctx, hl_tensors_write_memory(both, bytes, sizeof bytes, &size));
+    CHECK_STATUS(ctx, hl_sde_read(ctx, bytes, size, &again), HL_ERR_FORMAT);
+    assert_null(again);
+    hl_tensors_free(t);
+    hl_tensors_free(both);
+    hl_sde_outcome_free(outcome);
+    hl_sde_free(sde);
+}
+
 static hl_status scenario(hl_context *ctx, void *user)
 {
     hl_sde_data data = { 60, t_all, x_all, NULL };
@@ -426,10 +463,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bands),  cmocka_unit_test(test_replicates), cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_known),  cmocka_unit_test(test_stop),       cmocka_unit_test(test_simulate),
-        cmocka_unit_test(test_far),    cmocka_unit_test(test_scale),      cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_bands), cmocka_unit_test(test_replicates), cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_known), cmocka_unit_test(test_stop),       cmocka_unit_test(test_simulate),
+        cmocka_unit_test(test_far),   cmocka_unit_test(test_scale),      cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_both),  cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, group_context, group_context_free);
 }

@@ -5,7 +5,7 @@
  * Bands are pointwise 90 % bands from a bootstrap: regressions of resampled data, which the model and its file keep. Trajectories are
  * resampled; for snapshots, rows; for few trajectories, blocks of time. The bands describe the sampling error of the estimate. They do not
  * include its bias: functions that the dictionary of the regression cannot express, the ridge, and the discretisation error of long
- * steps. */
+ * steps. Bands of networks come from networks that were trained on data simulated by the model, and include a part of the bias. */
 #ifndef HOLLOW_SDE_BANDS_H
 #define HOLLOW_SDE_BANDS_H
 

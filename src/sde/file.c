@@ -14,12 +14,12 @@
  *   method        "fp" or "pseudo-ml": that of the last training; files of version 0.1 without it have it in the note
  *   simple        a regression to which drift and diffusion add, as in simple.c; not there if there is none
  *   forms         expressions of drift and diffusion, as in forms.c; not there if there are none
- *   bands         {"quantile": 1.7, "radius": 0.2, "points": [[..], ..]} of networks of resampled data; not there if there are none
+ *   bands         {"quantile": 1.7, "radius": 0.2, "points": [[..], ..]} of networks of simulated data; not there if there are none
  *   training      {"loss": [...], "density": [...]}, courses as in learn/curve.c; not there if they are not known
  *   dtype         "f32" or "f64"
  *   note          any text
  *
- * and the parameters are called "drift.name", "diffusion.name" and "density.name"; those of networks of resampled data are rows of
+ * and the parameters are called "drift.name", "diffusion.name" and "density.name"; those of networks of simulated data are rows of
  * "bands.drift" and "bands.diffusion". */
 #include <math.h>
 #include <stdio.h>
@@ -512,6 +512,8 @@ static hl_status read_bands(reader *r, hl_sde *s)
 {
     if (!hl_tensors_metadata(r->t, "bands"))
         return HL_OK;
+    if (s->simple)
+        return bad(r, "it has a regression and the networks of bands; a model has one of them");
     hl_json_document bands = { .root = NULL };
     hl_status status = hl_model_parse(r->ctx, r->t, "bands", &bands);
     if (status == HL_OK)

@@ -209,7 +209,7 @@ static hl_status finish(hl_learner *l)
     return status == HL_OK ? hl_sde_set_note(l->sde, l->outcome->settings) : status;
 }
 
-/* Networks of resampled data. */
+/* Networks of simulated data. */
 static hl_status add_bands(hl_learner *l)
 {
     return l->replicates ? hl_ensemble_fit(l->sde, &l->spec, &l->data, &l->options, l->replicates, report_bands, l)
